@@ -1,4 +1,4 @@
-//! Accounts: new_session one, seeing it, changing it.
+//! Accounts: opening, reading and changing them.
 
 pub mod account;
 pub mod email;
@@ -26,32 +26,30 @@ use crate::terms::{TermsAnswers, TermsKind};
 use crate::{AuthService, InternalError, SOURCE};
 use urr_contracts::events::user::UserRegistered;
 
-/// What someone who registers says.
 #[derive(Clone, Debug)]
 pub struct Registration {
     pub person: PersonalDetails,
     pub password: Password,
     pub terms: TermsAnswers,
-    /// None: what their browser asks for.
+    /// `None` takes the language of the browser.
     pub language: Option<Language>,
 }
 
-/// What someone who logs in says.
 #[derive(Clone, Debug)]
 pub struct Credentials {
     pub email: Email,
     pub password: Secret,
 }
 
-/// An account as its owner sees it.
+/// An account with what only its owner sees.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile {
     pub user: UserAccount,
-    /// None: one gets in by another service only.
+    /// `false` if the user logs in by a social provider only.
     pub has_password: bool,
-    /// Whether a provider has told who this is.
+    /// Whether a provider has verified the identity.
     pub identity_verified: bool,
-    /// What must be agreed to anew, because another version is in force.
+    /// The terms to agree to, because another version is in force.
     pub terms_outstanding: Vec<TermsKind>,
 }
 
@@ -73,7 +71,7 @@ pub enum UserError {
 
 from_internal_errors!(RegisterError, UserError);
 
-/// An account about to be opened, with its first session.
+/// An account to insert, with its first session.
 pub(crate) struct NewAccount {
     user: StoredUser,
     email_indexes: Vec<Vec<u8>>,
@@ -87,7 +85,7 @@ impl NewAccount {
         self.user.id
     }
 
-    /// Opens it with its first session. `None`: the address is taken, and nothing was written.
+    /// Inserts and announces it with its first session. `None` if the address is taken.
     pub fn write(&self, tx: &mut Tx<'_>) -> Result<Option<StoredUser>, StorageError> {
         let user = self.write_without_session(tx)?;
         if user.is_some() {
@@ -96,13 +94,13 @@ impl NewAccount {
         Ok(user)
     }
 
-    /// Opens it and announces it.
+    /// Inserts and announces it. `None` if the address is taken.
     pub fn write_without_session(
         &self,
         tx: &mut Tx<'_>,
     ) -> Result<Option<StoredUser>, StorageError> {
-        // The unique index guards the current key only. While keys are being changed, the address
-        // may still be stored under another.
+        // The unique index covers the current data key only. During a key rotation the address may
+        // still be indexed with another one.
         if users::user_find_by_email(tx, &self.email_indexes)?.is_some() {
             return Ok(None);
         }
@@ -118,13 +116,13 @@ impl NewAccount {
     }
 }
 
-/// What `AuthService::new_account` puts together.
+/// The parts of a new account.
 pub(crate) struct AccountParts {
     pub person: PersonalDetails,
-    /// None: one gets in by another service only.
+    /// `None` if the user logs in by a social provider only.
     pub password: Option<Password>,
     pub terms: Option<TermsAnswers>,
-    /// None: what the browser asks for.
+    /// `None` takes the language of the browser.
     pub language: Option<Language>,
     pub role: UserRole,
     pub method: LoginMethod,
@@ -133,7 +131,7 @@ pub(crate) struct AccountParts {
 }
 
 impl AuthService {
-    /// Opens an account and begins its first session.
+    /// Opens an account and starts its first session.
     pub async fn register(
         &self,
         registration: Registration,
@@ -154,8 +152,8 @@ impl AuthService {
         Ok(self.grant(&token, &user)?)
     }
 
-    /// Everything a new account needs, made before the transaction. The password is hashed even
-    /// if the address is taken: the time must not tell.
+    /// A new account, made before the transaction that inserts it. The password is hashed even if
+    /// the address is taken, so that the time does not tell who has an account.
     pub(crate) async fn new_account(
         &self,
         parts: AccountParts,
@@ -195,7 +193,6 @@ impl AuthService {
         user.ok_or(UserError::NotFound)
     }
 
-    /// My account, with what only I am told.
     pub async fn get_profile(&self, id: UserId) -> Result<Profile, UserError> {
         let auth = self.clone();
         self.db
@@ -211,7 +208,7 @@ impl AuthService {
             .await
     }
 
-    /// The users among these ids who exist.
+    /// Users by their ids; deleted and unknown ones are left out.
     pub async fn get_users(&self, ids: Vec<UserId>) -> Result<Vec<UserAccount>, InternalError> {
         let find = move |tx: &mut Tx<'_>| users::user_find_many(tx, &ids);
         let found: Vec<StoredUser> = self.db.read(find).await?;
@@ -219,7 +216,7 @@ impl AuthService {
         users.filter_map(Result::transpose).collect()
     }
 
-    /// Replaces name and phone, and the language if one is named.
+    /// Replaces name and phone, and the language if one is given.
     pub async fn update_profile(
         &self,
         id: UserId,

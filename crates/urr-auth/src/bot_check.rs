@@ -1,10 +1,10 @@
-//! Whether a program registers or logs in.
+//! Bot checks before registration and login.
 //!
-//! The check is off, our own proof of work, or a verifier of someone else's. It comes before a
-//! password is hashed, because hashing is what a program could exhaust.
+//! The method is off, our own proof of work, or a remote verifier. The check comes before a password
+//! is hashed, because hashing is what bots could exhaust.
 //!
-//! A verifier that cannot judge does not open the purpose: the client is given a proof of work
-//! instead. While the verifier works nobody gets one, so nobody can choose the easier way.
+//! If the remote verifier is down, the client gets a proof of work instead. While it works no client
+//! gets one, so none can choose the easier task.
 
 pub mod http;
 mod pressure;
@@ -15,9 +15,10 @@ mod store;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use urr_kernel::Timestamp;
+use urr_kernel::{Timestamp, named_enum};
 use urr_service::token::{TokenError, TokenFacts, TokenPurpose};
 use urr_storage::{StorageError, Tx};
+use utoipa::ToSchema;
 
 use crate::accounts::email::Email;
 use crate::internal_error::from_internal_errors;
@@ -30,24 +31,22 @@ pub use remote_verifier::{RemoteVerifier, RemoteVerifierKind};
 
 const CHALLENGE: TokenPurpose = TokenPurpose { audience: "urr-bot-check", typ: "pow+jwt" };
 const CHALLENGE_LIFETIME: Duration = Duration::from_secs(120);
-/// So far back failed logins count against an address.
+/// How long failed logins count against an address.
 const FAILURES_WINDOW: Duration = Duration::from_secs(15 * 60);
-/// So many failed logins in a minute, seen by one process, are somebody who tries addresses and
-/// passwords that were stolen elsewhere. Each address is tried once or twice, so counting by address
-/// does not show it.
-const FAILURES_STORM_PER_MINUTE: u32 = 300;
-/// Spent challenges are kept a little longer than they live: clocks of processes differ.
+/// More failed logins per minute in one process mean that somebody tries stolen addresses and
+/// passwords. Each address is tried once or twice, so counting by address does not show it.
+const FAILURES_ATTACK_PER_MINUTE: u32 = 300;
+/// Spent challenges are kept a little longer than they live, because clocks differ.
 const SPENT_KEPT: Duration = Duration::from_secs(60);
 
-/// How programs are kept out.
 #[derive(Clone, Debug)]
 pub struct BotCheckSettings {
     pub method: BotCheckMethod,
-    /// Whether registering is checked.
+    /// Whether registration is checked.
     pub register: bool,
     pub login: LoginCheck,
-    /// How many zero bits a proof of work needs on a calm day. Sixteen take a telephone less than
-    /// a second.
+    /// The number of zero bits of a proof of work at normal load. A phone finds 16 in less than a
+    /// second.
     pub base_difficulty: u8,
 }
 
@@ -61,8 +60,8 @@ pub enum BotCheckMethod {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoginCheck {
     Never,
-    /// When so many logins failed for an address within a quarter of an hour, or very many for
-    /// whatever addresses within a minute. Whoever just logs in is not made to wait.
+    /// After this many failed logins for an address within 15 minutes, or very many for all
+    /// addresses within a minute.
     AfterFailures(u32),
     Always,
 }
@@ -78,36 +77,30 @@ impl Default for BotCheckSettings {
     }
 }
 
-/// What a proof is good for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The operation that a proof is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum BotCheckPurpose {
     Register,
     Login,
 }
 
-impl BotCheckPurpose {
-    pub const fn name(self) -> &'static str {
-        match self {
-            BotCheckPurpose::Register => "register",
-            BotCheckPurpose::Login => "login",
-        }
-    }
-}
+named_enum!(BotCheckPurpose { Register => "register", Login => "login" });
 
-/// Someone wants to get in.
+/// A registration or login to check.
 #[derive(Clone, Debug)]
 pub struct BotAttempt {
     pub purpose: BotCheckPurpose,
     pub email: Email,
     /// `<challenge>:<nonce>`.
     pub proof_of_work: Option<String>,
-    /// What the page got from the verifier.
+    /// The token of the remote verifier.
     pub remote_token: Option<String>,
-    /// Where the request came from, or nothing.
+    /// The address of the client, or empty.
     pub address: String,
 }
 
-/// A puzzle.
+/// A challenge for a proof of work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Challenge {
     pub text: String,
@@ -115,7 +108,7 @@ pub struct Challenge {
     pub expires_at: Timestamp,
 }
 
-/// What a client has to do next.
+/// What a client must do to pass the check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BotCheckTask {
     Nothing,
@@ -123,47 +116,46 @@ pub enum BotCheckTask {
     Remote { kind: RemoteVerifierKind, site_key: String },
 }
 
-/// Why someone was not let through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProofRejection {
     #[error("there is no proof")]
     Missing,
-    #[error("the proof is not of the form it must have")]
+    #[error("the proof has a wrong format")]
     Malformed,
-    #[error("the challenge is not ours")]
+    #[error("the challenge was not signed by us")]
     Forged,
     #[error("the challenge has expired")]
     Expired,
     #[error("the challenge is for another purpose")]
     OtherPurpose,
-    #[error("the proof cost less than was asked")]
+    #[error("the proof has too few zero bits")]
     TooEasy,
     #[error("the challenge was used before")]
     Spent,
-    #[error("the verifier said no")]
+    #[error("the verifier rejected the token")]
     Denied,
-    #[error("the verifier could not judge")]
+    #[error("the verifier is down")]
     VerifierDown,
 }
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BotCheckError {
-    #[error("{refusal}")]
-    ProofRequired { refusal: ProofRejection, task: Box<BotCheckTask> },
+    #[error("{rejection}")]
+    ProofRequired { rejection: ProofRejection, task: Box<BotCheckTask> },
     #[error(transparent)]
     Internal(#[from] InternalError),
 }
 
 from_internal_errors!(BotCheckError);
 
-/// What a challenge says beside its purpose, which is its subject.
+/// The claims of a challenge; its subject is the purpose.
 #[derive(Serialize, Deserialize)]
 struct ChallengeClaims {
     difficulty: u8,
 }
 
 impl AuthService {
-    /// What a client has to do before it gets through this purpose.
+    /// The task for a purpose.
     pub fn bot_task(&self, purpose: BotCheckPurpose) -> BotCheckTask {
         let BotCheckSettings { method, register, login, .. } = &self.settings.bot_check;
         let is_guarded = match purpose {
@@ -183,32 +175,34 @@ impl AuthService {
         }
     }
 
-    /// Lets someone through who proves not to be a program, where a proof is asked for.
+    /// Checks the proof of an attempt, if one is required.
     pub async fn check_bot(&self, attempt: &BotAttempt) -> Result<(), BotCheckError> {
         if !self.is_checked(attempt).await? {
             return Ok(());
         }
         let purpose = attempt.purpose;
         let work = attempt.proof_of_work.as_deref();
-        let refusal = match &self.settings.bot_check.method {
+        let rejection = match &self.settings.bot_check.method {
             BotCheckMethod::Off => None,
-            BotCheckMethod::ProofOfWork => self.refuse_work(purpose, work).await?,
-            // Whoever has a challenge of ours was given it because the verifier was down.
-            BotCheckMethod::Remote(_) if work.is_some() => self.refuse_work(purpose, work).await?,
-            BotCheckMethod::Remote(remote) => self.refuse_remote(remote, attempt).await,
+            BotCheckMethod::ProofOfWork => self.reject_proof_of_work(purpose, work).await?,
+            // The client has a challenge of ours, because the verifier was down.
+            BotCheckMethod::Remote(_) if work.is_some() => {
+                self.reject_proof_of_work(purpose, work).await?
+            }
+            BotCheckMethod::Remote(remote) => self.reject_remote_token(remote, attempt).await,
         };
-        let Some(refusal) = refusal else { return Ok(()) };
-        if !matches!(refusal, ProofRejection::Missing | ProofRejection::VerifierDown) {
+        let Some(rejection) = rejection else { return Ok(()) };
+        if !matches!(rejection, ProofRejection::Missing | ProofRejection::VerifierDown) {
             self.bot_pressure.count_failure(self.clock.now());
         }
-        let task = match refusal {
+        let task = match rejection {
             ProofRejection::VerifierDown => BotCheckTask::Work(self.issue_challenge(purpose)),
             _ => self.bot_task(purpose),
         };
-        Err(BotCheckError::ProofRequired { refusal, task: task.into() })
+        Err(BotCheckError::ProofRequired { rejection, task: task.into() })
     }
 
-    /// Remembers that a password or an address was wrong, if that counts.
+    /// Counts a failed login, if the settings need that.
     pub async fn note_failed_login(&self, email: &Email) -> Result<(), StorageError> {
         let BotCheckSettings { method, login, .. } = &self.settings.bot_check;
         if matches!(method, BotCheckMethod::Off) {
@@ -232,7 +226,9 @@ impl AuthService {
             (BotCheckPurpose::Register, _) => Ok(*register),
             (BotCheckPurpose::Login, LoginCheck::Never) => Ok(false),
             (BotCheckPurpose::Login, LoginCheck::Always) => Ok(true),
-            (BotCheckPurpose::Login, LoginCheck::AfterFailures(_)) if self.is_stormy() => Ok(true),
+            (BotCheckPurpose::Login, LoginCheck::AfterFailures(_)) if self.is_under_attack() => {
+                Ok(true)
+            }
             (BotCheckPurpose::Login, LoginCheck::AfterFailures(enough)) => {
                 let index = self.email_index(&attempt.email);
                 let since = self.clock.now() - FAILURES_WINDOW;
@@ -243,8 +239,8 @@ impl AuthService {
         }
     }
 
-    fn is_stormy(&self) -> bool {
-        self.bot_pressure.pressure(self.clock.now()).failures >= FAILURES_STORM_PER_MINUTE
+    fn is_under_attack(&self) -> bool {
+        self.bot_pressure.pressure(self.clock.now()).failures >= FAILURES_ATTACK_PER_MINUTE
     }
 
     fn email_index(&self, email: &Email) -> Vec<u8> {
@@ -257,14 +253,14 @@ impl AuthService {
         let pressure = self.bot_pressure.count_challenge(now);
         let base = self.settings.bot_check.base_difficulty;
         let difficulty = proof_of_work::difficulty_now(base, pressure);
-        let (subject, id) = (purpose.name().to_owned(), self.ids.next_id());
+        let (subject, id) = (purpose.as_str().to_owned(), self.ids.next_id());
         let issue = TokenFacts { subject, id, issued_at: now, lifetime: CHALLENGE_LIFETIME };
         let text = self.token_key.sign(CHALLENGE, &issue, &ChallengeClaims { difficulty });
         Challenge { text, difficulty, expires_at: now + CHALLENGE_LIFETIME }
     }
 
-    /// Why a proof of work does not count. One that does is spent by this.
-    async fn refuse_work(
+    /// Why a proof of work is rejected. A valid one is spent.
+    async fn reject_proof_of_work(
         &self,
         purpose: BotCheckPurpose,
         proof: Option<&str>,
@@ -281,7 +277,7 @@ impl AuthService {
             Err(TokenError::Malformed) => return Ok(Some(ProofRejection::Malformed)),
             Err(_) => return Ok(Some(ProofRejection::Forged)),
         };
-        if verified.subject != purpose.name() {
+        if verified.subject != purpose.as_str() {
             return Ok(Some(ProofRejection::OtherPurpose));
         }
         if !proof_of_work::is_solved(proof, verified.claims.difficulty) {
@@ -293,7 +289,7 @@ impl AuthService {
         Ok((!is_first).then_some(ProofRejection::Spent))
     }
 
-    async fn refuse_remote(
+    async fn reject_remote_token(
         &self,
         remote: &RemoteVerifier,
         attempt: &BotAttempt,
@@ -307,7 +303,7 @@ impl AuthService {
     }
 }
 
-/// Forgets what bot checks no longer need. Returns how many challenges and failed logins.
+/// Deletes expired challenges and failed logins. Returns how many of each.
 pub(crate) fn purge(
     tx: &mut Tx<'_>,
     now: Timestamp,

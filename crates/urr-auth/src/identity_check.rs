@@ -1,11 +1,11 @@
-//! Who is behind an account: verified by a provider, and then theirs alone.
+//! Identity verification (본인확인): a provider verifies the person behind an account.
 //!
-//! A user starts an attempt, which has an id of ours. Their browser goes to the provider with it;
-//! what comes back from there proves nothing. Then we ask the provider ourselves about this id.
+//! A user starts a verification with an id of ours. The browser opens the provider with it; what it
+//! sends back proves nothing. Then we ask the provider about this id.
 //!
-//! Of the person only two keys are kept, sealed: `ci`, the same everywhere, and `di`, with us only.
-//! A person has one account. A provider that does not tell the `ci` cannot show that, so its word
-//! does not count.
+//! Two identifiers of the person are stored encrypted: `ci`, the same everywhere, and `di`, for our
+//! site only. A person has one account. Without the `ci` we cannot check that, so an answer without
+//! it is rejected.
 
 pub mod http;
 mod provider;
@@ -28,20 +28,19 @@ pub use provider::{
 use provider::{PersonKey, VerificationOutcome, VerificationReport, ask_sandbox};
 use store::{SealedPersonKeys, StoredPersonIdentity};
 
-/// So long the person has.
+/// How long a verification can be completed.
 const VERIFICATION_LIFETIME: Duration = Duration::from_secs(15 * 60);
-/// So many attempts a user may begin within that time: providers are paid by the attempt.
+/// How many verifications a user may start within that time, because each costs money.
 const VERIFICATIONS_OPEN_MAX: u32 = 10;
-/// Attempts are kept for questions.
+/// How long verifications are kept for inquiries.
 const VERIFICATIONS_KEPT: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 
 define_id!(
-    /// Which attempt.
+    /// Which verification.
     VerificationId
 );
 storable_id!(VerificationId);
 
-/// Where an attempt is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VerificationStatus {
     Started,
@@ -57,7 +56,6 @@ storable_enum!(VerificationStatus {
     Expired => "expired",
 });
 
-/// An attempt of a user to prove who they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verification {
     pub id: VerificationId,
@@ -85,21 +83,21 @@ pub enum StartVerificationError {
 pub enum CompleteVerificationError {
     #[error("identity checks are off")]
     Off,
-    /// Or it is someone else's.
-    #[error("there is no such attempt")]
+    /// Or it belongs to another user.
+    #[error("there is no such verification")]
     NotFound,
-    #[error("the person has not done their part")]
+    #[error("the user has not completed their part")]
     Pending,
     #[error("the person could not be verified")]
     Failed,
-    #[error("the provider did not tell the key of the person")]
+    #[error("the provider did not return the ci of the person")]
     KeyMissing,
-    #[error("the attempt is too old")]
+    #[error("the verification has expired")]
     Expired,
     #[error("the person has another account")]
     VerifiedElsewhere,
-    #[error("the person has closed an account lately")]
-    LeftLately { until: Timestamp },
+    #[error("the person has deleted an account recently")]
+    DeletedRecently { until: Timestamp },
     #[error("the account belongs to another person")]
     OtherPerson,
     #[error(transparent)]
@@ -110,14 +108,14 @@ pub enum CompleteVerificationError {
 
 from_internal_errors!(StartVerificationError, CompleteVerificationError);
 
-/// The keys of a verified person.
+/// The identifiers of a verified person.
 #[derive(Clone)]
 struct PersonKeys {
     ci: PersonKey,
     di: Option<PersonKey>,
 }
 
-/// What is to be written about an attempt.
+/// The answer of the provider that ends a verification.
 #[derive(Clone)]
 enum VerificationResult {
     Verified(PersonKeys),
@@ -130,16 +128,16 @@ enum VerificationFailure {
     KeyMissing,
 }
 
-/// What was written, and what the user is told.
+/// When the identity was verified, or why not.
 type CompletionResult = Result<Timestamp, CompleteVerificationError>;
 
-/// Reads a report about this attempt. An error leaves the attempt open.
+/// Interprets a report. An error leaves the verification open.
 fn decide(
     id: VerificationId,
     report: VerificationReport,
 ) -> Result<VerificationResult, CompleteVerificationError> {
     if report.verification_id != id.to_string() {
-        return Err(IdentityProviderError::OtherAttempt.into());
+        return Err(IdentityProviderError::OtherVerification.into());
     }
     match report.outcome {
         VerificationOutcome::Pending => Err(CompleteVerificationError::Pending),
@@ -156,7 +154,7 @@ fn decide(
 }
 
 impl AuthService {
-    /// Begins an attempt.
+    /// Starts a verification.
     pub async fn start_verification(
         &self,
         user_id: UserId,
@@ -194,10 +192,10 @@ impl AuthService {
             .await
     }
 
-    /// Asks the provider what came of an attempt, and keeps what it says. An attempt that was
-    /// completed can be completed again, with the same answer.
+    /// Asks the provider for the result of a verification, and stores it. A repetition gets the same
+    /// answer.
     ///
-    /// `sandbox` is what the sandbox has instead of a person; PortOne is not told of it.
+    /// `sandbox` is the person for the sandbox; PortOne ignores it.
     pub async fn complete_verification(
         &self,
         user_id: UserId,
@@ -208,7 +206,7 @@ impl AuthService {
             return Err(CompleteVerificationError::Off);
         }
         let now = self.clock.now();
-        let look = move |tx: &mut Tx<'_>| attempt_ended(tx, user_id, id, now);
+        let look = move |tx: &mut Tx<'_>| verification_result(tx, user_id, id, now);
         let ended: Option<CompletionResult> = self.db.write(look).await?;
         if let Some(ended) = ended {
             return ended;
@@ -218,13 +216,13 @@ impl AuthService {
             IdentityProvider::Sandbox => ask_sandbox(id, sandbox.as_ref())?,
             IdentityProvider::PortOne(portone) => portone.ask(&self.outbound, id).await?,
         };
-        let (auth, verdict) = (self.clone(), decide(id, report)?);
+        let (auth, result) = (self.clone(), decide(id, report)?);
         let write = move |tx: &mut Tx<'_>| {
             users::user_lock_existing(tx, user_id)?.ok_or(CompleteVerificationError::NotFound)?;
-            // Another request may have completed it while we asked.
-            match attempt_ended(tx, user_id, id, now)? {
+            // Another request may have completed it meanwhile.
+            match verification_result(tx, user_id, id, now)? {
                 Some(ended) => Ok(ended),
-                None => auth.write_verdict(tx, user_id, id, &verdict),
+                None => auth.verification_complete(tx, user_id, id, &result),
             }
         };
         let written: Result<CompletionResult, CompleteVerificationError> =
@@ -232,7 +230,7 @@ impl AuthService {
         written?
     }
 
-    /// Whether a provider has told who is behind this account.
+    /// Whether a provider has verified the identity.
     pub(crate) fn is_identity_verified(
         &self,
         tx: &mut Tx<'_>,
@@ -242,8 +240,8 @@ impl AuthService {
         Ok(found.is_some_and(|found| self.settings.identity.trusts(&found.provider)))
     }
 
-    /// Forgets who is behind an account that is being deleted, but for a hash by which they are
-    /// recognised for a while. The caller holds the lock of the user.
+    /// Erases the identity of an account that is being deleted, except for a hash that prevents a new
+    /// account for a while. The caller holds the lock of the user.
     pub(crate) fn forget_identity(
         &self,
         tx: &mut Tx<'_>,
@@ -259,17 +257,17 @@ impl AuthService {
         store::identity_erase(tx, user_id)
     }
 
-    /// Writes what the provider said. A refusal is a value and not an error of the transaction:
-    /// that the attempt has ended must be committed.
-    fn write_verdict(
+    /// Ends a verification. A rejection is a value and not an error of the transaction, because the
+    /// end must be committed.
+    fn verification_complete(
         &self,
         tx: &mut Tx<'_>,
         user_id: UserId,
         id: VerificationId,
-        verdict: &VerificationResult,
+        result: &VerificationResult,
     ) -> Result<CompletionResult, CompleteVerificationError> {
         let now = self.clock.now();
-        let written = match verdict {
+        let written = match result {
             VerificationResult::Failed(VerificationFailure::SocialProvider) => {
                 Err(CompleteVerificationError::Failed)
             }
@@ -286,8 +284,8 @@ impl AuthService {
         Ok(written)
     }
 
-    /// Ties the account to the person, unless one of the two has another already. The caller
-    /// holds the lock of the user.
+    /// Binds the account to the person, unless one of them has another already. The caller holds the
+    /// lock of the user.
     fn bind_identity(
         &self,
         tx: &mut Tx<'_>,
@@ -308,13 +306,13 @@ impl AuthService {
                 false => Err(CompleteVerificationError::OtherPerson),
             });
         }
-        // The unique indexes guard the current data key only. While keys are being changed, the
-        // person may still be stored under another.
+        // The unique indexes cover the current data key only. During a key rotation the person may
+        // still be indexed with another one.
         if store::identity_find_by_keys(tx, &ci_indexes, &di_indexes)?.is_some() {
             return Ok(Err(CompleteVerificationError::VerifiedElsewhere));
         }
         if let Some(until) = store::departure_find(tx, &ci_indexes, now)? {
-            return Ok(Err(CompleteVerificationError::LeftLately { until }));
+            return Ok(Err(CompleteVerificationError::DeletedRecently { until }));
         }
         let sealed = seal(&self.data_keys, user_id, keys);
         let provider = provider.name().to_owned();
@@ -325,8 +323,8 @@ impl AuthService {
         })
     }
 
-    /// Seals the identities of so many users at most with the current key. Returns how many were
-    /// sealed and how many remain.
+    /// Encrypts up to `batch` identities with the current data key. Returns how many were encrypted
+    /// and how many are left.
     pub(crate) async fn rotate_identities(&self, batch: u32) -> Result<(u64, u64), InternalError> {
         let current = self.data_keys.current_version();
         let list = move |tx: &mut Tx<'_>| store::identity_list_with_other_key(tx, current, batch);
@@ -348,8 +346,8 @@ impl AuthService {
     }
 }
 
-/// What an attempt that has ended led to; `None` if it is open. One that is too old ends here.
-fn attempt_ended(
+/// The result of a verification that has ended, or `None`. An expired one is ended here.
+fn verification_result(
     tx: &mut Tx<'_>,
     user_id: UserId,
     id: VerificationId,
@@ -396,7 +394,7 @@ fn open(data_keys: &DataKeys, identity: &StoredPersonIdentity) -> Result<PersonK
     Ok(PersonKeys { ci: open("ci", ci_cipher)?, di })
 }
 
-/// Forgets old attempts, and people who left long ago. Returns how many of each.
+/// Deletes old verifications, and expired hashes of deleted accounts. Returns how many of each.
 pub(crate) fn purge(
     tx: &mut Tx<'_>,
     now: Timestamp,

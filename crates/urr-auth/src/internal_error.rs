@@ -1,4 +1,4 @@
-//! What goes wrong on our context, whatever was asked.
+//! Failures on our side that every operation can have.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use urr_storage::StorageError;
 use crate::passwords::HashingBusy;
 use crate::personal_data::UnsealError;
 
-/// A failure that is not the client's doing. Every operation can have it.
+/// A failure that the client did not cause.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InternalError {
     #[error(transparent)]
@@ -26,7 +26,7 @@ impl From<InternalError> for ApiError {
             InternalError::PersonalData(error) => ApiError::internal(error),
             InternalError::Busy(error) => ApiError::unavailable(
                 "LOGIN_BUSY",
-                "Very many people are logging in. Please try again in a moment.",
+                "Too many people are logging in. Please try again in a moment.",
                 Duration::from_secs(2),
             )
             .caused_by(error),
@@ -34,7 +34,7 @@ impl From<InternalError> for ApiError {
     }
 }
 
-/// Lets an operation's error, which has a case `InternalError`, be made from each sort of error by `?`.
+/// Lets `?` turn each internal error into the variant `Internal` of an operation's error.
 macro_rules! from_internal_errors {
     ($($error:ty),* $(,)?) => {$(
         impl From<urr_storage::StorageError> for $error {

@@ -1,8 +1,8 @@
-//! PasswordPool as they are stored and compared: Argon2id, in a pool that has a bound.
+//! Hashing and comparing passwords with Argon2id, in a bounded pool.
 //!
 //! A comparison costs tens of milliseconds and 19 MiB on purpose. So at most half of the processors
-//! do it, a few wait, and everyone else is told at once to come back: a storm of logins must not
-//! take the processors from those who are buying.
+//! do it, a few requests wait, and the others get an error at once: many logins must not take the
+//! processors from users who are buying.
 
 pub mod rules;
 
@@ -17,7 +17,6 @@ use urr_kernel::Secret;
 
 use crate::passwords::rules::Password;
 
-/// How expensive a hash is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PasswordCost {
     pub memory_kib: u32,
@@ -26,36 +25,34 @@ pub struct PasswordCost {
 }
 
 impl Default for PasswordCost {
-    /// The least that OWASP advises: 22 ms on a processor of 2024.
+    /// The minimum that OWASP recommends; 22 ms on a processor of 2024.
     fn default() -> PasswordCost {
         PasswordCost { memory_kib: 19_456, passes: 2, lanes: 1 }
     }
 }
 
-/// Too many wait already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("too many passwords wait to be compared")]
 pub struct HashingBusy;
 
-/// The outcome of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PasswordComparison {
     pub matches: bool,
-    /// The stored hash is weaker than what would be made today.
+    /// The stored hash has another cost than the settings.
     pub is_outdated: bool,
 }
 
 /// The pool. Clones share it.
 #[derive(Clone)]
-pub struct PasswordPool(Arc<Pool>);
+pub struct PasswordPool(Arc<Inner>);
 
-struct Pool {
-    /// Those who run and those who wait.
-    places: Arc<Semaphore>,
-    /// Those who run.
-    turns: Arc<Semaphore>,
-    places_max: usize,
-    turns_max: usize,
+struct Inner {
+    /// One permit per running or waiting hash.
+    admitted: Arc<Semaphore>,
+    /// One permit per running hash.
+    running: Arc<Semaphore>,
+    admitted_max: usize,
+    running_max: usize,
     cost: PasswordCost,
     compared: AtomicU64,
     rejected: AtomicU64,
@@ -64,11 +61,11 @@ struct Pool {
 impl PasswordPool {
     pub fn new(cost: PasswordCost, parallel_max: usize, waiting_max: usize) -> PasswordPool {
         let parallel = parallel_max.max(1);
-        PasswordPool(Arc::new(Pool {
-            places: Arc::new(Semaphore::new(parallel + waiting_max)),
-            turns: Arc::new(Semaphore::new(parallel)),
-            places_max: parallel + waiting_max,
-            turns_max: parallel,
+        PasswordPool(Arc::new(Inner {
+            admitted: Arc::new(Semaphore::new(parallel + waiting_max)),
+            running: Arc::new(Semaphore::new(parallel)),
+            admitted_max: parallel + waiting_max,
+            running_max: parallel,
             cost,
             compared: AtomicU64::new(0),
             rejected: AtomicU64::new(0),
@@ -80,8 +77,8 @@ impl PasswordPool {
         self.run(move || hash(password.expose(), cost)).await
     }
 
-    /// Compares with a stored hash. Without one it compares with a hash that nothing matches: an
-    /// address that has no account must take as long as one that has.
+    /// Compares with a stored hash. Without one it compares with a dummy hash, so that an address
+    /// without an account takes as long as one with an account.
     pub async fn compare(
         &self,
         candidate: Secret,
@@ -107,20 +104,20 @@ impl PasswordPool {
         self.0.compared.load(Ordering::Relaxed)
     }
 
-    /// How many were sent away because too many waited.
+    /// How many were rejected because too many waited.
     pub fn rejected(&self) -> u64 {
         self.0.rejected.load(Ordering::Relaxed)
     }
 
     /// How many are being hashed.
     pub fn running(&self) -> usize {
-        self.0.turns_max - self.0.turns.available_permits()
+        self.0.running_max - self.0.running.available_permits()
     }
 
-    /// How many wait for their turn.
+    /// How many wait to be hashed.
     pub fn waiting(&self) -> usize {
-        // The two are not read at the same moment.
-        let inside = self.0.places_max - self.0.places.available_permits();
+        // The two semaphores are not read at the same time.
+        let inside = self.0.admitted_max - self.0.admitted.available_permits();
         inside.saturating_sub(self.running())
     }
 
@@ -128,16 +125,16 @@ impl PasswordPool {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, HashingBusy> {
-        let place = Arc::clone(&self.0.places).try_acquire_owned().map_err(|_| {
+        let admitted = Arc::clone(&self.0.admitted).try_acquire_owned().map_err(|_| {
             self.0.rejected.fetch_add(1, Ordering::Relaxed);
             HashingBusy
         })?;
-        let turn = Arc::clone(&self.0.turns).acquire_owned().await;
-        let turn = turn.expect("the semaphore is never closed");
-        // The permits go with the work, not with the caller: who goes away frees no processor.
+        let running = Arc::clone(&self.0.running).acquire_owned().await;
+        let running = running.expect("the semaphore is never closed");
+        // The work holds the permits, because it goes on when the caller has gone away.
         let working = tokio::task::spawn_blocking(move || {
             let done = work();
-            drop((place, turn));
+            drop((admitted, running));
             done
         });
         Ok(working.await.expect("hashing does not panic"))
@@ -157,13 +154,13 @@ fn hash(password: &str, cost: PasswordCost) -> String {
 }
 
 fn compare(candidate: &str, stored: &str, cost: PasswordCost) -> PasswordComparison {
-    // An account from elsewhere. It is hashed anew at its first login.
+    // The hash of an imported account, which the first login replaces.
     if stored.starts_with("$2") {
         let matches = bcrypt::verify(candidate, stored).unwrap_or(false);
         return PasswordComparison { matches, is_outdated: true };
     }
     let Ok(hash) = PasswordHash::new(stored) else {
-        tracing::error!("a stored password hash is of no known form");
+        tracing::error!("a stored password hash has an unknown format");
         return PasswordComparison { matches: false, is_outdated: true };
     };
     // The cost is read from the hash itself.
@@ -176,7 +173,7 @@ fn compare(candidate: &str, stored: &str, cost: PasswordCost) -> PasswordCompari
     PasswordComparison { matches, is_outdated }
 }
 
-/// A hash of the right form and cost that no password leads to.
+/// A hash of the right form and cost that no password matches.
 fn dummy_hash(cost: PasswordCost) -> String {
     let PasswordCost { memory_kib, passes, lanes } = cost;
     let (salt, output) = ("A".repeat(22), "A".repeat(43));
@@ -255,7 +252,7 @@ mod tests {
             let pool = pool.clone();
             async move { pool.run(|| ()).await }
         });
-        while pool.0.places.available_permits() > 0 {
+        while pool.0.admitted.available_permits() > 0 {
             tokio::task::yield_now().await;
         }
         assert_eq!((pool.running(), pool.waiting(), pool.rejected()), (1, 1, 0));
@@ -266,7 +263,7 @@ mod tests {
         assert!(waits.await.is_err());
         runs.abort();
         assert!(runs.await.is_err());
-        assert_eq!(pool.0.places.available_permits(), 1);
+        assert_eq!(pool.0.admitted.available_permits(), 1);
         assert_eq!((pool.running(), pool.waiting()), (1, 0));
         release.send(()).unwrap();
         assert_eq!(pool.run(|| ()).await, Ok(()));

@@ -1,13 +1,12 @@
-//! Personal data as they are stored: sealed with AES-256-GCM under a versioned key, and found by a
-//! keyed hash of the address.
+//! Encryption of personal data with AES-256-GCM under a versioned key, and their lookup by a keyed
+//! hash.
 //!
-//! Each sealed text is bound to its table, column and user, so that a text moved to another row
-//! does not open. The hash leaks only that two addresses are equal, and nothing to those without
-//! the key.
+//! Each encrypted text is bound to its table, column and user, so that it cannot be decrypted in
+//! another row. The hash shows only that two addresses are equal, and needs the key.
 //!
-//! Keys are changed in three steps: every process learns the new key beside the old one, then it
-//! becomes the current one, then `AuthService::rotate_personal_data` re-encrypts what is stored. A row
-//! tells the version it was made with; addresses are looked up under every version.
+//! A key is rotated in three steps: every process gets the new key beside the old one, then it
+//! becomes the current one, then `AuthService::rotate_personal_data` re-encrypts the stored rows. A
+//! row has the version of its key; addresses are looked up with every version.
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,7 +21,7 @@ use crate::accounts::profile::{PersonName, PhoneNumber};
 
 const NONCE_BYTES: usize = 12;
 
-/// A key for personal data, with the version that rows remember.
+/// A key for personal data, with the version that is stored in rows.
 #[derive(Clone, Debug)]
 pub struct DataKey {
     pub version: u16,
@@ -33,7 +32,7 @@ pub struct DataKey {
 #[derive(Clone)]
 pub struct DataKeys(Arc<Vec<DerivedKeys>>);
 
-/// What follows from a data key: one key per purpose.
+/// The keys that are derived from a data key, one per purpose.
 struct DerivedKeys {
     version: u16,
     cipher: Aes256Gcm,
@@ -45,7 +44,6 @@ struct DerivedKeys {
 #[error("two data keys have the version {0}")]
 pub struct DuplicateKeyVersion(u16);
 
-/// Why stored personal data could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnsealError {
     #[error("personal data were sealed with the data key of version {0}, which is not configured")]
@@ -54,7 +52,7 @@ pub enum UnsealError {
     Broken(&'static str),
 }
 
-/// A person as the table holds them.
+/// Encrypted personal data, as the table has them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SealedDetails {
     pub key_version: u16,
@@ -65,12 +63,12 @@ pub struct SealedDetails {
 }
 
 impl DataKeys {
-    /// The keys of an installation that has never changed its key.
+    /// The keys of an installation that has never rotated its key.
     pub fn single(secret: Secret) -> DataKeys {
         DataKeys(Arc::new(vec![DerivedKeys::derive(&DataKey { version: 1, secret })]))
     }
 
-    /// New data use `current`; `others` can still be read, and are looked up.
+    /// New data use `current`; data under `others` can still be read.
     pub fn new(current: DataKey, others: &[DataKey]) -> Result<DataKeys, DuplicateKeyVersion> {
         let mut keys = vec![DerivedKeys::derive(&current)];
         for other in others {
@@ -86,13 +84,13 @@ impl DataKeys {
         self.current().version
     }
 
-    /// What an address may be stored under, the current version first.
+    /// The indexes of an address with all keys, the current one first.
     pub(crate) fn email_indexes(&self, email: &Email) -> Vec<Vec<u8>> {
         self.0.iter().map(|key| key.email_index(email)).collect()
     }
 
-    /// Seals with the current key. Each call takes new nonces: one used for two texts would
-    /// reveal both. So a transaction that runs twice seals twice.
+    /// Encrypts with the current key. Each call uses new nonces, because a nonce for two texts would
+    /// reveal both; so a transaction that is repeated must encrypt again.
     pub(crate) fn seal(&self, user_id: UserId, person: &PersonalDetails) -> SealedDetails {
         let key = self.current();
         let seal = |column, text: &str| key.seal(&associated(column, user_id), text);
@@ -128,7 +126,7 @@ impl DataKeys {
         })
     }
 
-    /// Seals a key of a verified person with the current data key.
+    /// Encrypts an identifier of a person with the current key.
     pub(crate) fn seal_text(&self, kind: &'static str, user_id: UserId, text: &str) -> Vec<u8> {
         self.current().seal(&associated_identity(kind, user_id), text)
     }
@@ -146,7 +144,7 @@ impl DataKeys {
         text.ok_or(UnsealError::Broken(kind))
     }
 
-    /// What a key of a person may be stored under, the current version first.
+    /// The indexes of an identifier of a person with all keys, the current one first.
     pub(crate) fn person_indexes(&self, kind: &'static str, text: &str) -> Vec<Vec<u8>> {
         let index = |key: &DerivedKeys| {
             from_hex(key.person_index.derive(&format!("{kind}:{text}")).expose())
@@ -181,7 +179,7 @@ impl DerivedKeys {
         from_hex(self.index.derive(&email.lookup_key()).expose())
     }
 
-    /// The nonce, then the sealed text with its tag.
+    /// The nonce, followed by the encrypted text with its tag.
     fn seal(&self, associated: &str, text: &str) -> Vec<u8> {
         let mut nonce = [0_u8; NONCE_BYTES];
         getrandom::fill(&mut nonce).expect("the operating system has randomness");
@@ -198,7 +196,7 @@ impl DerivedKeys {
     }
 }
 
-/// What a sealed text is bound to.
+/// The associated data that an encrypted text is bound to.
 fn associated(column: &str, user_id: UserId) -> String {
     format!("users/{column}/{user_id}")
 }

@@ -1,10 +1,9 @@
-//! What needs more than being logged in: choosing another password, closing the account, connecting
-//! another service.
+//! Operations that need another proof beside the session: changing the password, deleting the
+//! account, linking a social provider.
 //!
-//! A session may be in the wrong hands: a telephone left on a table, a stolen cookie. So whoever
-//! has a password says it once more. An account that one gets into by another service only has
-//! none; there the proof is a session that began a moment ago, which only a fresh login at that
-//! service can make. Refreshing an old session does not make it younger.
+//! A session may be stolen. So a user with a password must give it again. A user without one must
+//! have logged in a moment ago, which needs the social provider; a refresh of an old session does
+//! not count.
 
 use std::time::Duration;
 
@@ -24,15 +23,15 @@ use crate::social::store as social;
 use crate::{AuthService, InternalError};
 use urr_contracts::events::user::UserDeleted;
 
-/// For so long after a login one need not log in once more.
+/// How recent a login must be.
 const RECENT_LOGIN: Duration = Duration::from_secs(10 * 60);
 
-/// What someone who is logged in shows beside that.
+/// The proof that a user gives beside the session.
 #[derive(Clone, Debug, Default)]
 pub struct Reauthentication {
-    /// Needed where the account has one.
+    /// Required if the account has one.
     pub password: Option<Secret>,
-    /// Names the session, which must be young where there is no password.
+    /// Names the session, whose login must be recent if there is no password.
     pub access_token: Option<Secret>,
 }
 
@@ -46,19 +45,17 @@ impl Reauthentication {
     }
 }
 
-/// A new password, and what allows to choose it.
 #[derive(Clone, Debug)]
 pub struct PasswordChange {
     pub reauthentication: Reauthentication,
     pub new: String,
 }
 
-/// Why something that needs a reauthentication was not done.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReauthenticationError {
     #[error("there is no such user")]
     NotFound,
-    #[error("the account has a password, and it was not said")]
+    #[error("the password of the account is missing")]
     PasswordRequired,
     #[error("the password is wrong")]
     WrongPassword,
@@ -75,15 +72,14 @@ pub enum ReauthenticationError {
 from_internal_errors!(ReauthenticationError);
 
 impl AuthService {
-    /// Chooses another password, or the first one, and ends every session, whoever holds it. The
-    /// caller goes on in a new one.
+    /// Sets another password, or the first one, and ends all sessions. The caller gets a new one.
     pub async fn change_password(
         &self,
         id: UserId,
         change: PasswordChange,
         client: ClientInfo,
     ) -> Result<Session, ReauthenticationError> {
-        let (user, version) = self.confirm(id, change.reauthentication).await?;
+        let (user, version) = self.reauthenticate(id, change.reauthentication).await?;
         let new = Password::parse(&change.new, &user.person.email);
         let new_hash =
             self.passwords.hash(new.map_err(ReauthenticationError::InvalidPassword)?).await?;
@@ -103,14 +99,14 @@ impl AuthService {
         Ok(self.grant(&token, &user)?)
     }
 
-    /// Closes the account and forgets the person; their address is free again.
+    /// Deletes the account and erases the personal data; the address can be registered again.
     pub async fn delete_user(
         &self,
         id: UserId,
         reauthentication: Reauthentication,
         context: CallContext,
     ) -> Result<(), ReauthenticationError> {
-        let (_, version) = self.confirm(id, reauthentication).await?;
+        let (_, version) = self.reauthenticate(id, reauthentication).await?;
         let (auth, now, metadata) = (self.clone(), self.clock.now(), self.event_metadata(context));
         self.db
             .write(move |tx| {
@@ -134,8 +130,8 @@ impl AuthService {
             .await
     }
 
-    /// The user and the version of the password, if it is really they.
-    async fn confirm(
+    /// Checks the proof. Returns the user and the version of the password.
+    async fn reauthenticate(
         &self,
         id: UserId,
         reauthentication: Reauthentication,
@@ -145,29 +141,29 @@ impl AuthService {
         let stored = stored.ok_or(ReauthenticationError::NotFound)?;
         let user = self.unseal(&stored)?.ok_or(ReauthenticationError::NotFound)?;
         match stored.password_hash {
-            Some(hash) => self.confirm_by_password(hash, reauthentication.password).await?,
-            None => self.confirm_by_login(id, reauthentication.access_token).await?,
+            Some(hash) => self.check_password(hash, reauthentication.password).await?,
+            None => self.check_recent_login(id, reauthentication.access_token).await?,
         }
         Ok((user, stored.password_version))
     }
 
-    /// By the password if it is said, or else by a recent login, whether or not there is one.
-    pub(crate) async fn confirm_either_way(
+    /// Checks the password if it is given, and the recent login otherwise.
+    pub(crate) async fn reauthenticate_either_way(
         &self,
         id: UserId,
         reauthentication: Reauthentication,
     ) -> Result<(), ReauthenticationError> {
         match reauthentication {
             Reauthentication { password: Some(_), .. } => {
-                self.confirm(id, reauthentication).await.map(drop)
+                self.reauthenticate(id, reauthentication).await.map(drop)
             }
             Reauthentication { password: None, access_token } => {
-                self.confirm_by_login(id, access_token).await
+                self.check_recent_login(id, access_token).await
             }
         }
     }
 
-    async fn confirm_by_password(
+    async fn check_password(
         &self,
         hash: String,
         password: Option<Secret>,
@@ -180,22 +176,22 @@ impl AuthService {
         compared.matches.then_some(()).ok_or(ReauthenticationError::WrongPassword)
     }
 
-    async fn confirm_by_login(
+    async fn check_recent_login(
         &self,
         id: UserId,
         access_token: Option<Secret>,
     ) -> Result<(), ReauthenticationError> {
-        let old = ReauthenticationError::RecentLoginRequired;
-        let Some(token) = access_token else { return Err(old) };
+        let not_recent = ReauthenticationError::RecentLoginRequired;
+        let Some(token) = access_token else { return Err(not_recent) };
         let now = self.clock.now();
         let verified = self.token_key.verify::<AccessClaims>(ACCESS, token.expose(), now);
-        let Ok(verified) = verified else { return Err(old) };
+        let Ok(verified) = verified else { return Err(not_recent) };
         let family_id = verified.claims.family_id;
         let find = move |tx: &mut Tx<'_>| sessions::session_login_at(tx, id, family_id);
         let login_at = self.db.read(find).await?;
         match login_at {
             Some(login_at) if now < login_at + RECENT_LOGIN => Ok(()),
-            _ => Err(old),
+            _ => Err(not_recent),
         }
     }
 }

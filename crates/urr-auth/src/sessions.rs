@@ -1,4 +1,4 @@
-//! SessionSelection: a login begins one, refreshing carries it on, logging out ends it.
+//! Sessions: a login starts one, a refresh continues it, and a logout ends it.
 
 pub mod client_info;
 pub mod cookies;

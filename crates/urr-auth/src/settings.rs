@@ -1,4 +1,4 @@
-//! What can be chosen about accounts, as values that were checked where they were read.
+//! The settings of the auth service, which the configuration has checked.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use crate::terms::{TermsVersion, TermsVersions};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// When cookies travel over HTTPS only.
+/// When cookies have the attribute `Secure`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CookieSecurity {
     Always,
     Never,
-    /// Always, unless the client calls this very machine: `localhost` or a loopback address.
+    /// Always, unless the client calls `localhost` or a loopback address.
     Auto,
 }
 
@@ -23,29 +23,28 @@ pub enum CookieSecurity {
 pub struct AuthSettings {
     pub access_lifetime: Duration,
     pub refresh_lifetime: Duration,
-    /// How long a replaced refresh token still leads to its successor.
+    /// How long a replaced refresh token still gets the tokens of its successor.
     pub refresh_grace: Duration,
     pub cookie_security: CookieSecurity,
     pub password_cost: PasswordCost,
-    /// So many passwords are hashed at once.
+    /// How many passwords are hashed at the same time.
     pub hashing_parallel_max: usize,
-    /// So many more may wait.
+    /// How many more may wait to be hashed.
     pub hashing_waiting_max: usize,
-    /// A login beyond this ends the oldest session.
+    /// A login beyond this number ends the oldest session.
     pub sessions_per_user_max: u32,
-    /// An account that nobody used for so long is put aside.
+    /// An account becomes dormant when it was not used for this long.
     pub dormant_after: Duration,
     pub login_history_kept: Duration,
     pub admin_invite_lifetime: Duration,
-    /// Which versions of the terms people agree to.
+    /// The versions of the terms that are in force.
     pub terms: TermsVersions,
-    /// How programs are kept out.
     pub bot_check: BotCheckSettings,
-    /// Who tells who someone is. Nobody unless someone names one.
+    /// The provider that verifies identities; off by default.
     pub identity: IdentityProvider,
-    /// For so long after an account was deleted its person cannot be verified for another one.
+    /// How long after the deletion of an account its person cannot be verified for another one.
     pub departure_kept: Duration,
-    /// By whom else one can log in. Nobody unless someone is named.
+    /// The social providers; none by default.
     pub social: SocialSettings,
 }
 
@@ -57,7 +56,7 @@ impl Default for AuthSettings {
             refresh_grace: Duration::from_secs(30),
             cookie_security: CookieSecurity::Auto,
             password_cost: PasswordCost::default(),
-            // The other half is for those who do not log in.
+            // The other half of the processors is for requests that are not logins.
             hashing_parallel_max: std::thread::available_parallelism()
                 .map_or(1, |n| n.get().div_ceil(2)),
             hashing_waiting_max: 64,

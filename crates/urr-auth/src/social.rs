@@ -1,9 +1,8 @@
-//! Signing in by the account that someone has with another service.
+//! Login by a social provider (OAuth 2 and OpenID Connect).
 //!
-//! A way to a provider and back is bound to one browser: a secret in its cookie, from which the
-//! state, the nonce and the proof of the code (PKCE) follow. Our context remembers only the hash of
-//! the state, and takes it away when it comes back. Calls to providers are made between
-//! transactions.
+//! An attempt is bound to one browser by a secret in its cookie, from which the state, the nonce and
+//! the PKCE verifier are derived. We store only the hash of the state, and delete it when the browser
+//! comes back. Calls to providers are made between transactions.
 
 mod client;
 mod google_button;
@@ -38,28 +37,28 @@ pub use settings::{ProviderEndpoints, SocialProviderSettings, SocialSettings};
 pub enum SocialError {
     #[error("the provider is not configured")]
     NotConfigured,
-    #[error("the way was not begun in this browser, or is used up, or took too long")]
+    #[error("the login was started in another browser, was completed already, or has expired")]
     InvalidState,
-    #[error("the person did not agree at the provider")]
+    #[error("the user did not agree at the provider")]
     Cancelled,
-    #[error("what the provider vouches for does not count")]
+    #[error("the answer of the provider is not valid")]
     Rejected,
     #[error("the provider cannot be reached")]
     Unavailable,
-    #[error("the provider tells no address")]
+    #[error("the provider gives no e-mail address")]
     EmailRequired,
     #[error("a new account needs the terms to be agreed to")]
     TermsRequired,
-    #[error("the address has an account, and not both sides proved it")]
+    #[error("the address has an account, and not both sides have verified it")]
     EmailInUse,
     #[error("the identity belongs to another account")]
     IdentityInUse,
     #[error("the account has another identity of this provider")]
     AlreadyLinked,
-    #[error("who began the way is not logged in")]
+    #[error("the user who started to link is not logged in")]
     LoginRequired,
-    /// What was decided on has changed meanwhile.
-    #[error("someone else was faster")]
+    /// The rows that the decision was based on have changed.
+    #[error("a concurrent login changed the account")]
     Overtaken,
     #[error(transparent)]
     Internal(#[from] InternalError),
@@ -77,45 +76,44 @@ impl From<SignInRejection> for SocialError {
     }
 }
 
-/// What someone who sets out to a provider wants.
 #[derive(Clone, Debug)]
 pub struct SocialStart {
-    /// Where to go on afterwards.
+    /// Where the browser continues afterwards.
     pub redirect: LocalPath,
-    /// The page showed the terms of service and privacy, and they were agreed to.
+    /// The user agreed to the terms of service and privacy, which the page showed.
     pub terms_agreed: bool,
-    /// Adds the identity to this account instead of logging in.
+    /// Links the identity to this account instead of logging in.
     pub link_user_id: Option<UserId>,
 }
 
-/// A way to a provider.
+/// A started login by redirect.
 #[derive(Clone, Debug)]
 pub struct SocialRedirect {
-    /// Where the browser goes.
+    /// The address of the provider.
     pub url: String,
-    /// What the browser keeps in a cookie until it comes back.
+    /// For the cookie of the browser.
     pub secret: Secret,
 }
 
-/// What a browser brings back.
+/// What a browser sends when it comes back from the provider.
 #[derive(Clone, Debug, Default)]
 pub struct SocialCallback {
     pub code: Option<Secret>,
     pub state: String,
-    /// Of its cookie.
+    /// From the cookie.
     pub secret: Option<Secret>,
-    /// Who is logged in.
+    /// The user who is logged in.
     pub user_id: Option<UserId>,
 }
 
 #[derive(Clone, Debug)]
 pub struct SocialLogin {
     pub redirect: LocalPath,
-    /// None: an identity was added to the account of who is logged in.
+    /// `None` if an identity was linked to the account of the user.
     pub session: Option<Session>,
 }
 
-/// Why someone did not arrive, and where they are told: the path is known when they are logged in.
+/// Why a login failed, and where the browser continues; the path is known for links only.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SocialFailure {
     pub error: SocialError,
@@ -123,13 +121,13 @@ pub struct SocialFailure {
 }
 
 impl AuthService {
-    /// Begins the way to a provider.
+    /// Starts a login by redirect.
     pub async fn start_social(
         &self,
         provider: SocialProvider,
         start: SocialStart,
     ) -> Result<SocialRedirect, SocialError> {
-        let context = self.redirect_provider_context(provider)?;
+        let context = self.context_for_redirect(provider)?;
         let flow = OAuthFlow::of(Secret::generate());
         let SocialStart { redirect, terms_agreed, link_user_id } = start;
         let expires_at = context.now + self.settings.social.attempt_lifetime;
@@ -153,7 +151,7 @@ impl AuthService {
         Ok(SocialRedirect { url, secret: flow.secret })
     }
 
-    /// Ends the way: someone is logged in, or has one more identity.
+    /// Completes a login or the link of an identity.
     pub async fn finish_social(
         &self,
         provider: SocialProvider,
@@ -165,14 +163,15 @@ impl AuthService {
         let (flow, attempt) = self.take_attempt(provider, &returned).await.map_err(early)?;
         let redirect = attempt.redirect.clone();
         let is_link = attempt.link_user_id.is_some();
-        let arrived = self.arrive(provider, &flow, attempt, returned, (client, context)).await;
-        match arrived {
+        let completed =
+            self.complete_attempt(provider, &flow, attempt, returned, (client, context)).await;
+        match completed {
             Ok(session) => Ok(SocialLogin { redirect, session }),
             Err(error) => Err(SocialFailure { error, redirect: is_link.then_some(redirect) }),
         }
     }
 
-    /// The way that a browser began, which is over with this.
+    /// Takes the attempt of this browser, which can be used once.
     async fn take_attempt(
         &self,
         provider: SocialProvider,
@@ -193,7 +192,7 @@ impl AuthService {
         Ok((flow, attempt))
     }
 
-    async fn arrive(
+    async fn complete_attempt(
         &self,
         provider: SocialProvider,
         flow: &OAuthFlow,
@@ -206,14 +205,14 @@ impl AuthService {
         }
         let code = returned.code.ok_or(SocialError::Cancelled)?;
         let redirect_uri = self.redirect_uri(provider);
-        let brought = CodeExchange {
+        let exchange = CodeExchange {
             code: code.expose(),
             state: &returned.state,
             verifier: &flow.verifier,
             nonce: &flow.nonce,
             redirect_uri: &redirect_uri,
         };
-        let profile = self.social.profile(self.provider_context(provider)?, &brought).await;
+        let profile = self.social.profile(self.provider_context(provider)?, &exchange).await;
         let profile = profile.map_err(|error| log_provider_error(provider, &error))?;
         match attempt.link_user_id {
             Some(user_id) => {
@@ -238,8 +237,8 @@ impl AuthService {
         Ok(ProviderContext { provider, settings, timeout, now })
     }
 
-    /// A provider to which browsers are sent. Its button alone needs no secret of ours.
-    fn redirect_provider_context(
+    /// A provider for logins by redirect, which need a client secret; its button needs none.
+    fn context_for_redirect(
         &self,
         provider: SocialProvider,
     ) -> Result<ProviderContext<'_>, SocialError> {
@@ -256,7 +255,7 @@ impl AuthService {
     }
 }
 
-/// What belongs to one way, all following from the secret in the browser's cookie.
+/// The secrets of one login, all derived from the secret in the browser's cookie.
 struct OAuthFlow {
     secret: Secret,
     state: Secret,
@@ -281,7 +280,7 @@ impl OAuthFlow {
 
 fn log_provider_error(provider: SocialProvider, error: &SocialProviderError) -> SocialError {
     let source = std::error::Error::source(error).map(ToString::to_string);
-    tracing::warn!(provider = provider.as_str(), %error, source, "signing in by a provider failed");
+    tracing::warn!(provider = provider.as_str(), %error, source, "a login by a social provider failed");
     match error.is_outage() {
         true => SocialError::Unavailable,
         false => SocialError::Rejected,

@@ -3,14 +3,16 @@
 pub mod http;
 pub mod store;
 
+use serde::{Deserialize, Serialize};
 use urr_storage::{StorageError, Tx, storable_enum};
+use utoipa::ToSchema;
 
 use crate::accounts::account::UserId;
 use crate::accounts::store as users;
 use crate::{AuthService, UserError};
 
-/// A document to agree to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, ToSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum TermsKind {
     Service,
     Privacy,
@@ -24,7 +26,7 @@ storable_enum!(TermsKind {
 });
 
 impl TermsKind {
-    /// Whether there is no account without it.
+    /// Whether an account needs the agreement.
     pub const fn is_required(self) -> bool {
         match self {
             TermsKind::Service | TermsKind::Privacy => true,
@@ -75,7 +77,7 @@ impl TermsVersions {
         }
     }
 
-    /// The required documents that someone has not agreed to as they are now. `latest` has their
+    /// The required terms that a user has not agreed to in the version in force. `latest` has the
     /// last answer to each.
     pub fn outstanding(&self, latest: &[TermsAnswer]) -> Vec<TermsKind> {
         let is_settled = |kind: TermsKind| {
@@ -88,7 +90,6 @@ impl TermsVersions {
     }
 }
 
-/// An answer to one document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TermsAnswer {
     pub kind: TermsKind,
@@ -96,7 +97,7 @@ pub struct TermsAnswer {
     pub agreed: bool,
 }
 
-/// Answers to documents as they are now: to each once at most, to no required one with no.
+/// Answers to the versions in force: at most one to each, and no refusal of required terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TermsAnswers(Vec<TermsAnswer>);
 
@@ -112,7 +113,7 @@ pub enum InvalidTerms {
 }
 
 impl TermsAnswers {
-    /// The answers of someone who opens an account, for which every required one is needed.
+    /// The answers for a new account, which needs all required terms.
     pub fn for_new_account(
         answers: Vec<TermsAnswer>,
         in_force: &TermsVersions,
@@ -125,7 +126,7 @@ impl TermsAnswers {
         TermsAnswers::for_account(answers, in_force)
     }
 
-    /// The answers of someone who has an account, to whichever documents they answer.
+    /// The answers for an existing account, to any of the terms.
     pub fn for_account(
         mut answers: Vec<TermsAnswer>,
         in_force: &TermsVersions,
@@ -154,8 +155,8 @@ impl TermsAnswers {
 }
 
 impl AuthService {
-    /// Writes down what someone answers. Saying the same again changes nothing. Returns which
-    /// required documents still wait for an answer.
+    /// Stores answers. A repetition changes nothing. Returns the required terms that are still
+    /// outstanding.
     pub async fn answer_terms(
         &self,
         id: UserId,
@@ -166,9 +167,9 @@ impl AuthService {
             .write(move |tx| {
                 users::user_lock_existing(tx, id)?.ok_or(UserError::NotFound)?;
                 let before = store::terms_list_latest(tx, id)?;
-                let news = terms.answers().iter().filter(|answer| !before.contains(answer));
-                for answer in news {
-                    store::agreement_insert(tx, id, answer, now)?;
+                let changed = terms.answers().iter().filter(|answer| !before.contains(answer));
+                for answer in changed {
+                    store::terms_answer_insert(tx, id, answer, now)?;
                 }
                 Ok(auth.terms_outstanding(tx, id)?)
             })

@@ -68,7 +68,7 @@ impl CatalogService {
                 self.seed_hall(&venue, name, template).await?;
             }
         }
-        for plan in events::PLANS {
+        for plan in &events::demo_events() {
             self.seed_event(plan).await?;
         }
         Ok(())
@@ -139,14 +139,11 @@ impl CatalogService {
     }
 
     /// The venue of a demo event with its hall, if it has one.
-    async fn demo_venue(
-        &self,
-        name: &'static str,
-    ) -> Result<(Venue, Option<HallSummary>), SeedError> {
+    async fn demo_venue(&self, name: String) -> Result<(Venue, Option<HallSummary>), SeedError> {
         let found = self
             .db
             .read(move |tx| {
-                let Some(venue) = venue_find_by_name(tx, name)? else { return Ok(None) };
+                let Some(venue) = venue_find_by_name(tx, &name)? else { return Ok(None) };
                 let halls = hall_list_of_venue(tx, venue.id)?;
                 Ok::<_, StorageError>(Some((venue, halls.into_iter().next())))
             })

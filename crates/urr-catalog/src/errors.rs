@@ -7,38 +7,29 @@ use urr_service::idempotency::key_reused;
 use crate::text::{InvalidImageUrl, InvalidText};
 use crate::{
     CreateArtistError, CreateEventError, EditArtistError, EditEventError, EditRejection,
-    InvalidArtistName, InvalidImage, InvalidSchedule, InvalidTemplate, TooManyEvents, UploadError,
-    VenueError,
+    InvalidArtistName, InvalidImage, InvalidPresale, InvalidPrices, InvalidSchedule,
+    InvalidTemplate, InvalidTicketTypes, TooManyEvents, UploadError, VenueError,
 };
 
-impl From<InvalidText> for ApiError {
-    fn from(invalid: InvalidText) -> ApiError {
-        ApiError::bad_request("INVALID_TEXT", invalid.to_string())
-    }
+macro_rules! bad_requests {
+    ($($invalid:ty => $code:literal;)*) => {$(
+        impl From<$invalid> for ApiError {
+            fn from(invalid: $invalid) -> ApiError {
+                ApiError::bad_request($code, invalid.to_string())
+            }
+        }
+    )*};
 }
 
-impl From<InvalidImageUrl> for ApiError {
-    fn from(invalid: InvalidImageUrl) -> ApiError {
-        ApiError::bad_request("INVALID_IMAGE_URL", invalid.to_string())
-    }
-}
-
-impl From<InvalidArtistName> for ApiError {
-    fn from(invalid: InvalidArtistName) -> ApiError {
-        ApiError::bad_request("INVALID_NAME", invalid.to_string())
-    }
-}
-
-impl From<InvalidSchedule> for ApiError {
-    fn from(invalid: InvalidSchedule) -> ApiError {
-        ApiError::bad_request("INVALID_SCHEDULE", invalid.to_string())
-    }
-}
-
-impl From<InvalidTemplate> for ApiError {
-    fn from(invalid: InvalidTemplate) -> ApiError {
-        ApiError::bad_request("INVALID_LAYOUT", invalid.to_string())
-    }
+bad_requests! {
+    InvalidText => "INVALID_TEXT";
+    InvalidImageUrl => "INVALID_IMAGE_URL";
+    InvalidArtistName => "INVALID_NAME";
+    InvalidSchedule => "INVALID_SCHEDULE";
+    InvalidTemplate => "INVALID_LAYOUT";
+    InvalidPrices => "INVALID_PRICES";
+    InvalidTicketTypes => "INVALID_TICKET_TYPES";
+    InvalidPresale => "INVALID_PRESALE";
 }
 
 impl From<InvalidImage> for ApiError {
@@ -135,9 +126,6 @@ impl From<VenueError> for ApiError {
 
 impl From<CreateEventError> for ApiError {
     fn from(error: CreateEventError) -> ApiError {
-        let invalid_as = |code, invalid: &dyn std::fmt::Display| {
-            ApiError::bad_request(code, invalid.to_string())
-        };
         let unknown = |code, sentence: &'static str| ApiError::bad_request(code, sentence);
         match error {
             CreateEventError::HallNotFound => {
@@ -150,9 +138,9 @@ impl From<CreateEventError> for ApiError {
                 unknown("UNKNOWN_HALL", "The hall belongs to another venue.")
             }
             CreateEventError::ArtistNotFound => unknown_artist(),
-            CreateEventError::Prices(invalid) => invalid_as("INVALID_PRICES", &invalid),
-            CreateEventError::TicketTypes(invalid) => invalid_as("INVALID_TICKET_TYPES", &invalid),
-            CreateEventError::Presale(invalid) => invalid_as("INVALID_PRESALE", &invalid),
+            CreateEventError::Prices(invalid) => invalid.into(),
+            CreateEventError::TicketTypes(invalid) => invalid.into(),
+            CreateEventError::Presale(invalid) => invalid.into(),
             CreateEventError::KeyReused => key_reused(),
             CreateEventError::Storage(error) => error.into(),
         }
@@ -196,9 +184,7 @@ impl From<EditRejection> for ApiError {
             EditRejection::InventoryFixed(_) => ApiError::conflict("INVENTORY_FIXED", sentence),
             EditRejection::SaleStarted(_) => ApiError::conflict("SALE_STARTED", sentence),
             EditRejection::Schedule(invalid) => invalid.into(),
-            EditRejection::Presale(invalid) => {
-                ApiError::bad_request("INVALID_PRESALE", invalid.to_string())
-            }
+            EditRejection::Presale(invalid) => invalid.into(),
         }
     }
 }

@@ -35,6 +35,8 @@ use urr_storage::outbox::EventMetadata;
 use urr_storage::{Db, Schema, StorageError, Tx, migrations};
 use utoipa::openapi::OpenApi;
 
+use response_cache::ResponseCache;
+
 pub use artists::{
     Artist, ArtistChange, ArtistDetail, ArtistId, ArtistName, CreateArtistError, EditArtistError,
     InvalidArtistName, NewArtist,
@@ -79,6 +81,15 @@ pub struct AdminActor {
     pub context: CallContext,
 }
 
+/// What the catalogue service is made from.
+#[derive(Clone)]
+pub struct CatalogParts {
+    pub db: Db,
+    pub clock: Clock,
+    pub ids: IdSource,
+    pub settings: CatalogSettings,
+}
+
 /// The catalogue service with one method per operation. Clones share it.
 #[derive(Clone)]
 pub struct CatalogService {
@@ -86,7 +97,7 @@ pub struct CatalogService {
     clock: Clock,
     ids: IdSource,
     settings: CatalogSettings,
-    cache: response_cache::ResponseCache,
+    cache: ResponseCache,
 }
 
 /// The interface description, for a process that does not run the service.
@@ -95,18 +106,9 @@ pub fn openapi() -> OpenApi {
 }
 
 impl CatalogService {
-    pub fn new(db: Db, clock: Clock, ids: IdSource) -> CatalogService {
-        CatalogService::with_settings(db, clock, ids, CatalogSettings::default())
-    }
-
-    pub fn with_settings(
-        db: Db,
-        clock: Clock,
-        ids: IdSource,
-        settings: CatalogSettings,
-    ) -> CatalogService {
-        let cache =
-            response_cache::ResponseCache::new(db.clone(), clock.clone(), settings.cache.clone());
+    pub fn new(parts: CatalogParts) -> CatalogService {
+        let CatalogParts { db, clock, ids, settings } = parts;
+        let cache = ResponseCache::new(db.clone(), clock.clone(), settings.cache.clone());
         CatalogService { db, clock, ids, settings, cache }
     }
 

@@ -1,48 +1,41 @@
 //! Parsers of the texts that administrators enter.
 
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidText {
-    #[error("The {0} is empty.")]
-    Empty(&'static str),
-    #[error("The {0} is longer than {1} characters.")]
-    TooLong(&'static str, usize),
-    #[error("The {0} has characters that cannot be shown.")]
-    ControlCharacter(&'static str),
+use urr_kernel::{UnfitText, one_line};
+
+/// Why the text of a field was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("The {field} {reason}.")]
+pub struct InvalidText {
+    field: &'static str,
+    reason: UnfitText,
 }
 
 /// One line that is trimmed, not empty, of bounded length, without control characters.
-pub fn parse_line(what: &'static str, text: &str, chars_max: usize) -> Result<String, InvalidText> {
-    let text = text.trim();
-    if text.is_empty() {
-        return Err(InvalidText::Empty(what));
-    }
-    check_length(what, text, chars_max)?;
-    if text.chars().any(char::is_control) {
-        return Err(InvalidText::ControlCharacter(what));
-    }
-    Ok(text.to_owned())
+pub fn parse_line(
+    field: &'static str,
+    text: &str,
+    chars_max: usize,
+) -> Result<String, InvalidText> {
+    let line = one_line(text, chars_max).map_err(|reason| InvalidText { field, reason })?;
+    Ok(line.to_owned())
 }
 
 /// A text of any number of lines, which may be empty.
 pub fn parse_paragraphs(
-    what: &'static str,
+    field: &'static str,
     text: &str,
     chars_max: usize,
 ) -> Result<String, InvalidText> {
     let text = text.trim();
-    check_length(what, text, chars_max)?;
     let is_forbidden = |c: char| c.is_control() && !matches!(c, '\n' | '\r' | '\t');
-    if text.chars().any(is_forbidden) {
-        return Err(InvalidText::ControlCharacter(what));
-    }
-    Ok(text.to_owned())
-}
-
-fn check_length(what: &'static str, text: &str, chars_max: usize) -> Result<(), InvalidText> {
-    match text.chars().count() > chars_max {
-        true => Err(InvalidText::TooLong(what, chars_max)),
-        false => Ok(()),
-    }
+    let reason = if text.chars().count() > chars_max {
+        UnfitText::TooLong { chars_max }
+    } else if text.chars().any(is_forbidden) {
+        UnfitText::ControlCharacter
+    } else {
+        return Ok(text.to_owned());
+    };
+    Err(InvalidText { field, reason })
 }
 
 const URL_CHARS_MAX: usize = 500;
@@ -77,14 +70,17 @@ mod tests {
 
     #[test]
     fn a_line_is_one_line_and_a_paragraph_may_have_several() {
+        let invalid = |field, reason| InvalidText { field, reason };
         assert_eq!(parse_line("title", " 가을 밤 ", 10), Ok("가을 밤".to_owned()));
-        assert_eq!(parse_line("title", " ", 10), Err(InvalidText::Empty("title")));
-        assert_eq!(parse_line("title", "a\nb", 10), Err(InvalidText::ControlCharacter("title")));
-        assert_eq!(parse_line("title", "가나다", 2), Err(InvalidText::TooLong("title", 2)));
+        assert_eq!(parse_line("title", " ", 10), Err(invalid("title", UnfitText::Empty)));
+        let bell = UnfitText::ControlCharacter;
+        assert_eq!(parse_line("title", "a\nb", 10), Err(invalid("title", bell)));
+        let long = invalid("title", UnfitText::TooLong { chars_max: 2 });
+        assert_eq!(parse_line("title", "가나다", 2), Err(long));
+        assert_eq!(long.to_string(), "The title is longer than 2 characters.");
         assert_eq!(parse_paragraphs("text", "a\nb\n", 10), Ok("a\nb".to_owned()));
         assert_eq!(parse_paragraphs("text", "", 10), Ok(String::new()));
-        let bell = InvalidText::ControlCharacter("text");
-        assert_eq!(parse_paragraphs("text", "a\u{7}", 10), Err(bell));
+        assert_eq!(parse_paragraphs("text", "a\u{7}", 10), Err(invalid("text", bell)));
     }
 
     #[test]

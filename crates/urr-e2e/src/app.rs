@@ -15,8 +15,8 @@ use urr::config::{self, CommandLineOverrides, Config, LoadMode, LoadOptions};
 use urr_auth::{BotCheckPurpose, solve_challenge};
 use urr_bus::Bus;
 use urr_kernel::{Clock, IdSource, Timestamp, Uuid};
-use urr_service::token::{self, AccessClaims, EntryClaims, Issue, TokenKey};
-use urr_service::{Caller, Role, Upstream};
+use urr_service::token::{self, AccessClaims, EntryClaims, TokenFacts, TokenKey};
+use urr_service::{Caller, Upstream, UserRole};
 use urr_storage::Db;
 
 use urr_test::consistency::ServiceTables;
@@ -124,7 +124,7 @@ impl TestApp {
 
     /// The proof of work for registering or logging in, for the header `x-proof-of-work`.
     pub async fn proof(&self, purpose: BotCheckPurpose) -> String {
-        let path = format!("/api/auth/challenge?for={}", purpose.name());
+        let path = format!("/api/auth/challenge?for={}", purpose.as_str());
         let task = self.get(&path).send().await.json();
         let difficulty = task["difficulty"].as_u64().and_then(|bits| u8::try_from(bits).ok());
         let challenge = task["challenge"].as_str();
@@ -160,7 +160,7 @@ impl TestApp {
     pub async fn admit(&self, user_id: Uuid, event_id: Uuid) -> String {
         self.await_room(event_id).await;
         let path = format!("/api/queue/check/{event_id}");
-        let told = self.post(&path).as_person(user_id, Role::User).send().await.json();
+        let told = self.post(&path).as_person(user_id, UserRole::User).send().await.json();
         let token = told["entryToken"].as_str();
         token.unwrap_or_else(|| panic!("not let in: {told}")).to_owned()
     }
@@ -178,7 +178,7 @@ impl TestApp {
 
     /// An entry token with the key of the waiting room and any content.
     pub fn forge_entry(&self, user_id: Uuid, event_id: Uuid, slot_id: Uuid) -> String {
-        let issue = Issue {
+        let issue = TokenFacts {
             subject: event_id.to_string(),
             id: slot_id,
             issued_at: self.clock.now(),
@@ -289,19 +289,19 @@ impl TestRequest<'_> {
     }
 
     /// Sends it as a user who is logged in.
-    pub fn as_user(self, role: Role) -> Self {
+    pub fn as_user(self, role: UserRole) -> Self {
         self.as_person(Uuid::from_u128(0x0198_0000_0000_7000_8000_0000_0000_00aa), role)
     }
 
     /// Sends it as this person, with the entry token of [`TestApp::admit`].
     pub fn as_admitted(self, user_id: Uuid, entry_token: &str) -> Self {
-        self.as_person(user_id, Role::User).header("x-queue-entry-token", entry_token)
+        self.as_person(user_id, UserRole::User).header("x-queue-entry-token", entry_token)
     }
 
     /// Sends it as this user, logged in.
-    pub fn as_person(self, user_id: Uuid, role: Role) -> Self {
+    pub fn as_person(self, user_id: Uuid, role: UserRole) -> Self {
         let app = self.app;
-        let issue = Issue {
+        let issue = TokenFacts {
             subject: user_id.to_string(),
             id: app.ids.next_id(),
             issued_at: app.clock.now(),
@@ -314,7 +314,7 @@ impl TestRequest<'_> {
     }
 
     pub fn as_admin(self) -> Self {
-        self.as_user(Role::Admin)
+        self.as_user(UserRole::Admin)
     }
 
     pub async fn send(self) -> TestResponse {

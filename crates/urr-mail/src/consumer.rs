@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use urr_bus::{HandleError, Handled, HandlerContext, decode_event};
+use urr_bus::{HandleError, HandlerContext, HandlerOutcome, decode_event};
 use urr_contracts::events::payment::{self, PaymentRefunded, RefundCause};
 use urr_contracts::events::queue::{self, AdmissionNear};
 use urr_contracts::events::reservation::{
     self, ReservationCancelled, ReservationConfirmed, ReservationSnapshot,
 };
 use urr_contracts::events::transfer::{self, TransferCompleted};
-use urr_kernel::{Event, EventData, Timestamp, Uuid, Won};
-use urr_storage::{Tx, storable};
+use urr_kernel::{DomainEvent, EventData, Timestamp, Uuid, Won};
+use urr_storage::{Tx, storable_time};
 
 use crate::domain::mail::{MailId, MailKind};
 use crate::domain::template_data::TemplateData;
@@ -31,9 +31,9 @@ const OWNER_REASONS: &[&str] = &["CANCELLED_BY_OWNER", "RELEASED_BY_OWNER"];
 /// Stores the mail that an event calls for. A repeated event finds the mail there.
 pub fn handle(
     tx: &mut Tx<'_>,
-    event: &Event,
+    event: &DomainEvent,
     context: &HandlerContext,
-) -> Result<Handled, HandleError> {
+) -> Result<HandlerOutcome, HandleError> {
     let planned = match event.event_type.as_str() {
         ReservationConfirmed::TYPE => Some(purchase(decode_event(event)?)),
         ReservationCancelled::TYPE => cancellation(decode_event(event)?),
@@ -42,18 +42,18 @@ pub fn handle(
         AdmissionNear::TYPE => Some(admission_near(decode_event(event)?, event)),
         _ => None,
     };
-    let Some(planned) = planned else { return Ok(Handled::Ignored) };
+    let Some(planned) = planned else { return Ok(HandlerOutcome::Ignored) };
     let mail = NewMail {
         id: MailId(context.derived_id("mail")),
         kind: planned.kind,
         subject_id: planned.subject_id,
         user_id: planned.user_id,
         template_data: planned.template_data,
-        useful_until: planned.useful_until.map(storable),
+        useful_until: planned.useful_until.map(storable_time),
         now: context.now,
     };
     store::mail_insert(tx, &mail)?;
-    Ok(Handled::Done)
+    Ok(HandlerOutcome::Done)
 }
 
 /// A mail without its id.
@@ -156,7 +156,7 @@ fn refund(refunded: PaymentRefunded) -> Option<PlannedMail> {
 }
 
 /// A user may ask for several reminders of one event, so the mail is about the message.
-fn admission_near(near: AdmissionNear, event: &Event) -> PlannedMail {
+fn admission_near(near: AdmissionNear, event: &DomainEvent) -> PlannedMail {
     let useful_until = event.time + ADMISSION_NEAR_TTL;
     let useful_until = near.sale_ends_at.map_or(useful_until, |end| end.min(useful_until));
     PlannedMail {

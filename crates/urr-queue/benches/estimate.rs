@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use urr_queue::{WaitEstimate, WaitEstimator};
+use urr_queue::{EstimatedWait, WaitEstimator};
 use urr_room::{AdmissionRules, AdmissionState, Crowd, LinePace};
 
 /// A sale as it goes.
@@ -133,7 +133,7 @@ const MOMENTS: [&str; 4] = ["before the sale", "at joining", "half way", "near t
 #[derive(Clone, Copy)]
 struct QueueStatus {
     at: u32,
-    wait: WaitEstimate,
+    wait: EstimatedWait,
 }
 
 /// Someone in the line.

@@ -17,22 +17,22 @@ use urr_storage::StorageError;
 pub use self::room_change::{
     GATHERING_SECONDS, PEOPLE, RoomChange, RoomChangeRejection, RoomMessage, decide_change,
 };
-use crate::domain::estimate::{WaitEstimate, WaitEstimator};
+use crate::domain::estimate::{EstimatedWait, WaitEstimator};
 use crate::store::rooms::{revision_raise, room_lock, room_settings_update};
-use crate::{EventRoom, EventStatus, OpeningOrder, QueueService, RoomPhase, draw};
+use crate::{EventRoom, OpeningOrder, QueueService, RoomPhase, SaleStatus, draw};
 
 /// Rooms that open for joining within this time are listed.
 const SOON: Duration = Duration::from_hours(24);
 
 /// Who changes a room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Actor {
+pub enum RoomActor {
     Admin(Uuid),
     /// By the command line.
     Operator,
 }
 
-impl Actor {
+impl RoomActor {
     fn action(
         self,
         id: Uuid,
@@ -44,8 +44,8 @@ impl Actor {
         AdminAction {
             id,
             admin_id: match self {
-                Actor::Admin(admin_id) => Some(admin_id),
-                Actor::Operator => None,
+                RoomActor::Admin(admin_id) => Some(admin_id),
+                RoomActor::Operator => None,
             },
             action: action.into(),
             resource_type: "room".into(),
@@ -68,7 +68,7 @@ pub struct RoomReport {
     /// The limit of the autopilot, if it is on.
     pub autopilot_rate: Option<u32>,
     /// The wait of the last user in the line; none if nobody waits.
-    pub wait_of_last: Option<WaitEstimate>,
+    pub wait_of_last: Option<EstimatedWait>,
     pub at: Timestamp,
 }
 
@@ -78,17 +78,11 @@ pub enum AdminError {
     #[error("there is no such event")]
     UnknownEvent,
     #[error("the room does not answer")]
-    Room(#[source] RoomError),
+    Room(#[from] RoomError),
     #[error("the storage failed")]
     Storage(#[from] StorageError),
     #[error(transparent)]
     Refused(#[from] RoomChangeRejection),
-}
-
-impl From<RoomError> for AdminError {
-    fn from(error: RoomError) -> AdminError {
-        AdminError::Room(error)
-    }
 }
 
 impl QueueService {
@@ -141,7 +135,7 @@ impl QueueService {
 
     fn known_event(&self, event_id: Uuid) -> Result<Arc<EventRoom>, AdminError> {
         let event = self.0.event_index.get(event_id);
-        event.filter(|event| event.status != EventStatus::Deleted).ok_or(AdminError::UnknownEvent)
+        event.filter(|event| event.status != SaleStatus::Deleted).ok_or(AdminError::UnknownEvent)
     }
 
     /// Changes the settings of a room. A change without effect is not logged.
@@ -149,7 +143,7 @@ impl QueueService {
         &self,
         event_id: Uuid,
         change: RoomChange,
-        actor: Actor,
+        actor: RoomActor,
     ) -> Result<(), AdminError> {
         let (now, id) = (self.0.clock.now(), self.0.ids.next_id());
         let (settings, secret) = (self.0.settings.clone(), draw::new_secret());
@@ -157,7 +151,7 @@ impl QueueService {
             change.concerns_gathering() && self.0.rooms.crowd(event_id, now).await?.waiting > 0;
         let changed = self.0.db.write(move |tx| {
             let room = room_lock(tx, event_id)?.ok_or(AdminError::UnknownEvent)?;
-            if room.status == EventStatus::Deleted {
+            if room.status == SaleStatus::Deleted {
                 return Err(AdminError::UnknownEvent);
             }
             let Some(decided) = decide_change(&room, &change, &settings, has_people, now)? else {
@@ -185,7 +179,7 @@ impl QueueService {
     pub async fn clear_room(
         &self,
         event_id: Uuid,
-        actor: Actor,
+        actor: RoomActor,
     ) -> Result<ClearedCounts, AdminError> {
         self.known_event(event_id)?;
         let (now, id) = (self.0.clock.now(), self.0.ids.next_id());

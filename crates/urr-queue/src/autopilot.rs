@@ -1,15 +1,15 @@
-//! The autopilot: lets in fewer while booking suffers, and more again when it is well (Q13).
+//! The autopilot lowers the admission rate while booking fails or is slow, and raises it again
+//! (Q13).
 //!
-//! Off unless the organiser wishes it. It only ever lowers the rate that was set, never below one in
-//! a second, and does not touch the threshold. Once a second it looks at how booking goes: too many
-//! failures or answers much slower than usual cut the rate to seven tenths; a good second gives a
-//! little of it back. What is usual it learns slowly, from good seconds alone.
+//! It is off by default. It never exceeds the configured rate, never goes below one per second, and
+//! does not change the threshold. Once a second it gets the booking health: too many failures, or
+//! answers much slower than usual, cut the rate to seven tenths; a good second raises it a little.
+//! The usual response time is learnt slowly, from good seconds alone.
 //!
-//! Every process has autopilots of its own, which hear of booking what the replica of the ticket
-//! office says that answers them. A room counts the admissions of all processes together but obeys
-//! the rate of whoever asks: with several processes the highest of their rates is the one that
-//! holds. If booking suffers for all, all of them lower theirs within some seconds; if only one of
-//! several replicas of the ticket office suffers, little is lowered.
+//! Every process has its own autopilots, which see the ticket replica that answers them. A room
+//! counts the admissions of all processes but obeys the rate of each call, so the highest rate of
+//! all processes is in force. If booking fails everywhere, all processes lower their rates within
+//! seconds; if one of several replicas fails, the rate changes little.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -21,22 +21,22 @@ use crate::{EventRoom, QueueSettings};
 
 /// More failures than this are too many, in thousandths of the requests.
 const FAILED_MILLI_MAX: u64 = 20;
-/// A few failures are nobody's fault.
+/// Fewer failures are ignored.
 const FAILED_MIN: u64 = 3;
-/// Fewer answers say nothing of how slow booking is.
+/// Fewer answers do not tell how slow booking is.
 const ANSWERED_MIN: u64 = 20;
-/// So many times slower than usual is too slow.
+/// This many times the usual response time is too slow.
 const TOO_SLOW: u64 = 2;
-/// Faster than this is never too slow, and slower than that always is.
+/// Below the first it is never too slow, above the second it always is.
 const MICROS_FINE: u64 = 100_000;
 const MICROS_TOO_SLOW: u64 = 2_000_000;
-/// After a cut its effect is waited for: the figures are of the last seconds.
+/// The effect of a cut takes time: the numbers are of the last seconds.
 const TICKS_BETWEEN_CUTS: u32 = 5;
-/// From one in a second to the whole rate in so many good turns.
+/// How many good seconds lead from one per second to the full rate.
 const TICKS_TO_RECOVER: u64 = 60;
-/// If nothing is heard the rate stays for so many turns; then it falls.
+/// Without a report the rate stays for so many seconds, then it falls.
 const SILENT_TICKS_MAX: u32 = 10;
-/// An event without people for so many turns is forgotten.
+/// An event whose room is empty for longer is forgotten.
 const ABSENT_TICKS_MAX: u32 = 60;
 
 /// The autopilots of all events.
@@ -44,14 +44,14 @@ const ABSENT_TICKS_MAX: u32 = 60;
 pub struct Autopilots(RwLock<HashMap<Uuid, Autopilot>>);
 
 impl Autopilots {
-    /// So many may be let in within a second; `None` where no autopilot flies.
+    /// The admissions per second at most; `None` if the autopilot is off.
     pub fn rate_max(&self, event_id: Uuid) -> Option<u32> {
         let autopilots = self.0.read().unwrap_or_else(PoisonError::into_inner);
         autopilots.get(&event_id).map(Autopilot::rate_max)
     }
 
-    /// A second has passed. `events` are those with people in their rooms, `booking` how booking
-    /// went lately, `None` if the ticket office is silent.
+    /// Called once a second. `events` have occupied rooms; `booking` is `None` without a recent
+    /// report.
     pub fn tick(
         &self,
         events: &[Arc<EventRoom>],
@@ -76,7 +76,7 @@ impl Autopilots {
             autopilot.absent_ticks = 0;
             let (event_id, after) = (event.event_id, autopilot.rate_max());
             if after < before {
-                tracing::info!(%event_id, before, after, ?booking, "booking suffers: fewer let in");
+                tracing::info!(%event_id, before, after, ?booking, "the autopilot lowered the admission rate");
             }
         }
         autopilots.retain(|_, autopilot| autopilot.absent_ticks <= ABSENT_TICKS_MAX);
@@ -88,24 +88,24 @@ impl Autopilots {
 struct Autopilot {
     /// In thousandths of a person in a second.
     rate_milli: u64,
-    /// What is usual.
+    /// The usual response time.
     p95_micros: Option<u64>,
     ticks_since_cut: u32,
     silent_ticks: u32,
     absent_ticks: u32,
 }
 
-/// How booking goes.
+/// What the autopilot makes of the booking health.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BookingTrend {
     Good,
-    /// Neither reason to let in more nor fewer.
+    /// No reason to change the rate.
     Fair,
     Bad,
 }
 
 impl Autopilot {
-    /// It begins with the rate that was set.
+    /// It begins with the configured rate.
     fn new(rate_set: u32) -> Autopilot {
         Autopilot {
             rate_milli: u64::from(rate_set) * 1_000,
@@ -143,7 +143,7 @@ impl Autopilot {
         }
     }
 
-    /// Perhaps the ticket office cannot even say that it suffers.
+    /// The ticket service may be too overloaded to report.
     fn tick_without_report(&mut self) {
         self.silent_ticks = self.silent_ticks.saturating_add(1);
         if self.silent_ticks > SILENT_TICKS_MAX && self.ticks_since_cut >= TICKS_BETWEEN_CUTS {
@@ -174,7 +174,7 @@ impl Autopilot {
         }
     }
 
-    /// Faster than usual is soon the usual; slower than usual takes minutes.
+    /// A faster time is adopted soon, a slower one takes minutes.
     fn learn(&mut self, p95_micros: u64) {
         let usual = self.p95_micros.unwrap_or(p95_micros);
         self.p95_micros = Some(match p95_micros < usual {
@@ -310,8 +310,8 @@ mod tests {
         assert_eq!(autopilot.rate_max(), 50, "it answers again");
     }
 
-    /// A ticket office that can do so much in a second; what is more piles up, and who waits longer
-    /// than five seconds has failed.
+    /// A ticket service with a capacity per second. Excess requests queue up and fail after five
+    /// seconds.
     struct Office {
         capacity: u64,
         backlog: u64,
@@ -341,9 +341,9 @@ mod tests {
         }
     }
 
-    /// Ten minutes of a sale that lets in a hundred in a second; after two the office can do only
-    /// sixty, after eight everything again. Returns failures, what was done in the bad minutes, and
-    /// the last rate.
+    /// Ten minutes of a sale with a hundred admissions per second. From the third to the eighth
+    /// minute the capacity is only sixty. Returns failures, the answers of the bad minutes, and the
+    /// last rate.
     fn sale(has_autopilot: bool) -> (u64, u64, u32) {
         let mut ticket = Office { capacity: 150, backlog: 0, seconds: VecDeque::new() };
         let mut autopilot = Autopilot::new(100);
@@ -369,7 +369,7 @@ mod tests {
         assert_eq!(failures, 0);
         assert!(done >= 360 * 60 * 7 / 10, "it is not left idle: {done}");
         assert_eq!(rate, 100);
-        // The control: nobody spared it.
+        // The control: without an autopilot.
         let (failures, ..) = sale(false);
         assert!(failures > 10_000, "{failures}");
     }
@@ -381,7 +381,7 @@ mod tests {
                 crate::RoomSettings { has_autopilot, ..crate::RoomSettings::default() };
             Arc::new(EventRoom {
                 event_id: Uuid::from_u128(1),
-                status: crate::EventStatus::Open,
+                status: crate::SaleStatus::Open,
                 title: String::new(),
                 artist_id: None,
                 artist_name: None,

@@ -13,7 +13,7 @@ use urr_contracts::events::reservation::{self, ReservationConfirmed};
 use urr_kernel::{Event, EventData, Timestamp};
 use urr_storage::Tx;
 
-use crate::EventStatus;
+use crate::SaleStatus;
 use crate::store::event_projection::{EventUpdate, ProjectedFacts, event_merge};
 use crate::store::slot_ends::{self, SlotEnd};
 
@@ -33,11 +33,11 @@ pub fn handle(
         EventUpdated::TYPE => update(decode_event::<EventUpdated>(event)?.0)?,
         EventCancelled::TYPE => {
             let event_id = decode_event::<EventCancelled>(event)?.event_id;
-            EventUpdate { event_id, status: EventStatus::Cancelled, facts: None }
+            EventUpdate { event_id, status: SaleStatus::Cancelled, facts: None }
         }
         EventDeleted::TYPE => {
             let event_id = decode_event::<EventDeleted>(event)?.event_id;
-            EventUpdate { event_id, status: EventStatus::Deleted, facts: None }
+            EventUpdate { event_id, status: SaleStatus::Deleted, facts: None }
         }
         ReservationConfirmed::TYPE => {
             let confirmed = decode_event::<ReservationConfirmed>(event)?;
@@ -60,8 +60,8 @@ fn update(event: EventSnapshot) -> Result<EventUpdate, HandleError> {
     Ok(EventUpdate {
         event_id: event.event_id,
         status: match event.status {
-            CatalogEventStatus::Cancelled => EventStatus::Cancelled,
-            _ => EventStatus::Open,
+            CatalogEventStatus::Cancelled => SaleStatus::Cancelled,
+            _ => SaleStatus::Open,
         },
         facts: Some(ProjectedFacts {
             revision: event.revision,

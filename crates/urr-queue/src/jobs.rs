@@ -123,7 +123,7 @@ impl QueueService {
             let swept = self.0.rooms.sweep(event_id, unseen_since, SWEPT_AT_ONCE, now).await;
             match self.count_errors(swept) {
                 Ok(count) => {
-                    self.0.metrics.count_dropped(count);
+                    self.0.metrics.dropped.inc_by(u64::from(count));
                     if count < SWEPT_AT_ONCE {
                         return;
                     }
@@ -157,7 +157,7 @@ impl QueueService {
     async fn end_bought_slot(&self, slot_end: &SlotEnd) -> Result<(), RoomError> {
         let SlotEnd { event_id, user_id, bought_at, .. } = *slot_end;
         if self.finish(event_id, user_id, bought_at).await? {
-            self.0.metrics.count_finished();
+            self.0.metrics.finished.inc();
         }
         Ok(())
     }

@@ -40,12 +40,12 @@ use urr_service::{Service, ServiceKit};
 use urr_storage::{Db, Schema, StorageError, migrations};
 use utoipa::openapi::OpenApi;
 
-pub use admin::{Actor, AdminError, RoomChange, RoomChangeRejection, RoomMessage, RoomReport};
+pub use admin::{AdminError, RoomActor, RoomChange, RoomChangeRejection, RoomMessage, RoomReport};
 use autopilot::Autopilots;
 use crowd_cache::CrowdCache;
-pub use domain::estimate::{WaitEstimate, WaitEstimator};
+pub use domain::estimate::{EstimatedWait, WaitEstimator};
 pub use domain::event::{
-    DrawState, EventRoom, EventStatus, JoinRejection, OpeningOrder, RoomPhase, RoomSettings, Tier,
+    DrawState, EventRoom, JoinRejection, OpeningOrder, RoomPhase, RoomSettings, SaleStatus, Tier,
 };
 pub use domain::marks::position_bounds;
 use draw::cache::DrawCache;

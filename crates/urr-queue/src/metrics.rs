@@ -24,12 +24,12 @@ pub struct QueueMetrics {
     /// The events that have gauges.
     events: Mutex<HashSet<Uuid>>,
     admitted: Family<AdmissionLabel, Counter>,
-    dropped: Counter,
-    finished: Counter,
-    reminded: Counter,
+    pub dropped: Counter,
+    pub finished: Counter,
+    pub reminded: Counter,
     room_errors: Family<RoomErrorLabel, Counter>,
-    ticket_unavailable: Counter,
-    streams: Gauge<i64, AtomicI64>,
+    pub ticket_unavailable: Counter,
+    pub streams: Gauge<i64, AtomicI64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -97,18 +97,6 @@ impl QueueMetrics {
         self.admitted.get_or_create(&AdmissionLabel { path }).inc_by(count);
     }
 
-    pub fn count_dropped(&self, count: u32) {
-        self.dropped.inc_by(u64::from(count));
-    }
-
-    pub fn count_finished(&self) {
-        self.finished.inc();
-    }
-
-    pub fn count_reminded(&self, count: usize) {
-        self.reminded.inc_by(u64::try_from(count).unwrap_or(u64::MAX));
-    }
-
     pub fn count_room_error(&self, error: &RoomError) {
         let error = match error {
             RoomError::Full => "full",
@@ -116,18 +104,6 @@ impl QueueMetrics {
             RoomError::Unavailable => "unavailable",
         };
         self.room_errors.get_or_create(&RoomErrorLabel { error }).inc();
-    }
-
-    pub fn count_ticket_unavailable(&self) {
-        self.ticket_unavailable.inc();
-    }
-
-    pub fn stream_begun(&self) {
-        self.streams.inc();
-    }
-
-    pub fn stream_ended(&self) {
-        self.streams.dec();
     }
 
     /// Sets the gauges of these rooms and removes all others.

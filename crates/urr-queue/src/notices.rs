@@ -1,5 +1,5 @@
-//! Telling others that someone was let in: put into a bounded buffer, from which whoever sends the
-//! notices takes them. It never makes anybody wait: what does not fit is dropped and counted.
+//! Notices of admissions, in a bounded buffer from which they are sent elsewhere. Admissions never
+//! wait for it: a notice that does not fit is dropped and counted.
 
 use prometheus_client::metrics::counter::Counter;
 use tokio::sync::mpsc;
@@ -8,7 +8,7 @@ use urr_service::Metrics;
 
 use urr_room::Admission;
 
-/// Someone was let in. It has no token: whoever reads it must not be able to enter (K-11).
+/// A user was admitted. It has no token, because its readers must not be able to enter (K-11).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Notice {
     pub event_id: Uuid,
@@ -17,28 +17,28 @@ pub struct Notice {
     pub at: Timestamp,
 }
 
-/// Where notices are put. Clones share the buffer.
+/// The sender of notices. Clones share the buffer.
 #[derive(Clone, Debug)]
 pub struct Notices {
     sender: Option<mpsc::Sender<Notice>>,
     dropped: Counter,
 }
 
-/// Where notices are taken from.
+/// The receiver of notices.
 #[derive(Debug)]
 pub struct NoticeReceiver {
     pub receiver: mpsc::Receiver<Notice>,
-    /// To be raised for what was taken and could not be sent.
+    /// Counts notices that were received and could not be sent.
     pub dropped: Counter,
 }
 
 impl Notices {
-    /// Nobody is told.
+    /// No notices.
     pub fn off() -> Notices {
         Notices { sender: None, dropped: Counter::default() }
     }
 
-    /// With a buffer of so many, and its other end.
+    /// A bounded buffer and its receiver.
     pub fn buffered(count_max: usize) -> (Notices, NoticeReceiver) {
         let (sender, receiver) = mpsc::channel(count_max);
         let dropped = Counter::default();
@@ -61,7 +61,7 @@ impl Notices {
         }
     }
 
-    /// How many did not fit, or were taken and not sent.
+    /// How many notices did not fit, or were received and not sent.
     pub fn dropped(&self) -> u64 {
         self.dropped.get()
     }

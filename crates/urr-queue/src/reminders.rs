@@ -159,7 +159,7 @@ impl QueueService {
         let sent = write.await?;
         if sent > 0 {
             tracing::debug!(%event_id, count = sent, "reminders were sent");
-            self.0.metrics.count_reminded(sent);
+            self.0.metrics.reminded.inc_by(u64::try_from(sent).unwrap_or(u64::MAX));
         }
         Ok(())
     }

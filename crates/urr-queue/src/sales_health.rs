@@ -53,7 +53,7 @@ impl QueueService {
             match self.0.ticket.get_sales_health(event_ids.to_vec(), &context).await {
                 Ok(answer) => self.0.sales_health.update(event_ids, &answer, self.0.clock.now()),
                 Err(error) => {
-                    self.0.metrics.count_ticket_unavailable();
+                    self.0.metrics.ticket_unavailable.inc();
                     tracing::debug!(%error, "the ticket service did not report its sales");
                     return;
                 }

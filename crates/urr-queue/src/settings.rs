@@ -1,4 +1,4 @@
-//! What the installation says about its waiting rooms.
+//! The settings of the installation for its waiting rooms.
 
 use std::time::Duration;
 
@@ -8,16 +8,16 @@ pub struct QueueSettings {
     pub admitted_per_second_max: u32,
     pub slot_ttl: Duration,
     pub slot_max: Duration,
-    /// Who waits and was not seen for so long is dropped.
+    /// A user who was not seen for this long is dropped from the line.
     pub seen_ttl: Duration,
     pub admission_interval: Duration,
     pub sweep_interval: Duration,
     pub entry_token_ttl: Duration,
     pub queues_per_user_max: u32,
     pub waiting_max: u32,
-    /// So long before the sale people may come.
+    /// How long before the sale users may join.
     pub gathering: Duration,
-    /// So many may follow their place as a stream, in this process.
+    /// The number of status streams in this process.
     pub streams_max: usize,
 }
 

@@ -15,7 +15,7 @@ use urr_room::{
 };
 
 use crate::crowd_cache::CrowdSnapshot;
-use crate::domain::estimate::{WaitEstimate, WaitEstimator};
+use crate::domain::estimate::{EstimatedWait, WaitEstimator};
 use crate::metrics::AdmissionPath;
 use crate::tier_cache::TierLookupError;
 use crate::{EventRoom, JoinRejection, OpeningOrder, QueueService, RoomPhase};
@@ -35,7 +35,7 @@ pub struct QueueStatus {
     pub context: EventContext,
     pub snapshot: StatusSnapshot,
     /// Only of a user who waits, and only if the line is expected to move.
-    pub wait: Option<WaitEstimate>,
+    pub wait: Option<EstimatedWait>,
 }
 
 /// Why a user gets no status.
@@ -246,7 +246,7 @@ impl QueueService {
         context: &EventContext,
         line: LinePosition,
         snapshot: &StatusSnapshot,
-    ) -> Option<WaitEstimate> {
+    ) -> Option<EstimatedWait> {
         let EventContext { event, phase, now, .. } = context;
         let until_opening = context.until_opening()?;
         let crowd = self.0.crowds.get(event.event_id, *now).await.ok()?;
@@ -256,10 +256,10 @@ impl QueueService {
             true => estimator.wait_at(line.position),
             // The draw may put the user at the front or at the end.
             false => {
-                WaitEstimate { seconds: 0, from: 0, to: estimator.wait_at(snapshot.waiting).to }
+                EstimatedWait { seconds: 0, from: 0, to: estimator.wait_at(snapshot.waiting).to }
             }
         };
-        Some(WaitEstimate {
+        Some(EstimatedWait {
             seconds: until_opening + wait.seconds,
             from: until_opening + wait.from,
             to: until_opening + wait.to,
@@ -271,7 +271,7 @@ impl QueueService {
         &self,
         event: &EventRoom,
         crowd: &CrowdSnapshot,
-    ) -> Option<WaitEstimate> {
+    ) -> Option<EstimatedWait> {
         let now = crowd.at;
         let is_open = event.phase(&self.0.settings, now) == RoomPhase::Open;
         let is_moving = is_open && !self.0.sales_health.is_sold_out(event.event_id, now);

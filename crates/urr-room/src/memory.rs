@@ -13,8 +13,6 @@ mod draw_task;
 mod fenwick;
 mod journal;
 mod line;
-mod locate;
-mod marks;
 mod pace;
 mod pending_writes;
 mod queue_counts;
@@ -38,11 +36,12 @@ use self::registry::RoomRegistry;
 use self::room::{DrawnNumbers, MemoryRoom, PendingAnswer, RoomContext, SweepRequest};
 use super::{
     Admission, AdmissionRules, ClearedCounts, Crowd, RoomError, RoomRequest, StatusSnapshot,
-    UserStatus,
+    UserLocation, UserStatus,
 };
 
 /// Bounds the work under one lock.
 const ADMITTED_AT_ONCE_MAX: u32 = 512;
+const LOCATED_AT_ONCE_MAX: usize = 512;
 const SCANNED_AT_ONCE_MAX: usize = 4_096;
 
 /// The rooms of all events. Clones share them.
@@ -169,6 +168,30 @@ impl MemoryRooms {
         };
         journal.wait(batch).await?;
         Ok(holds)
+    }
+
+    pub async fn locate(
+        &self,
+        event_id: Uuid,
+        users: &[Uuid],
+        now: Timestamp,
+    ) -> Result<Vec<UserLocation>, RoomError> {
+        let Some(room) = self.find(event_id) else {
+            return Ok(vec![UserLocation::Absent; users.len()]);
+        };
+        let journal = &self.inner.journal;
+        let mut all = Vec::with_capacity(users.len());
+        for some in users.chunks(LOCATED_AT_ONCE_MAX) {
+            {
+                let mut room = lock(&room);
+                all.extend(room.locate(some, now));
+                room.append_changes(journal);
+            }
+            tokio::task::yield_now().await;
+        }
+        // That a user has left must be on disk too: after a crash they might wait again.
+        journal.wait(journal.newest_batch()).await?;
+        Ok(all)
     }
 
     pub async fn leave(&self, request: RoomRequest) -> Result<bool, RoomError> {

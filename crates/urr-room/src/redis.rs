@@ -13,7 +13,6 @@
 //! No script walks the whole line: each takes logarithmic time.
 
 mod keys;
-mod locate;
 mod occupied_rooms;
 mod queue_limit;
 mod scripts;
@@ -28,12 +27,13 @@ use urr_redis::{FromRedisValue, Redis, RedisError, Script, ToRedisArgs};
 use self::keys::{RoomKeys, cleared_line, void_mark};
 use self::queue_limit::QueueReservation;
 use self::scripts::{
-    ADMIT, CHECK, CLEAR, CROWD, ENTRANTS, FINISH, HOLDS_SLOT, LEAVE, POLL, RENUMBER, SWEEP,
+    ADMIT, CHECK, CLEAR, CROWD, ENTRANTS, FINISH, HOLDS_SLOT, LEAVE, LOCATE, POLL, RENUMBER, SWEEP,
     TAKE_CLEARED,
 };
 use super::{
     Admission, AdmissionRules, AdmissionState, ClearedCounts, Crowd, LinePace, LinePosition,
-    MARKS_MAX, RoomError, RoomRequest, Slot, StatusSnapshot, UserStatus, sweep_gap_max_us,
+    MARKS_MAX, RoomError, RoomRequest, Slot, StatusSnapshot, UserLocation, UserStatus,
+    sweep_gap_max_us,
 };
 
 /// Which clock decides.
@@ -169,6 +169,25 @@ impl RedisRooms {
         let keys = RoomKeys::of(request.event_id);
         let answer: ScriptAnswer = self.run(&POLL, &keys.all(), arguments).await?;
         snapshot(&answer, rules)
+    }
+
+    pub async fn locate(
+        &self,
+        event_id: Uuid,
+        users: &[Uuid],
+        now: Timestamp,
+    ) -> Result<Vec<UserLocation>, RoomError> {
+        let keys = RoomKeys::of(event_id);
+        let mut all = Vec::with_capacity(users.len());
+        for some in users.chunks(CHUNK as usize) {
+            let ids: Vec<&[u8]> = some.iter().map(|user| &user.as_bytes()[..]).collect();
+            let found: Vec<i64> = self.run(&LOCATE, &keys.all(), (self.time_of(now), ids)).await?;
+            for one in found.as_chunks::<3>().0 {
+                all.push(location(*one)?);
+            }
+        }
+        // An answer of another length is invalid.
+        if all.len() == users.len() { Ok(all) } else { Err(RoomError::Unavailable) }
     }
 
     pub async fn leave(&self, request: RoomRequest) -> Result<bool, RoomError> {
@@ -451,4 +470,15 @@ fn micros(duration: Duration) -> i64 {
 
 fn time(micros: i64) -> Result<Timestamp, RoomError> {
     Timestamp::from_microsecond(micros).map_err(|_| RoomError::Unavailable)
+}
+
+fn location([what, number, position]: [i64; 3]) -> Result<UserLocation, RoomError> {
+    Ok(match what {
+        0 => UserLocation::Absent,
+        1 => {
+            let position = u32::try_from(position).map_err(|_| RoomError::Unavailable)?;
+            UserLocation::Waiting(LinePosition { number, position })
+        }
+        _ => UserLocation::Active,
+    })
 }

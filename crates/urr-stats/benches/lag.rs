@@ -14,9 +14,10 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 use urr_bus::{
-    Bus, Consumer, HandleError, Handled, HandlerContext, Message, Metrics, TopicSpec, consumer,
+    Bus, BusMessage, BusMetrics, Consumer, HandleError, HandlerContext, HandlerOutcome, TopicSpec,
+    consumer,
 };
-use urr_kernel::{Clock, Event, IdSource, Timestamp, Uuid};
+use urr_kernel::{Clock, DomainEvent, IdSource, Timestamp, Uuid};
 use urr_stats::{GROUP, SCHEMA, TOPICS};
 use urr_storage::Tx;
 use urr_test::engines::{Database, Engine};
@@ -25,7 +26,7 @@ const PER_SECOND: u32 = 1_000;
 const SECONDS: u32 = 10;
 const TICK: Duration = Duration::from_millis(10);
 
-type Handle = fn(&mut Tx<'_>, &Event, &HandlerContext) -> Result<Handled, HandleError>;
+type Handle = fn(&mut Tx<'_>, &DomainEvent, &HandlerContext) -> Result<HandlerOutcome, HandleError>;
 
 fn main() {
     let machine = Runtime::new().expect("threads can be started");
@@ -42,8 +43,12 @@ fn main() {
     }
 }
 
-fn note(_: &mut Tx<'_>, _: &Event, _: &HandlerContext) -> Result<Handled, HandleError> {
-    Ok(Handled::Done)
+fn note(
+    _: &mut Tx<'_>,
+    _: &DomainEvent,
+    _: &HandlerContext,
+) -> Result<HandlerOutcome, HandleError> {
+    Ok(HandlerOutcome::Done)
 }
 
 async fn run(database: &Database, handle: Handle) -> String {
@@ -59,14 +64,14 @@ async fn run(database: &Database, handle: Handle) -> String {
         db: database.db.clone(),
         group: GROUP.to_owned(),
         topics: TOPICS.iter().map(|topic| (*topic).to_owned()).collect(),
-        handler: Arc::new(move |tx: &mut Tx<'_>, event: &Event, context: &HandlerContext| {
+        handler: Arc::new(move |tx: &mut Tx<'_>, event: &DomainEvent, context: &HandlerContext| {
             let handled = handle(tx, event, context);
             let lag = now.now().as_millisecond() - event.time.as_millisecond();
             noted.lock().unwrap_or_else(PoisonError::into_inner).push(lag);
             handled
         }),
         clock: clock.clone(),
-        metrics: Metrics::default(),
+        metrics: BusMetrics::default(),
     };
     let stop = CancellationToken::new();
     let consuming = tokio::spawn(consumer::run(consumer, stop.clone()));
@@ -105,7 +110,7 @@ async fn publish(bus: &Bus, clock: &Clock) -> usize {
             }
             let (topic, kind, subject, data) = pending.remove(0);
             let event = event(&ids, kind, subject, clock.now(), &data);
-            messages.push(Message::new(topic, subject.to_string(), event.to_bytes()));
+            messages.push(BusMessage::new(topic, subject.to_string(), event.to_bytes()));
         }
         published += messages.len();
         for sent in bus.publish(messages).await {
@@ -141,7 +146,7 @@ fn sale(
     ]
 }
 
-fn event(ids: &IdSource, kind: &str, subject: Uuid, now: Timestamp, data: &Value) -> Event {
+fn event(ids: &IdSource, kind: &str, subject: Uuid, now: Timestamp, data: &Value) -> DomainEvent {
     let event = json!({
         "specversion": "1.0", "id": ids.next_id(), "source": "urr/bench", "type": kind,
         "subject": subject.to_string(), "time": now, "datacontenttype": "application/json",

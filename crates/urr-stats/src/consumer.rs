@@ -2,7 +2,7 @@
 //!
 //! Facts end up the same whatever the order in which messages of different keys come.
 
-use urr_bus::{HandleError, Handled, HandlerContext, decode_event};
+use urr_bus::{HandleError, HandlerContext, HandlerOutcome, decode_event};
 use urr_contracts::events::catalog::{
     EventCancelled, EventCreated, EventDeleted, EventSnapshot, EventUpdated,
 };
@@ -16,8 +16,8 @@ use urr_contracts::events::reservation::{
 };
 use urr_contracts::events::transfer::TransferCompleted;
 use urr_contracts::events::user::{UserDeleted, UserRegistered};
-use urr_kernel::{Event, EventData, Timestamp, Uuid, Won};
-use urr_storage::{Tx, storable};
+use urr_kernel::{DomainEvent, EventData, Timestamp, Uuid, Won};
+use urr_storage::{Tx, storable_time};
 
 use crate::day_in_korea;
 use crate::domain::{
@@ -38,16 +38,16 @@ pub const TOPICS: &[&str] = urr_contracts::events::TOPICS;
 /// Counts an event on the day on which it happened.
 pub fn handle(
     tx: &mut Tx<'_>,
-    event: &Event,
+    event: &DomainEvent,
     _context: &HandlerContext,
-) -> Result<Handled, HandleError> {
+) -> Result<HandlerOutcome, HandleError> {
     apply_event(tx, event)?;
-    Ok(Handled::Done)
+    Ok(HandlerOutcome::Done)
 }
 
 /// A repeated event has no second effect.
-pub(crate) fn apply_event(tx: &mut Tx<'_>, event: &Event) -> Result<(), HandleError> {
-    let at = storable(event.time);
+pub(crate) fn apply_event(tx: &mut Tx<'_>, event: &DomainEvent) -> Result<(), HandleError> {
+    let at = storable_time(event.time);
     match event.event_type.as_str() {
         // Reminders are many and nothing is counted of them.
         AdmissionNear::TYPE => return Ok(()),
@@ -117,7 +117,7 @@ fn apply_snapshot(tx: &mut Tx<'_>, event: &EventSnapshot) -> Result<(), HandleEr
         title: &event.title,
         venue: &event.venue_name,
         kind: event.kind.as_str(),
-        starts_at: storable(event.starts_at),
+        starts_at: storable_time(event.starts_at),
         prices: &prices,
     };
     catalog::event_update(tx, &projection)?;
@@ -174,12 +174,12 @@ struct ReservationNotice {
 
 impl ReservationNotice {
     /// None for an event of another topic, which is only counted as activity.
-    fn read(event: &Event) -> Result<Option<ReservationNotice>, HandleError> {
+    fn read(event: &DomainEvent) -> Result<Option<ReservationNotice>, HandleError> {
         let (mut expires_at, mut refund_amount) = (None, Won::ZERO);
         let reservation = match event.event_type.as_str() {
             ReservationCreated::TYPE => {
                 let created: ReservationCreated = decode_event(event)?;
-                expires_at = Some(storable(created.expires_at));
+                expires_at = Some(storable_time(created.expires_at));
                 created.reservation
             }
             ReservationChanged::TYPE => decode_event::<ReservationChanged>(event)?.reservation,
@@ -195,7 +195,7 @@ impl ReservationNotice {
         Ok(Some(ReservationNotice { reservation, expires_at, refund_amount }))
     }
 
-    fn terms(&self, event: &Event, at: Timestamp) -> ReservationTerms {
+    fn terms(&self, event: &DomainEvent, at: Timestamp) -> ReservationTerms {
         let reservation = &self.reservation;
         ReservationTerms {
             rank: match event.event_type.as_str() {
@@ -217,7 +217,7 @@ impl ReservationNotice {
 fn apply_reservation(
     tx: &mut Tx<'_>,
     progress: &RebuildProgress,
-    event: &Event,
+    event: &DomainEvent,
     at: Timestamp,
 ) -> Result<(), HandleError> {
     let Some(notice) = ReservationNotice::read(event)? else { return Ok(()) };
@@ -251,7 +251,7 @@ fn apply_reservation(
 }
 
 /// The transaction that an event reports, if it reports one.
-fn transaction(event: &Event, at: Timestamp) -> Result<Option<Transaction>, HandleError> {
+fn transaction(event: &DomainEvent, at: Timestamp) -> Result<Option<Transaction>, HandleError> {
     Ok(Some(match event.event_type.as_str() {
         PaymentConfirmed::TYPE => {
             let PaymentConfirmed { payment, amount, .. } = decode_event(event)?;

@@ -7,7 +7,7 @@ use jiff::civil::Date;
 use serde::Deserialize;
 use urr_kernel::{Timestamp, Uuid};
 use urr_layout::Layout;
-use urr_storage::{StorageError, storable};
+use urr_storage::{StorageError, storable_time};
 
 use crate::domain::{
     Activity, Hour, HourlyCounters, MethodTotals, QueueHour, ReservationDistribution,
@@ -166,7 +166,7 @@ impl StatsService {
 
     pub(crate) async fn realtime(&self) -> Result<RealtimeStats, StorageError> {
         let now = self.clock.now();
-        let since = storable(now.checked_sub(HOUR).unwrap_or(Timestamp::MIN));
+        let since = storable_time(now.checked_sub(HOUR).unwrap_or(Timestamp::MIN));
         self.db
             .read(move |tx| {
                 let mut recent = Vec::new();
@@ -215,7 +215,7 @@ impl StatsService {
 
     pub(crate) async fn user_behavior(&self, days: u16) -> Result<UserBehavior, StorageError> {
         let since = self.first_day(days);
-        let start = storable(start_of_day(since));
+        let start = storable_time(start_of_day(since));
         self.db
             .read(move |tx| {
                 Ok(UserBehavior {

@@ -9,7 +9,7 @@
 
 use futures_util::{StreamExt, stream};
 use urr_bus::{Bus, BusError, HandleError};
-use urr_kernel::{Event, Uuid};
+use urr_kernel::{DomainEvent, Uuid};
 use urr_storage::{StorageError, Tx};
 
 use crate::StatsService;
@@ -192,7 +192,7 @@ impl StatsService {
 
     /// Returns `false` if the message cannot be decoded.
     async fn apply_message(&self, body: Vec<u8>) -> Result<bool, StorageError> {
-        let Ok(event) = Event::from_bytes(&body) else {
+        let Ok(event) = DomainEvent::from_bytes(&body) else {
             return Ok(false);
         };
         match self.db.write(move |tx| apply_event(tx, &event)).await {

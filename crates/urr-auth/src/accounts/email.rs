@@ -1,9 +1,9 @@
-//! E-mail addresses as people log in with them.
+//! E-mail addresses.
 
 use std::fmt;
 
-/// An address fit to log in with: trimmed, one `@` with something on both sides, of bounded
-/// length. It is kept as it was written and compared in lower case.
+/// An address that is trimmed, of bounded length, and has one `@` with text on both sides. It is
+/// stored as it was written and compared in lower case.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Email(String);
 
@@ -45,8 +45,8 @@ impl Email {
         &self.0
     }
 
-    /// What two spellings of one address have in common. Upper and lower case have been
-    /// interchangeable with every provider for decades, whatever the standard allows.
+    /// The address in lower case, by which accounts are found. All providers treat upper and lower
+    /// case as the same, although the standard does not.
     pub fn lookup_key(&self) -> String {
         self.0.to_lowercase()
     }

@@ -1,4 +1,4 @@
-//! NewSession, changing and closing one's account.
+//! Accounts over HTTP: opening, changing and deleting one.
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
@@ -41,7 +41,7 @@ pub struct RegisterBody {
     /// SERVICE and PRIVACY must be agreed to, MARKETING may be.
     #[schema(max_items = 3)]
     terms: Vec<TermsAnswerBody>,
-    /// In which mails are written: `ko` or `en`. Without it, what the browser asks for.
+    /// The language of mails: `ko` or `en`. The default is the language of the browser.
     #[schema(example = "ko")]
     language: Option<String>,
 }
@@ -64,7 +64,7 @@ impl RegisterBody {
     }
 }
 
-/// Forms send an empty text for a field that was left out.
+/// An empty text counts as absent, because forms send it for an empty field.
 fn parse_phone(phone: Option<String>) -> Result<Option<PhoneNumber>, ApiError> {
     let phone = phone.filter(|phone| !phone.trim().is_empty());
     Ok(phone.map(|phone| PhoneNumber::parse(&phone)).transpose()?)
@@ -99,7 +99,7 @@ pub async fn register(
     Ok((StatusCode::CREATED, answer))
 }
 
-/// My account.
+/// The account of the user.
 #[utoipa::path(
     get, path = "/api/auth/me", tag = "auth",
     responses((status = 200, body = ProfileDetailView), ErrorStatus<401>, ErrorStatus<404>),
@@ -117,15 +117,15 @@ pub async fn get_me(
 pub struct UpdateMeBody {
     #[schema(max_length = 100)]
     name: String,
-    /// Without it the number is forgotten.
+    /// Without it the stored number is deleted.
     #[schema(max_length = 20)]
     phone: Option<String>,
-    /// In which mails are written: `ko` or `en`. Without it, it stays as it is.
+    /// The language of mails: `ko` or `en`. Without it the language does not change.
     #[schema(example = "ko")]
     language: Option<String>,
 }
 
-/// Replaces my name and phone, and the language if one is named.
+/// Replaces the name and phone of the user, and the language if one is given.
 #[utoipa::path(
     put, path = "/api/auth/me", tag = "auth", request_body = UpdateMeBody,
     responses(
@@ -149,11 +149,11 @@ pub async fn update_me(
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DeleteMeBody {
-    /// Needed if the account has one. Otherwise the login must be recent.
+    /// Required if the account has one; otherwise the login must be recent.
     password: Option<String>,
 }
 
-/// Closes my account and forgets who I am.
+/// Deletes the account of the user and erases the personal data.
 #[utoipa::path(
     delete, path = "/api/auth/me", tag = "auth", request_body = DeleteMeBody,
     responses(
@@ -171,20 +171,20 @@ pub async fn delete_me(
 ) -> Result<impl IntoResponse, ApiError> {
     let id = UserId(identity.user_id);
     auth.delete_user(id, reauthentication(body.password, &headers), context).await?;
-    let cookies = cookies::clear(&auth.settings, &headers);
+    let cookies = cookies::clear_session_cookies(&auth.settings, &headers);
     Ok((cookies, Json(MessageView { message: "Account deleted" })))
 }
 
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ChangePasswordBody {
-    /// Needed if the account has one. Otherwise the login must be recent.
+    /// Required if the account has one; otherwise the login must be recent.
     old_password: Option<String>,
     #[schema(min_length = 8, max_length = 128)]
     new_password: String,
 }
 
-/// Changes my password, or gives my account its first one. Every session ends; the answer begins a new one.
+/// Changes the password, or sets the first one. All sessions end; the answer has a new one.
 #[utoipa::path(
     put, path = "/api/auth/password", tag = "auth", request_body = ChangePasswordBody,
     responses(

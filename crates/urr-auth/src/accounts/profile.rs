@@ -1,14 +1,14 @@
-//! What people tell about themselves.
+//! Names and phone numbers.
 
 use std::fmt;
 
 use urr_kernel::{UnfitText, one_line};
 
-/// A person's name, fit to be shown: trimmed, not empty, of bounded length.
+/// A name that is trimmed, not empty and of bounded length.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PersonName(String);
 
-/// A telephone number as people write it: digits, `+` and `-`.
+/// A phone number of digits, `+` and `-`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PhoneNumber(String);
 

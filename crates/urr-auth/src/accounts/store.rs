@@ -1,4 +1,4 @@
-//! Users.
+//! The SQL of users.
 
 use urr_contracts::internal::auth::USERS_PER_CALL_MAX;
 use urr_kernel::Timestamp;
@@ -10,14 +10,14 @@ use crate::accounts::language::Language;
 use crate::personal_data::SealedDetails;
 use crate::sql::{get_named, parameters};
 
-/// A user as the table holds it.
+/// A row of `users`.
 #[derive(Clone, Debug)]
 pub struct StoredUser {
     pub id: UserId,
     /// `None` if the account was deleted.
     pub person: Option<SealedDetails>,
     pub password_hash: Option<String>,
-    /// Grows when another password is chosen, and not when the same one is hashed anew.
+    /// Grows when another password is chosen, but not when the same one is hashed again.
     pub password_version: u32,
     pub role: UserRole,
     pub language: Language,
@@ -55,7 +55,7 @@ fn user_from_row(row: &Row<'_>) -> Result<StoredUser, StorageError> {
     })
 }
 
-/// `false`: the address is taken.
+/// `false` if the address is taken.
 pub fn user_insert(tx: &mut Tx<'_>, user: &StoredUser) -> Result<bool, StorageError> {
     let person = user.person.as_ref().expect("a new account has a person");
     let rows = tx.execute(
@@ -87,7 +87,7 @@ pub fn user_find(tx: &mut Tx<'_>, id: UserId) -> Result<Option<StoredUser>, Stor
     tx.query_opt(&sql, params![id], user_from_row)
 }
 
-/// Finds a user and keeps everyone else from changing them or their sessions until the commit.
+/// Finds a user, and locks them and their sessions until the commit.
 pub fn user_lock(tx: &mut Tx<'_>, id: UserId) -> Result<Option<StoredUser>, StorageError> {
     let sql = format!("select {USER_COLUMNS} from users where id = $1 for update");
     tx.query_opt(&sql, params![id], user_from_row)
@@ -112,7 +112,7 @@ pub fn user_lock_with_admins(
     Ok((locked.into_iter().find(|user| user.id == id), admins))
 }
 
-/// The user with this address, whichever key it was indexed with.
+/// Finds a user by the indexes of an address with all data keys.
 pub fn user_find_by_email(
     tx: &mut Tx<'_>,
     indexes: &[Vec<u8>],
@@ -123,7 +123,7 @@ pub fn user_find_by_email(
     tx.query_opt(&sql, &values, user_from_row)
 }
 
-/// The list of ids is filled up with its last one, so that there is one statement to prepare.
+/// The last id is repeated up to the maximum, so that the database prepares one statement.
 pub fn user_find_many(tx: &mut Tx<'_>, ids: &[UserId]) -> Result<Vec<StoredUser>, StorageError> {
     assert!(ids.len() <= USERS_PER_CALL_MAX, "the caller bounds the ids");
     let Some(last) = ids.last() else {
@@ -158,7 +158,7 @@ pub fn admin_exists(tx: &mut Tx<'_>) -> Result<bool, StorageError> {
     Ok(tx.query_opt(sql, &[], |row| row.get::<urr_kernel::Uuid>("id"))?.is_some())
 }
 
-/// A login happened: the account is awake.
+/// Notes a login, which makes a dormant account active.
 pub fn user_mark_login(tx: &mut Tx<'_>, id: UserId, now: Timestamp) -> Result<(), StorageError> {
     let sql = "update users set last_login_at = $2, status = 'active' where id = $1";
     tx.execute(sql, params![id, now]).map(drop)
@@ -175,7 +175,7 @@ pub fn user_set_password(
     tx.execute(sql, params![id, hash, now]).map(drop)
 }
 
-/// Stores another hash of the password that the user has already.
+/// Stores another hash of the same password.
 pub fn user_set_password_hash(tx: &mut Tx<'_>, id: UserId, hash: &str) -> Result<(), StorageError> {
     let sql = "update users set password_hash = $2 where id = $1";
     tx.execute(sql, params![id, hash]).map(drop)
@@ -216,7 +216,7 @@ pub fn user_set_person(
     tx.execute(sql, values).map(drop)
 }
 
-/// Forgets the person. The id stays, for what refers to it.
+/// Erases the personal data. The id stays for the rows that refer to it.
 pub fn user_erase(tx: &mut Tx<'_>, id: UserId, now: Timestamp) -> Result<(), StorageError> {
     tx.execute(
         "update users set email_cipher = null, email_index = null, name_cipher = null, \
@@ -227,9 +227,9 @@ pub fn user_erase(tx: &mut Tx<'_>, id: UserId, now: Timestamp) -> Result<(), Sto
     .map(drop)
 }
 
-/// Puts aside accounts that were not used since `before` and have no session left.
+/// Marks accounts as dormant that were not used since `before` and have no live session.
 ///
-/// The conditions on the user are repeated outside: a login that comes between is seen there.
+/// The outer statement repeats the conditions, so that it sees a concurrent login.
 pub fn user_mark_dormant(
     tx: &mut Tx<'_>,
     before: Timestamp,
@@ -247,7 +247,7 @@ pub fn user_mark_dormant(
     )
 }
 
-/// Users whose personal data were sealed with another key than this.
+/// Users whose personal data are encrypted with another key.
 pub fn user_list_with_other_key(
     tx: &mut Tx<'_>,
     key_version: u16,
@@ -265,7 +265,7 @@ pub fn user_count_with_other_key(tx: &mut Tx<'_>, key_version: u16) -> Result<u6
     tx.query_one(sql, params![key_version], |row| row.get("total"))
 }
 
-/// Replaces sealed data by the same data under another key, unless they were changed meanwhile.
+/// Replaces encrypted data by the same data under another key. `false` if they were changed.
 pub fn user_reseal(
     tx: &mut Tx<'_>,
     id: UserId,

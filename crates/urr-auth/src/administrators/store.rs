@@ -5,7 +5,7 @@ use urr_storage::{StorageError, Tx, params};
 
 use crate::accounts::account::UserId;
 
-/// Replaces the invitations that nobody has used.
+/// Replaces unused invitations.
 pub fn invite_replace(
     tx: &mut Tx<'_>,
     hash: &[u8],
@@ -26,7 +26,7 @@ pub fn invite_is_open(tx: &mut Tx<'_>, hash: &[u8], now: Timestamp) -> Result<bo
     Ok(tx.query_opt(sql, params![hash, now], |row| row.get::<Timestamp>("created_at"))?.is_some())
 }
 
-/// `false`: it is unknown, used or too old.
+/// `false` if it is unknown, used or expired.
 pub fn invite_use(
     tx: &mut Tx<'_>,
     hash: &[u8],

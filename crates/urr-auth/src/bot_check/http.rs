@@ -1,4 +1,4 @@
-//! What a client has to do before it may register or log in, and what it shows of it.
+//! Bot checks over HTTP.
 
 use axum::extract::State;
 use axum::http::HeaderMap;
@@ -14,25 +14,18 @@ use crate::{
 const PROOF_OF_WORK: &str = "x-proof-of-work";
 const REMOTE_TOKEN: &str = "x-bot-check-token";
 
-#[derive(Clone, Copy, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-enum BotCheckPurposeBody {
-    Register,
-    Login,
-}
-
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct ChallengeQuery {
-    /// What the proof will be shown for.
+    /// The operation that the proof is for.
     #[serde(rename = "for")]
     #[param(inline)]
-    purpose: BotCheckPurposeBody,
+    purpose: BotCheckPurpose,
 }
 
-/// What to do. `proof-of-work`: find a `nonce` of letters and digits such that the SHA-256 of
+/// The task. `proof-of-work`: find a `nonce` of letters and digits such that the SHA-256 of
 /// `<challenge>:<nonce>` begins with `difficulty` zero bits, and send that text in the header
-/// `x-proof-of-work`. The others: send what their widget gives in the header `x-bot-check-token`.
+/// `x-proof-of-work`. The others: send the token of their widget in the header `x-bot-check-token`.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BotCheckTaskView {
@@ -51,7 +44,7 @@ impl From<BotCheckTask> for BotCheckTaskView {
         let method = match &task {
             BotCheckTask::Nothing => "none",
             BotCheckTask::Work(_) => "proof-of-work",
-            BotCheckTask::Remote { kind, .. } => kind.name(),
+            BotCheckTask::Remote { kind, .. } => kind.as_str(),
         };
         let (work, site_key) = match task {
             BotCheckTask::Nothing => (None, None),
@@ -65,7 +58,7 @@ impl From<BotCheckTask> for BotCheckTaskView {
     }
 }
 
-/// What has to be done before registering or logging in.
+/// The bot check before registration or login.
 #[utoipa::path(
     get, path = "/api/auth/challenge", tag = "auth", params(ChallengeQuery),
     responses((status = 200, body = BotCheckTaskView), ErrorStatus<400>),
@@ -74,14 +67,10 @@ pub async fn get_challenge(
     State(auth): State<AuthService>,
     Query(query): Query<ChallengeQuery>,
 ) -> Json<BotCheckTaskView> {
-    let purpose = match query.purpose {
-        BotCheckPurposeBody::Register => BotCheckPurpose::Register,
-        BotCheckPurposeBody::Login => BotCheckPurpose::Login,
-    };
-    Json(auth.bot_task(purpose).into())
+    Json(auth.bot_task(query.purpose).into())
 }
 
-/// What a request shows of who sent it.
+/// The proofs in the headers of a request.
 pub fn bot_attempt(
     purpose: BotCheckPurpose,
     email: &Email,
@@ -101,19 +90,19 @@ pub fn bot_attempt(
     }
 }
 
-/// Refuses a request that needs a proof and has none that counts.
+/// Rejects a request that needs a proof and has no valid one.
 pub async fn check_bot(auth: &AuthService, attempt: BotAttempt) -> Result<(), ApiError> {
     let purpose = attempt.purpose;
     auth.check_bot(&attempt).await.map_err(|error| match error {
-        BotCheckError::ProofRequired { refusal, task } => {
+        BotCheckError::ProofRequired { rejection, task } => {
             let view = serde_json::to_value(BotCheckTaskView::from(*task));
             let view = view.expect("a view can be written as JSON");
-            let url = format!("/api/auth/challenge?for={}", purpose.name());
-            let sentence = "Please show that you are not a program, and try again.";
+            let url = format!("/api/auth/challenge?for={}", purpose);
+            let sentence = "Please complete the bot check and try again.";
             ApiError::forbidden("PROOF_REQUIRED", sentence)
                 .with("challengeUrl", url)
                 .with("task", view)
-                .caused_by(refusal)
+                .caused_by(rejection)
         }
         BotCheckError::Internal(error) => error.into(),
     })

@@ -1,4 +1,4 @@
-//! How much happens in a minute, as this process sees it.
+//! The number of challenges and failures per minute in this process.
 
 use std::sync::Mutex;
 
@@ -6,8 +6,8 @@ use urr_kernel::Timestamp;
 
 use super::proof_of_work::Pressure;
 
-/// Counts by whole minutes. What counts is the busier of this minute and the last one, so that the
-/// first second of a minute does not look like peace.
+/// Counts by whole minutes. The result is the busier of this minute and the last one, so that it
+/// does not drop at the start of a minute.
 #[derive(Debug, Default)]
 pub struct PressureCounter(Mutex<Minutes>);
 
@@ -38,7 +38,7 @@ impl Minutes {
 }
 
 impl PressureCounter {
-    /// Counts a challenge, and says how busy it is.
+    /// Counts a challenge and returns the pressure.
     pub fn count_challenge(&self, now: Timestamp) -> Pressure {
         self.count(now, |pressure| pressure.challenges = pressure.challenges.saturating_add(1))
     }
@@ -47,7 +47,6 @@ impl PressureCounter {
         self.count(now, |pressure| pressure.failures = pressure.failures.saturating_add(1));
     }
 
-    /// How busy it is.
     pub fn pressure(&self, now: Timestamp) -> Pressure {
         self.count(now, |_| {})
     }

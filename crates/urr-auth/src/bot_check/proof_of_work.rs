@@ -1,45 +1,45 @@
-//! Proof of work: a puzzle that costs its solver processor time and us one hash.
+//! Proof of work: it costs the client processor time and us one hash.
 //!
-//! The proof is `<challenge>:<nonce>`, and counts if the SHA-256 of exactly this text begins with
-//! as many zero bits as the challenge asks for. Each bit doubles the cost of finding a nonce.
+//! The proof is `<challenge>:<nonce>`, and is valid if the SHA-256 of exactly this text begins with
+//! as many zero bits as the challenge requires. Each bit doubles the cost of finding a nonce.
 
 use sha2::{Digest, Sha256};
 
-/// No challenge asks for more: some ten seconds of a telephone.
+/// The most that a challenge requires: about ten seconds on a phone.
 pub const DIFFICULTY_MAX: u8 = 24;
-/// By so many bits a challenge gets harder at most. Those who wait are mostly people.
+/// How many bits load adds at most, because most clients are people.
 pub const RAISED_MAX: u8 = 4;
-/// So much in a minute is an ordinary day.
-const CALM_PER_MINUTE: u32 = 600;
-/// What failed tells more of programs than what was merely asked.
+/// The normal load.
+const NORMAL_PER_MINUTE: u32 = 600;
+/// Failures indicate bots more than challenges do.
 const FAILURE_WEIGHT: u32 = 4;
 /// A counter in decimal needs far less.
 const NONCE_CHARS_MAX: usize = 64;
 
-/// What happened within a minute.
+/// Challenges and failures within a minute.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pressure {
     pub challenges: u32,
     pub failures: u32,
 }
 
-/// How hard a challenge is now: one bit more for each doubling beyond an ordinary day.
+/// The difficulty at this load: one bit more for each doubling of the normal load.
 pub fn difficulty_now(base: u8, pressure: Pressure) -> u8 {
     let failures = pressure.failures.saturating_mul(FAILURE_WEIGHT);
-    let times_calm = pressure.challenges.saturating_add(failures) / CALM_PER_MINUTE;
-    let doublings = times_calm.checked_ilog2().unwrap_or(0);
+    let load = pressure.challenges.saturating_add(failures) / NORMAL_PER_MINUTE;
+    let doublings = load.checked_ilog2().unwrap_or(0);
     let raised = u8::try_from(doublings).unwrap_or(RAISED_MAX).min(RAISED_MAX);
     base.saturating_add(raised).min(DIFFICULTY_MAX)
 }
 
-/// The challenge within a proof, if the text can be one.
+/// The challenge in a proof, if the proof has the right format.
 pub fn challenge_of(proof: &str) -> Option<&str> {
     let (challenge, nonce) = proof.rsplit_once(':')?;
     let is_plain = nonce.bytes().all(|byte| byte.is_ascii_alphanumeric());
     (is_plain && (1..=NONCE_CHARS_MAX).contains(&nonce.len())).then_some(challenge)
 }
 
-/// Whether enough work went into a proof.
+/// Whether a proof has enough zero bits.
 pub fn is_solved(proof: &str, difficulty: u8) -> bool {
     leading_zero_bits(&Sha256::digest(proof.as_bytes())) >= u32::from(difficulty)
 }

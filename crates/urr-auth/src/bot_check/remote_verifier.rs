@@ -1,18 +1,18 @@
-//! Verifiers of others: reCAPTCHA and Turnstile, which speak the same protocol.
+//! Remote verifiers: reCAPTCHA and Turnstile, which have the same protocol.
 
 use std::time::Duration;
 
 use axum::http::{HeaderMap, StatusCode};
 use serde::Deserialize;
-use urr_kernel::Secret;
+use urr_kernel::{Secret, named_enum};
 use urr_outbound::{Outbound, OutboundError};
 
 use super::BotCheckPurpose;
 
-/// Longer tokens are not handed on. Theirs have up to about two thousand characters.
+/// Real tokens have up to about 2,000 characters.
 const TOKEN_CHARS_MAX: usize = 4_096;
-/// These say that the verifier cannot judge, whatever the client did.
-const NOT_THE_CLIENTS_FAULT: [&str; 3] =
+/// Error codes that the client has not caused.
+const VERIFIER_ERRORS: [&str; 3] =
     ["internal-error", "invalid-input-secret", "missing-input-secret"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,16 +24,13 @@ pub enum RemoteVerifierKind {
     Turnstile,
 }
 
-impl RemoteVerifierKind {
-    pub const fn name(self) -> &'static str {
-        match self {
-            RemoteVerifierKind::RecaptchaV2 => "recaptcha-v2",
-            RemoteVerifierKind::RecaptchaV3 => "recaptcha-v3",
-            RemoteVerifierKind::Turnstile => "turnstile",
-        }
-    }
+named_enum!(RemoteVerifierKind {
+    RecaptchaV2 => "recaptcha-v2",
+    RecaptchaV3 => "recaptcha-v3",
+    Turnstile => "turnstile",
+});
 
-    /// Where its maker answers.
+impl RemoteVerifierKind {
     pub const fn endpoint(self) -> &'static str {
         match self {
             RemoteVerifierKind::RecaptchaV2 | RemoteVerifierKind::RecaptchaV3 => {
@@ -46,28 +43,26 @@ impl RemoteVerifierKind {
     }
 }
 
-/// A verifier of someone else's.
 #[derive(Clone, Debug)]
 pub struct RemoteVerifier {
     pub kind: RemoteVerifierKind,
-    /// What pages show to the verifier; it is public.
+    /// Pages need it; it is public.
     pub site_key: String,
     pub secret: Secret,
     /// [`RemoteVerifierKind::endpoint`], unless it is a test.
     pub endpoint: String,
-    /// Where the box must have been ticked. `None` takes any place.
+    /// The host of the page with the widget. `None` accepts any.
     pub hostname: Option<String>,
-    /// Scores go from 0, a program, to 1. It counts where the verifier gives one.
+    /// Scores go from 0, a bot, to 1. Used if the verifier gives one.
     pub score_min: f64,
     pub timeout: Duration,
 }
 
-/// What came of asking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VerifierVerdict {
     Passed,
     Denied,
-    /// Nobody could judge.
+    /// The verifier could not decide.
     Unknown,
 }
 
@@ -81,7 +76,6 @@ struct VerifierAnswer {
     error_codes: Vec<String>,
 }
 
-/// Why the verifier was of no help.
 #[derive(Debug, thiserror::Error)]
 enum RemoteVerifierError {
     #[error(transparent)]
@@ -93,7 +87,7 @@ enum RemoteVerifierError {
 }
 
 impl RemoteVerifier {
-    /// Asks the verifier about a token that a client shows.
+    /// Asks the verifier about the token of a client.
     pub(super) async fn ask(
         &self,
         outbound: &Outbound,
@@ -108,7 +102,7 @@ impl RemoteVerifier {
             Ok(answer) => self.judge(&answer, purpose),
             Err(error) => {
                 let source = std::error::Error::source(&error).map(ToString::to_string);
-                tracing::warn!(%error, source, "the verifier of bot checks is of no help");
+                tracing::warn!(%error, source, "the bot verifier gave no answer");
                 VerifierVerdict::Unknown
             }
         }
@@ -126,7 +120,7 @@ impl RemoteVerifier {
         }
         let headers = HeaderMap::new();
         let response = outbound.post_form(&self.endpoint, headers, &fields, self.timeout).await?;
-        // Turnstile refuses a bad token with 400 and a body of the usual form.
+        // Turnstile answers a bad token with 400 and the usual body.
         let status = response.status;
         match status.is_success() || status == StatusCode::BAD_REQUEST {
             true => Ok(response.json()?),
@@ -136,10 +130,10 @@ impl RemoteVerifier {
 
     fn judge(&self, answer: &VerifierAnswer, purpose: BotCheckPurpose) -> VerifierVerdict {
         if !answer.success {
-            let cannot_judge = |code: &String| NOT_THE_CLIENTS_FAULT.contains(&code.as_str());
+            let cannot_judge = |code: &String| VERIFIER_ERRORS.contains(&code.as_str());
             return match answer.error_codes.iter().any(cannot_judge) {
                 true => {
-                    tracing::error!(codes = ?answer.error_codes, "the verifier refuses us");
+                    tracing::error!(codes = ?answer.error_codes, "the bot verifier rejects our settings");
                     VerifierVerdict::Unknown
                 }
                 false => VerifierVerdict::Denied,
@@ -154,10 +148,10 @@ impl RemoteVerifier {
             RemoteVerifierKind::RecaptchaV2 => (true, true),
             RemoteVerifierKind::RecaptchaV3 => {
                 let score_fits = answer.score.is_some_and(|score| score >= self.score_min);
-                (action == Some(purpose.name()), score_fits)
+                (action == Some(purpose.as_str()), score_fits)
             }
             RemoteVerifierKind::Turnstile => {
-                (action.is_none_or(|action| action == purpose.name()), true)
+                (action.is_none_or(|action| action == purpose.as_str()), true)
             }
         };
         match hostname_fits && action_fits && score_fits {

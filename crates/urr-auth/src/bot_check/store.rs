@@ -3,7 +3,7 @@
 use urr_kernel::{Timestamp, Uuid};
 use urr_storage::{StorageError, Tx, params};
 
-/// `false`: the challenge was spent before.
+/// `false` if the challenge was spent before.
 pub fn challenge_spend(
     tx: &mut Tx<'_>,
     id: Uuid,
@@ -35,7 +35,7 @@ pub fn failure_insert(
     tx.execute(sql, params![email_index, now]).map(drop)
 }
 
-/// How many logins failed for this address since then. It stops counting at `enough`.
+/// How many logins failed for this address since then, counted up to `enough`.
 pub fn failure_count(
     tx: &mut Tx<'_>,
     email_index: &[u8],

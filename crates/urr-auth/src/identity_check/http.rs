@@ -1,4 +1,4 @@
-//! Proving who one is.
+//! Identity verification over HTTP.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use crate::{
     StartVerificationError, UserId, VerificationId,
 };
 
-/// How long a client waits before it asks again about what the provider did not answer.
+/// When a client may retry after an outage of the provider.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 
-/// What the page needs to open the provider's window.
+/// What a page needs to open the provider's window.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VerificationView {
@@ -32,7 +32,7 @@ pub struct VerificationView {
     expires_at: Timestamp,
 }
 
-/// Begins proving who I am.
+/// Starts the verification of the user's identity.
 #[utoipa::path(
     post, path = "/api/auth/identity/start", tag = "auth",
     responses(
@@ -62,8 +62,8 @@ pub async fn start_verification(
     Ok((StatusCode::CREATED, Json(view)))
 }
 
-/// Who one is in the sandbox, which believes it. The names `FAILED`, `PENDING`, `SLOW`, `WRONG-ID`
-/// and `NO-CI` stand for what can go wrong.
+/// A person for the sandbox. The names `FAILED`, `PENDING`, `SLOW`, `WRONG-ID` and `NO-CI` cause
+/// errors.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct SandboxPersonBody {
@@ -77,7 +77,7 @@ struct SandboxPersonBody {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CompleteVerificationBody {
     verification_id: Uuid,
-    /// Without effect unless the provider is the sandbox.
+    /// Ignored unless the provider is the sandbox.
     sandbox: Option<SandboxPersonBody>,
 }
 
@@ -89,7 +89,7 @@ pub struct VerifiedIdentityView {
     verified_at: Timestamp,
 }
 
-/// Asks the provider who I am. Nothing that the browser says of it counts.
+/// Asks the provider for the result of a verification.
 #[utoipa::path(
     post, path = "/api/auth/identity/complete", tag = "auth",
     request_body = CompleteVerificationBody,
@@ -114,7 +114,7 @@ pub async fn complete_verification(
 }
 
 fn switched_off() -> ApiError {
-    ApiError::not_found("IDENTITY_CHECK_OFF", "Nobody has to prove who they are here.")
+    ApiError::not_found("IDENTITY_CHECK_OFF", "Identity verification is not enabled here.")
 }
 
 impl From<StartVerificationError> for ApiError {
@@ -123,11 +123,11 @@ impl From<StartVerificationError> for ApiError {
             StartVerificationError::Off => switched_off(),
             StartVerificationError::UserNotFound => crate::http::user_not_found(),
             StartVerificationError::AlreadyVerified => {
-                ApiError::conflict("ALREADY_VERIFIED", "You have proved who you are already.")
+                ApiError::conflict("ALREADY_VERIFIED", "Your identity is verified already.")
             }
             StartVerificationError::TooMany => ApiError::too_many(
                 "TOO_MANY_VERIFICATIONS",
-                "You have tried this often. Please wait a quarter of an hour.",
+                "You have tried too often. Please wait 15 minutes.",
                 Duration::from_secs(15 * 60),
             ),
             StartVerificationError::Internal(error) => error.into(),
@@ -141,7 +141,7 @@ impl From<CompleteVerificationError> for ApiError {
             CompleteVerificationError::Off => switched_off(),
             CompleteVerificationError::NotFound => ApiError::not_found(
                 "VERIFICATION_NOT_FOUND",
-                "There is no such attempt. Please begin again.",
+                "There is no such verification. Please begin again.",
             ),
             CompleteVerificationError::Pending => ApiError::conflict(
                 "VERIFICATION_PENDING",
@@ -149,11 +149,11 @@ impl From<CompleteVerificationError> for ApiError {
             ),
             CompleteVerificationError::Failed => ApiError::unprocessable(
                 "VERIFICATION_FAILED",
-                "The identity provider could not tell who you are. Please begin again.",
+                "The identity provider could not verify you. Please begin again.",
             ),
             CompleteVerificationError::KeyMissing => ApiError::unprocessable(
                 "VERIFICATION_INCOMPLETE",
-                "This way of identification does not tell enough. Please choose another.",
+                "This method of verification is not sufficient. Please choose another.",
             ),
             CompleteVerificationError::Expired => ApiError::new(
                 StatusCode::GONE,
@@ -162,17 +162,16 @@ impl From<CompleteVerificationError> for ApiError {
             ),
             CompleteVerificationError::VerifiedElsewhere => ApiError::conflict(
                 "ALREADY_VERIFIED_ELSEWHERE",
-                "You have another account already. A person can have one.",
+                "You have another account already. A person can have only one.",
             ),
-            CompleteVerificationError::LeftLately { until } => ApiError::conflict(
+            CompleteVerificationError::DeletedRecently { until } => ApiError::conflict(
                 "LEFT_LATELY",
-                "You have closed an account lately, and a person can have one. Please try again \
-                 later.",
+                "You deleted an account recently. Please try again later.",
             )
             .with("until", until.to_string()),
             CompleteVerificationError::OtherPerson => ApiError::conflict(
                 "VERIFIED_AS_ANOTHER",
-                "This account belongs to someone else already.",
+                "This account belongs to another person already.",
             ),
             CompleteVerificationError::SocialProvider(error) => ApiError::unavailable(
                 "IDENTITY_PROVIDER_UNAVAILABLE",

@@ -1,4 +1,4 @@
-//! Who can tell who someone is: a sandbox that believes everything, and PortOneIdentity.
+//! The providers of identity verification: PortOne, and a sandbox for tests.
 
 use std::time::Duration;
 
@@ -11,16 +11,14 @@ use urr_outbound::{Outbound, OutboundError};
 
 use super::VerificationId;
 
-/// Where PortOne answers.
 pub const PORTONE_ENDPOINT: &str = "https://api.portone.io";
-/// Real ones have 88 characters.
+/// Real identifiers have 88 characters.
 const KEY_CHARS_MAX: usize = 512;
 
-/// Who is asked.
 #[derive(Clone, Debug)]
 pub enum IdentityProvider {
     Off,
-    /// Takes people for who they say they are. For trying things out.
+    /// Accepts every person; for development.
     Sandbox,
     PortOne(PortOneIdentity),
 }
@@ -34,18 +32,17 @@ impl IdentityProvider {
         }
     }
 
-    /// Whether what a provider of this name told counts. What the sandbox believed counts for
-    /// nothing anywhere else.
+    /// Whether a verification by this provider counts. Those of the sandbox count in the sandbox only.
     pub(super) fn trusts(&self, provider: &str) -> bool {
         provider != IdentityProvider::Sandbox.name() || matches!(self, IdentityProvider::Sandbox)
     }
 }
 
-/// PortOneIdentity's second interface.
+/// The settings of PortOne's API version 2.
 #[derive(Clone, Debug)]
 pub struct PortOneIdentity {
     pub secret: Secret,
-    /// Pages need it and the next one; both are public.
+    /// Pages need it and the channel key; both are public.
     pub store_id: String,
     pub channel_key: String,
     /// [`PORTONE_ENDPOINT`], unless it is a test.
@@ -53,35 +50,35 @@ pub struct PortOneIdentity {
     pub timeout: Duration,
 }
 
-/// What someone says of themselves in the sandbox. Some names stand for what can go wrong:
-/// `FAILED`, `PENDING`, `SLOW`, `WRONG-ID`, `NO-CI`.
+/// A person for the sandbox. The names `FAILED`, `PENDING`, `SLOW`, `WRONG-ID` and `NO-CI` cause
+/// errors.
 #[derive(Clone, Debug)]
 pub struct SandboxPerson {
     pub name: String,
     pub birth_date: String,
 }
 
-/// What the provider says about an attempt.
+/// The answer of a provider about a verification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerificationReport {
-    /// Whose attempt the provider speaks of.
+    /// Which verification the answer is about.
     pub verification_id: String,
     pub outcome: VerificationOutcome,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VerificationOutcome {
-    /// The person has not done their part.
+    /// The user has not completed their part.
     Pending,
     Failed,
-    /// The keys of the person, as far as the provider tells them.
+    /// The identifiers of the person, as far as the provider returns them.
     Verified {
         ci: Option<PersonKey>,
         di: Option<PersonKey>,
     },
 }
 
-/// A key that stands for a person. It is not printed.
+/// An identifier of a person. It is not printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PersonKey(String);
 
@@ -94,7 +91,7 @@ impl PersonKey {
         }
     }
 
-    /// One that was accepted before.
+    /// An identifier from the database.
     pub fn stored(text: String) -> PersonKey {
         PersonKey(text)
     }
@@ -110,7 +107,7 @@ impl std::fmt::Debug for PersonKey {
     }
 }
 
-/// Why the provider was of no help. The attempt stays open.
+/// Why the provider gave no result. The verification stays open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IdentityProviderError {
     #[error("the identity provider cannot be reached")]
@@ -121,8 +118,8 @@ pub enum IdentityProviderError {
     Status(u16),
     #[error("the answer of the identity provider cannot be read")]
     Unreadable,
-    #[error("the identity provider spoke of another attempt")]
-    OtherAttempt,
+    #[error("the identity provider answered about another verification")]
+    OtherVerification,
 }
 
 impl From<OutboundError> for IdentityProviderError {
@@ -137,7 +134,7 @@ impl From<OutboundError> for IdentityProviderError {
     }
 }
 
-/// What the sandbox says.
+/// The answer of the sandbox.
 pub fn ask_sandbox(
     id: VerificationId,
     person: Option<&SandboxPerson>,
@@ -165,14 +162,14 @@ pub fn ask_sandbox(
     Ok(VerificationReport { verification_id, outcome })
 }
 
-/// The same person always has the same key.
+/// The same person always has the same identifier.
 fn sandbox_key(kind: &str, person: &SandboxPerson) -> PersonKey {
     let text = format!("{kind}\n{}\n{}", person.name, person.birth_date);
     let hex = hex::encode(Sha256::digest(text.as_bytes()));
     PersonKey(format!("SANDBOX-{kind}-{hex}"))
 }
 
-/// PortOneIdentity's answer, as far as it matters here. It may grow fields.
+/// The fields of PortOne's answer that we use.
 #[derive(Deserialize)]
 struct PortOneAnswer {
     id: String,
@@ -188,7 +185,7 @@ struct PortOneCustomer {
 }
 
 impl PortOneIdentity {
-    /// Asks what came of an attempt. PersonName, birth date and phone are told, too, and not kept.
+    /// Asks for the result of a verification. Name, birth date and phone are ignored.
     pub(super) async fn ask(
         &self,
         outbound: &Outbound,
@@ -201,7 +198,7 @@ impl PortOneIdentity {
         let headers = HeaderMap::from_iter([(AUTHORIZATION, credential)]);
         let response = outbound.get_json(&url, headers, self.timeout).await?;
         match response.status {
-            // The attempt begins when the page opens the provider's window.
+            // PortOne knows the verification only when the page has opened its window.
             StatusCode::NOT_FOUND => {
                 let verification_id = id.to_string();
                 return Ok(VerificationReport {

@@ -7,7 +7,7 @@ use super::{Verification, VerificationId, VerificationStatus};
 use crate::accounts::account::UserId;
 use crate::sql::parameters;
 
-/// The keys of a person as the table holds them.
+/// Encrypted identifiers of a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SealedPersonKeys {
     pub key_version: u16,
@@ -17,12 +17,12 @@ pub struct SealedPersonKeys {
     pub di: Option<(Vec<u8>, Vec<u8>)>,
 }
 
-/// Whose they are, and since when.
+/// A row of `identities`.
 #[derive(Clone, Debug)]
 pub struct StoredPersonIdentity {
     pub user_id: UserId,
     pub sealed: SealedPersonKeys,
-    /// Who told it.
+    /// The name of the provider.
     pub provider: String,
     pub verified_at: Timestamp,
 }
@@ -79,7 +79,7 @@ pub fn verification_find(
     tx.query_opt(sql, params![id], verification_from_row)
 }
 
-/// How many attempts a user began since then.
+/// How many verifications a user has started since then.
 pub fn verification_count(
     tx: &mut Tx<'_>,
     user_id: UserId,
@@ -90,7 +90,7 @@ pub fn verification_count(
     tx.query_one(sql, params![user_id, since], |row| row.get("total"))
 }
 
-/// Ends an attempt. `false`: it had ended before.
+/// Ends a verification. `false` if it had ended before.
 pub fn verification_end(
     tx: &mut Tx<'_>,
     id: VerificationId,
@@ -114,7 +114,7 @@ pub fn verification_purge(
     )
 }
 
-/// `false`: one of the keys belongs to another account.
+/// `false` if one of the identifiers belongs to another account.
 pub fn identity_insert(
     tx: &mut Tx<'_>,
     identity: &StoredPersonIdentity,
@@ -146,7 +146,7 @@ pub fn identity_find(
     tx.query_opt(&sql, params![user_id], identity_from_row)
 }
 
-/// Someone with one of these keys, whichever data key they were indexed with.
+/// Finds an identity by the indexes of its identifiers with all data keys.
 pub fn identity_find_by_keys(
     tx: &mut Tx<'_>,
     ci_indexes: &[Vec<u8>],
@@ -172,14 +172,14 @@ pub fn identity_delete(tx: &mut Tx<'_>, user_id: UserId) -> Result<(), StorageEr
     tx.execute("delete from identities where user_id = $1", params![user_id]).map(drop)
 }
 
-/// Forgets who is behind an account, and their attempts.
+/// Deletes the identity of an account, and its verifications.
 pub fn identity_erase(tx: &mut Tx<'_>, user_id: UserId) -> Result<(), StorageError> {
     identity_delete(tx, user_id)?;
     let sql = "delete from identity_verifications where user_id = $1";
     tx.execute(sql, params![user_id]).map(drop)
 }
 
-/// Remembers someone who left. Who leaves again is remembered until the later time.
+/// Stores the hash of a person who deleted an account, until the later of two times.
 pub fn departure_upsert(
     tx: &mut Tx<'_>,
     ci_index: &[u8],
@@ -190,7 +190,7 @@ pub fn departure_upsert(
     tx.execute(sql, params![ci_index, kept_until]).map(drop)
 }
 
-/// Until when someone with one of these keys is remembered as having left, if they are now.
+/// Until when a person with one of these indexes cannot verify another account.
 pub fn departure_find(
     tx: &mut Tx<'_>,
     ci_indexes: &[Vec<u8>],
@@ -214,7 +214,7 @@ pub fn departure_purge(tx: &mut Tx<'_>, now: Timestamp, limit: u32) -> Result<u6
     )
 }
 
-/// Identities that were sealed with another key than this.
+/// Identities that are encrypted with another key.
 pub fn identity_list_with_other_key(
     tx: &mut Tx<'_>,
     key_version: u16,
@@ -235,7 +235,7 @@ pub fn identity_count_with_other_key(
     tx.query_one(sql, params![key_version], |row| row.get("total"))
 }
 
-/// Replaces sealed keys by the same ones under another data key, unless they were changed.
+/// Replaces encrypted identifiers by the same under another key. `false` if they were changed.
 pub fn identity_reseal(
     tx: &mut Tx<'_>,
     old: &StoredPersonIdentity,

@@ -1,4 +1,4 @@
-//! Where a request came from, for the history of logins.
+//! The extractor of a client's address, user agent and language.
 
 use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
@@ -6,13 +6,13 @@ use axum::http::request::Parts;
 
 use crate::{ClientInfo, Language};
 
-/// The gateway knows the client's address and removes this header from what clients send.
+/// Set by the gateway, which removes it from what clients send.
 const CLIENT_ADDRESS: &str = "x-urr-client-address";
 const ADDRESS_CHARS_MAX: usize = 64;
 const USER_AGENT_CHARS_MAX: usize = 256;
 const LANGUAGES_CHARS_MAX: usize = 256;
 
-/// Extractor: where the request came from. It never refuses.
+/// Extractor that never rejects a request.
 pub struct RequestClient(pub ClientInfo);
 
 impl<S: Sync> FromRequestParts<S> for RequestClient {

@@ -1,4 +1,4 @@
-//! The cookies of a session: what scripts cannot read and other sites cannot make a browser send.
+//! The cookies of sessions and social logins, which scripts cannot read and other sites cannot send.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -13,56 +13,60 @@ use crate::{AuthSettings, CookieSecurity, Session};
 const CLIENT_HOST: HeaderName = HeaderName::from_static("x-urr-client-host");
 const ACCESS: &str = "access_token";
 const REFRESH: &str = "refresh_token";
-/// Held while someone is at a provider to log in.
-const SOCIAL: &str = "urr_social";
-/// Held while someone looks at the button of a provider.
+/// Set while the user logs in at a social provider.
+const SOCIAL_REDIRECT: &str = "urr_social";
+/// Set while a page shows a provider's button.
 const BUTTON: &str = "urr_button";
 const ACCESS_PATH: &str = "/";
-/// Above both `/api/auth` and `/api/v1/auth`, or one of them would not get it.
+/// The common prefix of `/api/auth` and `/api/v1/auth`.
 const REFRESH_PATH: &str = "/api";
 
-/// The headers that give a session to a browser.
-pub fn give(settings: &AuthSettings, request: &HeaderMap, session: &Session) -> HeaderMap {
+/// The headers that set the cookies of a session.
+pub fn session_cookies(
+    settings: &AuthSettings,
+    request: &HeaderMap,
+    session: &Session,
+) -> HeaderMap {
     let secure = is_secure(settings.cookie_security, request);
     let access = (session.access_token.as_str(), settings.access_lifetime);
     let refresh = (session.refresh_token.as_str(), settings.refresh_lifetime);
     set(secure, access, refresh)
 }
 
-/// The headers that take it back.
-pub fn clear(settings: &AuthSettings, request: &HeaderMap) -> HeaderMap {
+/// The headers that delete the cookies of a session.
+pub fn clear_session_cookies(settings: &AuthSettings, request: &HeaderMap) -> HeaderMap {
     let nothing = ("", Duration::ZERO);
     set(is_secure(settings.cookie_security, request), nothing, nothing)
 }
 
-/// How someone is under way to a provider.
+/// The cookie of a social login that is under way.
 #[derive(Clone, Copy, Debug)]
 pub enum FlowCookie {
-    /// The whole browser goes there and comes back.
+    /// The browser is redirected to the provider.
     Redirect,
-    /// The page stays and shows the provider's button.
+    /// The page shows the provider's button.
     Button,
 }
 
 impl FlowCookie {
     const fn cookie(self) -> &'static str {
         match self {
-            FlowCookie::Redirect => SOCIAL,
+            FlowCookie::Redirect => SOCIAL_REDIRECT,
             FlowCookie::Button => BUTTON,
         }
     }
 
-    /// The headers that bind the way to this browser.
+    /// The headers that bind the login to this browser.
     pub fn give(self, settings: &AuthSettings, request: &HeaderMap, secret: &Secret) -> HeaderMap {
         self.set(settings, request, (secret.expose(), settings.social.attempt_lifetime))
     }
 
-    /// The headers that end it.
+    /// The headers that delete the cookie.
     pub fn clear(self, settings: &AuthSettings, request: &HeaderMap) -> HeaderMap {
         self.set(settings, request, ("", Duration::ZERO))
     }
 
-    /// Sent back with a navigation from the provider's site, which `Lax` allows.
+    /// `Lax` lets the browser send it when the provider redirects back.
     fn set(
         self,
         settings: &AuthSettings,
@@ -115,7 +119,7 @@ fn is_secure(security: CookieSecurity, request: &HeaderMap) -> bool {
         CookieSecurity::Always => true,
         CookieSecurity::Never => false,
         CookieSecurity::Auto => {
-            // The gateway says what the client called; without it the client is right here.
+            // The gateway passes on the host that the client called.
             let host = request.get(CLIENT_HOST).or_else(|| request.get(HOST));
             let host = host.and_then(|host| host.to_str().ok());
             !host.is_some_and(is_loopback)

@@ -1,4 +1,4 @@
-//! Logging in and out, and staying logged in.
+//! Sessions over HTTP: login, refresh, logout.
 
 use axum::extract::State;
 use axum::http::HeaderMap;
@@ -46,7 +46,7 @@ pub async fn login(
     headers: HeaderMap,
     Json(body): Json<LoginBody>,
 ) -> Result<impl IntoResponse, ApiError> {
-    // What is no address has no account; that is no secret, so it needs no comparison.
+    // A text that is no address cannot have an account, so no password needs to be compared.
     let email = Email::parse(&body.email).map_err(|_| LoginError::InvalidCredentials)?;
     check_bot(&auth, bot_attempt(BotCheckPurpose::Login, &email, &headers, &client)).await?;
     let credentials = Credentials { email: email.clone(), password: Secret::new(body.password) };
@@ -60,11 +60,11 @@ pub async fn login(
 #[derive(Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RefreshBody {
-    /// Needed only without the cookie, which counts more.
+    /// Needed only without the cookie, which takes precedence.
     refresh_token: Option<String>,
 }
 
-/// Gets new tokens for a refresh token, which is used up by it.
+/// Exchanges a refresh token, which can be used once, for new tokens.
 #[utoipa::path(
     post, path = "/api/auth/refresh", tag = "auth", request_body = Option<RefreshBody>,
     responses((status = 200, body = SessionView), ErrorStatus<400>, ErrorStatus<401>),
@@ -85,7 +85,7 @@ pub async fn refresh(
     Ok(session_answer(&auth, &headers, "Token refreshed", session))
 }
 
-/// A browser that has the cookie sends no body, nor says what type it has.
+/// The body is optional: a browser with the cookie sends none.
 fn read_refresh_body(body: &[u8]) -> Result<RefreshBody, ApiError> {
     if body.trim_ascii().is_empty() {
         return Ok(RefreshBody::default());
@@ -96,13 +96,13 @@ fn read_refresh_body(body: &[u8]) -> Result<RefreshBody, ApiError> {
 #[derive(Default, Deserialize, ToSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct LogoutBody {
-    /// Needed only without the cookie, which counts more.
+    /// Needed only without the cookie, which takes precedence.
     refresh_token: Option<String>,
     /// Ends the sessions on all devices.
     all: bool,
 }
 
-/// Logs out. It never fails: what cannot be read is as good as absent.
+/// Logs out. A body that cannot be read counts as absent.
 #[utoipa::path(
     post, path = "/api/auth/logout", tag = "auth", request_body = Option<LogoutBody>,
     responses((status = 200, body = MessageView), ErrorStatus<503>),
@@ -121,9 +121,9 @@ pub async fn logout(
         user_id: identity.map(|identity| UserId(identity.user_id)),
         all_devices: body.all,
     };
-    // The one exception: without storage the session would live on, and the client must know.
+    // A storage error is returned: the session is still alive, and the client must know.
     auth.logout(logout).await?;
-    let cookies = cookies::clear(&auth.settings, &headers);
+    let cookies = cookies::clear_session_cookies(&auth.settings, &headers);
     Ok((cookies, Json(MessageView { message: "Logged out successfully" })))
 }
 
@@ -139,7 +139,7 @@ pub struct VerifiedTokenView {
     user: SessionUserView,
 }
 
-/// Says whose an access token is, if it is in force.
+/// Returns the user of an access token, if it is valid.
 #[utoipa::path(
     post, path = "/api/auth/verify-token", tag = "auth", request_body = VerifyTokenBody,
     responses((status = 200, body = VerifiedTokenView), ErrorStatus<400>, ErrorStatus<401>),

@@ -1,10 +1,10 @@
-//! Refresh tokens: what presenting one leads to.
+//! Refresh tokens: the rules of their rotation.
 //!
-//! A login begins a family. Each refresh replaces the family's newest token, its tip, by a
-//! successor; so a family is a chain, and at most one token of it is not yet replaced. A token that
-//! is presented although it was replaced was either sent twice by its owner (tabs that refresh at
-//! once, an answer that got lost) or is in a thief's hands. Time tells them apart: within the grace
-//! the answer of the tip is repeated, and no second chain begins; afterwards the family ends.
+//! A login starts a family. Each refresh replaces the family's newest token, its tip, by a
+//! successor, so at most one token of it is not yet replaced. A replaced token that is presented
+//! again was either sent twice by its owner (two tabs, a lost answer) or was stolen. Time tells them
+//! apart: within the grace period the answer of the tip is repeated, and no second chain starts;
+//! afterwards the family ends.
 
 use std::time::Duration;
 
@@ -12,17 +12,17 @@ use urr_kernel::{Timestamp, Uuid};
 
 use crate::accounts::account::UserId;
 
-/// A refresh token as it is remembered, with the access token that was issued beside it.
+/// A stored refresh token, with the access token that was issued with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefreshToken {
     pub id: Uuid,
     pub user_id: UserId,
     pub family_id: Uuid,
-    /// When the login happened that began the family. None: before that was written down.
+    /// The login that started the family. `None` for rows of older versions.
     pub login_at: Option<Timestamp>,
     pub access_id: Uuid,
     pub access_expires_at: Timestamp,
-    /// The access token was revoked while the session goes on, as a change of role does.
+    /// The access token was revoked although the session continues, as after a change of role.
     pub access_revoked: bool,
     pub issued_at: Timestamp,
     pub expires_at: Timestamp,
@@ -30,22 +30,21 @@ pub struct RefreshToken {
     pub revoked_at: Option<Timestamp>,
 }
 
-/// What to do about a presented token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefreshDecision<'a> {
     /// Replace this token, the tip, by a new one.
     Rotate(&'a RefreshToken),
-    /// Give out the tip's tokens once more.
+    /// Return the tokens of the tip once more.
     Repeat(&'a RefreshToken),
-    /// End the family: the token is used by more than one.
+    /// End the family, because more than one client uses the token.
     Reuse,
     Revoked,
     Expired,
     Unknown,
 }
 
-/// Decides what presenting a token leads to. The caller loaded it and the tip of its family under
-/// the lock of their user; `None` means that no such row exists.
+/// Decides what to do with a presented token. The caller has loaded it and the tip of its family
+/// under the lock of the user; `None` means that there is no such row.
 pub fn decide_refresh<'a>(
     presented: Option<&'a RefreshToken>,
     tip: Option<&'a RefreshToken>,
@@ -69,8 +68,8 @@ pub fn decide_refresh<'a>(
     }
     let tip = tip.expect("a family that is not revoked has a tip, and it expires last");
     assert_eq!(tip.family_id, presented.family_id, "the caller loads the tip of this family");
-    // An access token that would be refused is no answer. The owner of the tip is not harmed:
-    // presenting it within the grace leads to the same successor.
+    // A revoked or expired access token must not be returned. The owner of the tip is not harmed:
+    // within the grace period it leads to the same successor.
     if tip.access_revoked || tip.access_expires_at <= now {
         return RefreshDecision::Rotate(tip);
     }

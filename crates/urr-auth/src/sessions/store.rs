@@ -1,4 +1,4 @@
-//! Refresh tokens, and access tokens that are refused.
+//! The SQL of refresh tokens and revoked access tokens.
 
 use urr_kernel::{Timestamp, Uuid};
 use urr_storage::{Row, StorageError, Tx, params};
@@ -9,7 +9,7 @@ use crate::sessions::refresh::RefreshToken;
 const TOKEN_COLUMNS: &str = "id, user_id, family_id, login_at, access_jti, access_expires_at, \
                              access_revoked_at, issued_at, expires_at, rotated_at, revoked_at";
 
-/// No user has more live sessions than this, whatever the settings say.
+/// A user has fewer live sessions than this, whatever the settings say.
 const FAMILIES_LISTED_MAX: u32 = 1_000;
 
 fn token_from_row(row: &Row<'_>) -> Result<RefreshToken, StorageError> {
@@ -57,7 +57,7 @@ pub fn refresh_find(tx: &mut Tx<'_>, hash: &[u8]) -> Result<Option<RefreshToken>
     tx.query_opt(&sql, params![hash], token_from_row)
 }
 
-/// The token of the family that was not replaced yet.
+/// The token of a family that was not replaced yet.
 pub fn refresh_find_tip(
     tx: &mut Tx<'_>,
     family_id: Uuid,
@@ -68,7 +68,7 @@ pub fn refresh_find_tip(
     tx.query_opt(&sql, params![family_id], token_from_row)
 }
 
-/// When the login happened that began a live session of this user.
+/// The time of the login that started a live session of this user.
 pub fn session_login_at(
     tx: &mut Tx<'_>,
     user_id: UserId,
@@ -80,7 +80,7 @@ pub fn session_login_at(
     Ok(found.flatten())
 }
 
-/// `false`: it was replaced or revoked already.
+/// `false` if the token was replaced or revoked already.
 pub fn refresh_rotate(
     tx: &mut Tx<'_>,
     id: Uuid,
@@ -95,7 +95,7 @@ pub fn refresh_rotate(
     Ok(rows == 1)
 }
 
-/// The live sessions of a user but for the `keep` newest.
+/// The live sessions of a user except for the `keep` newest.
 pub fn family_list_beyond(
     tx: &mut Tx<'_>,
     user_id: UserId,
@@ -111,7 +111,7 @@ pub fn family_list_beyond(
     )
 }
 
-/// Which sessions are meant. The caller holds the lock of their user.
+/// One session or all of a user. The caller holds the lock of the user.
 #[derive(Clone, Copy, Debug)]
 pub enum SessionSelection {
     One(Uuid),
@@ -128,7 +128,7 @@ impl SessionSelection {
     }
 }
 
-/// Ends sessions: nothing of theirs works any more.
+/// Ends sessions: their refresh and access tokens are revoked.
 pub fn sessions_end(
     tx: &mut Tx<'_>,
     sessions: SessionSelection,
@@ -142,7 +142,7 @@ pub fn sessions_end(
     tx.execute(&sql, params![id, now]).map(drop)
 }
 
-/// Revokes the access tokens of sessions that go on. They have to be refreshed.
+/// Revokes the access tokens of sessions that continue; the clients must refresh.
 pub fn sessions_revoke_access(
     tx: &mut Tx<'_>,
     sessions: SessionSelection,
@@ -160,7 +160,7 @@ pub fn sessions_revoke_access(
     access_revoke(tx, &live)
 }
 
-/// Puts access tokens on the list that the gateways follow.
+/// Adds access tokens to the list that the gateways poll.
 fn access_revoke(tx: &mut Tx<'_>, tokens: &[(Uuid, Timestamp)]) -> Result<(), StorageError> {
     if tokens.is_empty() {
         return Ok(());
@@ -181,7 +181,7 @@ fn access_revoke(tx: &mut Tx<'_>, tokens: &[(Uuid, Timestamp)]) -> Result<(), St
     Ok(())
 }
 
-/// An access token that is refused until it expires.
+/// An access token that was revoked before it expires.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RevokedAccessToken {
     pub seq: i64,
@@ -189,7 +189,7 @@ pub struct RevokedAccessToken {
     pub expires_at: Timestamp,
 }
 
-/// The next revoked tokens after a number, in order.
+/// The revoked tokens after a sequence number, in order.
 pub fn revoked_list(
     tx: &mut Tx<'_>,
     after: i64,
@@ -212,7 +212,7 @@ pub fn is_revoked(tx: &mut Tx<'_>, jti: Uuid) -> Result<bool, StorageError> {
     Ok(tx.query_opt(sql, params![jti], |row| row.get::<i64>("seq"))?.is_some())
 }
 
-/// Forgets refresh tokens that nobody can use, nor the access tokens beside them.
+/// Deletes refresh tokens that have expired together with their access tokens.
 pub fn refresh_purge(tx: &mut Tx<'_>, now: Timestamp, limit: u32) -> Result<u64, StorageError> {
     tx.execute(
         "delete from refresh_tokens where id in (select id from refresh_tokens \

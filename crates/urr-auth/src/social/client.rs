@@ -1,4 +1,4 @@
-//! Conversations with providers.
+//! The HTTP client for social providers.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -15,12 +15,11 @@ use super::settings::SocialProviderSettings;
 use crate::accounts::email::Email;
 use crate::social::rules::{SocialProfile, SocialProvider};
 
-/// Keys are asked for again after so long.
-const KEYS_FRESH: Duration = Duration::from_secs(60 * 60);
-/// A token with an unknown key makes us ask at once, but not more often than this.
-const KEYS_ASKED_EVERY: Duration = Duration::from_secs(10);
+/// How long fetched keys are used.
+const KEYS_TTL: Duration = Duration::from_secs(60 * 60);
+/// A token with an unknown key makes us fetch the keys at once, but not more often than this.
+const KEYS_FETCH_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Why a provider told nothing that counts.
 #[derive(Debug, thiserror::Error)]
 pub enum SocialProviderError {
     #[error("the provider did not answer")]
@@ -36,7 +35,7 @@ pub enum SocialProviderError {
 }
 
 impl SocialProviderError {
-    /// Whether the same may work later.
+    /// Whether a later attempt may succeed.
     pub fn is_outage(&self) -> bool {
         match self {
             SocialProviderError::NoAnswer(_)
@@ -47,7 +46,7 @@ impl SocialProviderError {
     }
 }
 
-/// Talks to providers and remembers their keys. Clones share both.
+/// Calls providers and caches their keys. Clones share both.
 #[derive(Clone)]
 pub struct SocialClient {
     outbound: Outbound,
@@ -57,10 +56,10 @@ pub struct SocialClient {
 #[derive(Clone)]
 struct CachedKeys {
     keys: Arc<IdTokenKeys>,
-    asked_at: Timestamp,
+    fetched_at: Timestamp,
 }
 
-/// A provider, and who we are to it.
+/// A provider with our settings for it.
 #[derive(Clone, Copy)]
 pub struct ProviderContext<'a> {
     pub provider: SocialProvider,
@@ -69,7 +68,7 @@ pub struct ProviderContext<'a> {
     pub now: Timestamp,
 }
 
-/// What a browser brought back, with what only its own way knows.
+/// The authorization code of a browser, with the secrets of its login.
 pub struct CodeExchange<'a> {
     pub code: &'a str,
     pub state: &'a str,
@@ -89,7 +88,7 @@ struct TokenAnswer {
 struct OpenIdUserInfo {
     sub: String,
     email: Option<String>,
-    #[serde(default, deserialize_with = "id_token::yes_or_no")]
+    #[serde(default, deserialize_with = "id_token::bool_or_text")]
     email_verified: Option<bool>,
 }
 
@@ -111,7 +110,7 @@ impl SocialClient {
         SocialClient { outbound, keys: Arc::default() }
     }
 
-    /// Turns the code that a browser brought into who its user is.
+    /// Exchanges an authorization code for the profile of the user.
     pub async fn profile(
         &self,
         context: ProviderContext<'_>,
@@ -125,7 +124,7 @@ impl SocialClient {
                 let told = self.read_id_token(context, id_token, returned.nonce).await?;
                 let (mut profile, told) = told;
                 if let (None, Some(access_token)) = (told, tokens.access_token) {
-                    self.ask_whether_verified(context, &access_token, &mut profile).await?;
+                    self.add_user_info(context, &access_token, &mut profile).await?;
                 }
                 Ok(profile)
             }
@@ -137,7 +136,7 @@ impl SocialClient {
         }
     }
 
-    /// Checks an ID token that the provider's button brought.
+    /// Checks an ID token of the provider's button.
     pub async fn profile_of_credential(
         &self,
         context: ProviderContext<'_>,
@@ -153,7 +152,7 @@ impl SocialClient {
         returned: &CodeExchange<'_>,
     ) -> Result<TokenAnswer, SocialProviderError> {
         let secret = context.settings.client_secret.as_ref();
-        let secret = secret.expect("a way begins only with a client secret");
+        let secret = secret.expect("a login by redirect starts only with a client secret");
         let fields = [
             ("grant_type", "authorization_code"),
             ("client_id", &context.settings.client_id),
@@ -166,15 +165,15 @@ impl SocialClient {
         let url = &context.settings.endpoints.token;
         let answer =
             self.outbound.post_form(url, HeaderMap::new(), &fields, context.timeout).await?;
-        let tokens: TokenAnswer = succeeded(&answer)?.json()?;
-        // Naver refuses with status 200.
+        let tokens: TokenAnswer = check_status(&answer)?.json()?;
+        // Naver answers errors with status 200.
         match tokens.error {
             Some(error) => Err(SocialProviderError::Refused(brief(&error))),
             None => Ok(tokens),
         }
     }
 
-    /// The profile, and whether the token says anything about the address being verified.
+    /// The profile, and what the token says about the address being verified.
     async fn read_id_token(
         &self,
         context: ProviderContext<'_>,
@@ -190,7 +189,9 @@ impl SocialClient {
             None => self.fetch_keys(context).await?,
         };
         let claims = match id_token::verify(token, &known.keys, expected) {
-            Err(IdTokenError::UnknownKey) if known.asked_at + KEYS_ASKED_EVERY <= context.now => {
+            Err(IdTokenError::UnknownKey)
+                if known.fetched_at + KEYS_FETCH_INTERVAL <= context.now =>
+            {
                 let known = self.fetch_keys(context).await?;
                 id_token::verify(token, &known.keys, expected)?
             }
@@ -206,9 +207,9 @@ impl SocialClient {
     }
 
     fn cached_keys(&self, context: ProviderContext<'_>) -> Option<CachedKeys> {
-        let all = self.keys.lock().expect("nobody panics while holding the keys");
+        let all = self.keys.lock().expect("nothing panics while it holds the lock");
         all.get(&context.provider)
-            .filter(|known| known.asked_at + KEYS_FRESH > context.now)
+            .filter(|known| known.fetched_at + KEYS_TTL > context.now)
             .cloned()
     }
 
@@ -218,18 +219,18 @@ impl SocialClient {
     ) -> Result<CachedKeys, SocialProviderError> {
         let url = context.settings.endpoints.keys.as_deref();
         let url =
-            url.ok_or_else(|| SocialProviderError::Refused("no address of keys".to_owned()))?;
+            url.ok_or_else(|| SocialProviderError::Refused("no address of its keys".to_owned()))?;
         let answer = self.outbound.get_json(url, HeaderMap::new(), context.timeout).await?;
-        let keys = Arc::new(IdTokenKeys::parse(&succeeded(&answer)?.body)?);
-        let known = CachedKeys { keys, asked_at: context.now };
-        let mut all = self.keys.lock().expect("nobody panics while holding the keys");
+        let keys = Arc::new(IdTokenKeys::parse(&check_status(&answer)?.body)?);
+        let known = CachedKeys { keys, fetched_at: context.now };
+        let mut all = self.keys.lock().expect("nothing panics while it holds the lock");
         all.insert(context.provider, known.clone());
         Ok(known)
     }
 
-    /// Completes a profile from a provider whose ID tokens do not say whether the address is
+    /// Completes a profile by the user info, if the ID token does not say whether the address is
     /// verified.
-    async fn ask_whether_verified(
+    async fn add_user_info(
         &self,
         context: ProviderContext<'_>,
         access_token: &str,
@@ -238,27 +239,30 @@ impl SocialClient {
         let Some(url) = context.settings.endpoints.user_info.as_deref() else {
             return Ok(());
         };
-        let told: OpenIdUserInfo = self.user_info(context, url, access_token).await?.json()?;
-        if told.sub != profile.subject {
-            return Err(SocialProviderError::Refused("it tells of someone else".to_owned()));
+        let user_info: OpenIdUserInfo = self.user_info(context, url, access_token).await?.json()?;
+        if user_info.sub != profile.subject {
+            return Err(SocialProviderError::Refused(
+                "the user info is of another user".to_owned(),
+            ));
         }
-        if let Some(email) = told.email.and_then(|email| Email::parse(&email).ok()) {
+        if let Some(email) = user_info.email.and_then(|email| Email::parse(&email).ok()) {
             profile.email = Some(email);
-            profile.email_verified = told.email_verified.unwrap_or(false);
+            profile.email_verified = user_info.email_verified.unwrap_or(false);
         }
         Ok(())
     }
 
-    /// Naver does not say whether an address is verified, so none is.
+    /// Naver does not say whether an address is verified, so it counts as not verified.
     async fn naver_profile(
         &self,
         context: ProviderContext<'_>,
         access_token: &str,
     ) -> Result<SocialProfile, SocialProviderError> {
-        let missing = || SocialProviderError::Refused("it tells of nobody".to_owned());
+        let missing = || SocialProviderError::Refused("the user info is empty".to_owned());
         let url = context.settings.endpoints.user_info.as_deref().ok_or_else(missing)?;
-        let told: NaverUserInfo = self.user_info(context, url, access_token).await?.json()?;
-        let person = told.response.filter(|person| !person.id.is_empty()).ok_or_else(missing)?;
+        let user_info: NaverUserInfo = self.user_info(context, url, access_token).await?.json()?;
+        let person =
+            user_info.response.filter(|person| !person.id.is_empty()).ok_or_else(missing)?;
         Ok(SocialProfile {
             subject: person.id,
             email: person.email.and_then(|email| Email::parse(&email).ok()),
@@ -274,18 +278,19 @@ impl SocialClient {
         access_token: &str,
     ) -> Result<OutboundResponse, SocialProviderError> {
         let bearer = HeaderValue::from_str(&format!("Bearer {access_token}"));
-        let refused = |_| SocialProviderError::Refused("its access token is no token".to_owned());
+        let refused =
+            |_| SocialProviderError::Refused("the access token cannot be sent".to_owned());
         let mut bearer = bearer.map_err(refused)?;
         bearer.set_sensitive(true);
         let headers = HeaderMap::from_iter([(AUTHORIZATION, bearer)]);
         let answer = self.outbound.get_json(url, headers, context.timeout).await?;
-        succeeded(&answer)?;
+        check_status(&answer)?;
         Ok(answer)
     }
 }
 
-/// 400 to 403 are refusals of what we brought; anything else but success is the provider's failure.
-fn succeeded(answer: &OutboundResponse) -> Result<&OutboundResponse, SocialProviderError> {
+/// 400 to 403 reject our request; any other status but success is an outage of the provider.
+fn check_status(answer: &OutboundResponse) -> Result<&OutboundResponse, SocialProviderError> {
     match answer.status.as_u16() {
         200..=299 => Ok(answer),
         400..=403 => {
@@ -296,7 +301,7 @@ fn succeeded(answer: &OutboundResponse) -> Result<&OutboundResponse, SocialProvi
     }
 }
 
-/// As much of a foreign text as a log should take.
+/// A foreign text, cut for the log.
 fn brief(text: &str) -> String {
     text.chars().filter(|c| c.is_ascii_graphic()).take(64).collect()
 }

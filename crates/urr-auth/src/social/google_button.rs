@@ -1,9 +1,8 @@
-//! Google's own button: it gives the page an ID token, and the page gives it to us.
+//! Login by Google's button, which gives the page an ID token for us.
 //!
-//! Such a token is good for whoever holds it. So it must answer a question of ours: the page asks
-//! for a nonce first, which follows from a secret in the cookie of this browser, and the button puts
-//! it into the token. A token that was caught elsewhere, or that another page asked for, has another
-//! nonce or none. Each nonce counts once.
+//! Whoever holds such a token could use it. So the page asks us for a nonce first, which is derived
+//! from a secret in the cookie of the browser, and the button puts it into the token. A token that
+//! was stolen elsewhere has another nonce or none. Each nonce can be used once.
 
 use urr_kernel::{CallContext, Secret};
 use urr_storage::Tx;
@@ -18,14 +17,14 @@ use crate::{AuthService, ClientInfo, Session};
 #[derive(Clone, Debug)]
 pub struct ButtonStart {
     pub client_id: String,
-    /// What the button puts into the token.
+    /// The button puts it into the token.
     pub nonce: Secret,
-    /// What the browser keeps in a cookie until the token comes.
+    /// For the cookie of the browser.
     pub secret: Secret,
 }
 
 impl AuthService {
-    /// Begins a login by the button of a provider.
+    /// Starts a login by the button of a provider.
     pub async fn start_button(&self, provider: SocialProvider) -> Result<ButtonStart, SocialError> {
         let at_provider = self.provider_context(provider)?;
         let secret = Secret::generate();
@@ -45,7 +44,7 @@ impl AuthService {
         Ok(ButtonStart { client_id: at_provider.settings.client_id.clone(), nonce, secret })
     }
 
-    /// Logs in by the ID token that the button brought to the browser with this secret.
+    /// Logs in by the ID token of the button, in the browser that has this secret.
     pub async fn login_by_button(
         &self,
         provider: SocialProvider,
@@ -58,7 +57,7 @@ impl AuthService {
         let nonce = nonce_of(&secret.ok_or(SocialError::InvalidState)?);
         let profile = self.social.profile_of_credential(at_provider, id_token, &nonce).await;
         let profile = profile.map_err(|error| log_provider_error(provider, &error))?;
-        // Only now: a token that does not count, or a provider that is down, uses nothing up.
+        // The nonce is used up only now: an invalid token or an outage must not use it up.
         let hash = hash_of(nonce.expose());
         let taken = self.db.write(move |tx| social::attempt_take(tx, &hash)).await?;
         let in_force = |attempt: &SocialAttempt| {
@@ -68,7 +67,7 @@ impl AuthService {
         let attempt = attempt.filter(in_force).ok_or(SocialError::InvalidState)?;
         let signed_in = self.sign_in(provider, profile, terms_agreed, client, context).await;
         if signed_in == Err(SocialError::TermsRequired) {
-            // The page shows the terms and brings the same token again.
+            // The page shows the terms and sends the same token again.
             let insert = move |tx: &mut Tx<'_>| social::attempt_insert(tx, &hash, &attempt);
             self.db.write(insert).await?;
         }

@@ -1,4 +1,4 @@
-//! Signing in by another service: there, back, and the provider's own button.
+//! Social logins over HTTP.
 
 use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, LOCATION};
@@ -31,7 +31,7 @@ pub fn routes() -> OpenApiRouter<AuthService> {
         .routes(routes!(unlink_identity))
 }
 
-/// Where someone who did not get in is told why.
+/// The page that shows why a login failed.
 const LOGIN_PAGE: &str = "/login";
 
 fn parse_provider(name: &str) -> Result<SocialProvider, ApiError> {
@@ -43,21 +43,21 @@ fn parse_redirect(redirect: Option<&str>) -> Result<LocalPath, ApiError> {
         return Ok(LocalPath::root());
     };
     LocalPath::parse(redirect).ok_or_else(|| {
-        ApiError::bad_request("INVALID_REDIRECT", "Only paths of this site can be gone on at.")
+        ApiError::bad_request("INVALID_REDIRECT", "The redirect must be a path of this site.")
     })
 }
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct StartSocialQuery {
-    /// The path of this site to go on at. The first page if it is missing.
+    /// The path of this site to continue at. The default is `/`.
     #[param(max_length = 512, example = "/events")]
     redirect: Option<String>,
-    /// `1`: the terms of service and privacy were shown and agreed to. New accounts need it.
+    /// `1` if the user agreed to the terms of service and privacy. New accounts need it.
     terms: Option<String>,
 }
 
-/// Sends the browser to a provider to log in.
+/// Redirects the browser to a provider to log in.
 #[utoipa::path(
     get, path = "/api/auth/social/{provider}/start", tag = "auth",
     params(("provider" = String, Path, example = "google"), StartSocialQuery),
@@ -75,28 +75,28 @@ pub async fn start_social(
     let request = SocialStart { redirect, terms_agreed, link_user_id: None };
     let start = auth.start_social(provider, request).await?;
     let cookies = FlowCookie::Redirect.give(&auth.settings, &headers, &start.secret);
-    Ok((StatusCode::FOUND, cookies, leading_to(&start.url)))
+    Ok((StatusCode::FOUND, cookies, redirect_to(&start.url)))
 }
 
 #[derive(Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LinkSocialBody {
-    /// The path of this site to go on at. The first page if it is missing.
+    /// The path of this site to continue at. The default is `/`.
     #[schema(max_length = 512, example = "/my/profile")]
     redirect: Option<String>,
-    /// Needed if the login was not recent.
+    /// Required if the login was not recent.
     password: Option<String>,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct SocialRedirectView {
-    /// Where the browser goes next.
+    /// The address of the provider.
     url: String,
 }
 
-/// Begins to add an identity of a provider to my account.
+/// Starts to link an identity of a provider to the account of the user.
 ///
-/// It is no `GET`: a link on another site must not begin it.
+/// It is a `POST`, so that a link on another site cannot start it.
 #[utoipa::path(
     post, path = "/api/auth/social/{provider}/link", tag = "auth",
     request_body = LinkSocialBody,
@@ -127,11 +127,11 @@ pub async fn link_social(
 pub struct FinishSocialQuery {
     #[serde(default)]
     state: String,
-    /// Missing if the person did not agree.
+    /// Missing if the user did not agree.
     code: Option<String>,
 }
 
-/// Where a provider sends the browser back to. It always leads to a page.
+/// The provider redirects the browser here. The answer always redirects to a page.
 #[utoipa::path(
     get, path = "/api/auth/social/{provider}/callback", tag = "auth",
     params(("provider" = String, Path, example = "google"), FinishSocialQuery),
@@ -157,7 +157,7 @@ pub async fn finish_social(
     let target = match auth.finish_social(provider, returned, client, context).await {
         Ok(SocialLogin { redirect, session }) => {
             if let Some(session) = &session {
-                for (name, value) in &cookies::give(&auth.settings, &headers, session) {
+                for (name, value) in &cookies::session_cookies(&auth.settings, &headers, session) {
                     answer.append(name, value.clone());
                 }
             }
@@ -165,24 +165,24 @@ pub async fn finish_social(
         }
         Err(failure) => {
             if let SocialError::Internal(error) = &failure.error {
-                tracing::error!(error = %error, "signing in by a provider failed on our context");
+                tracing::error!(error = %error, "a social login failed on our side");
             }
             let page = failure.redirect.or_else(|| LocalPath::parse(LOGIN_PAGE));
             let page = page.expect("the page to log in at is a path of this site");
             page.with_error(ApiError::from(failure.error).code())
         }
     };
-    Ok((StatusCode::FOUND, answer, leading_to(&target)))
+    Ok((StatusCode::FOUND, answer, redirect_to(&target)))
 }
 
-/// An address of a provider was encoded, and a path was checked: both are visible ASCII.
-fn leading_to(target: &str) -> HeaderMap {
+/// Addresses of providers are encoded and paths are checked, so both are visible ASCII.
+fn redirect_to(target: &str) -> HeaderMap {
     let target = HeaderValue::from_str(target).expect("addresses are visible ASCII");
     let no_store = HeaderValue::from_static("no-store");
     HeaderMap::from_iter([(LOCATION, target), (CACHE_CONTROL, no_store)])
 }
 
-/// What Google's button needs: `client_id` and `nonce` of `google.accounts.id.initialize`.
+/// The arguments of `google.accounts.id.initialize` for Google's button.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GoogleNonceView {
@@ -190,7 +190,7 @@ pub struct GoogleNonceView {
     nonce: String,
 }
 
-/// Begins a login by Google's button. The browser keeps a cookie that belongs to the nonce.
+/// Starts a login by Google's button. The answer sets a cookie that belongs to the nonce.
 #[utoipa::path(
     post, path = "/api/auth/google/nonce", tag = "auth",
     responses((status = 200, body = GoogleNonceView), ErrorStatus<404>),
@@ -209,14 +209,14 @@ pub async fn start_google_button(
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GoogleLoginBody {
-    /// The ID token that Google's button gave to the page.
+    /// The ID token of Google's button.
     credential: String,
-    /// The terms of service and privacy were shown and agreed to. New accounts need it.
+    /// The user agreed to the terms of service and privacy. New accounts need it.
     #[serde(default)]
     terms_agreed: bool,
 }
 
-/// Logs in by Google's button, with the nonce that this browser got.
+/// Logs in by Google's button, with the nonce of this browser.
 #[utoipa::path(
     post, path = "/api/auth/google", tag = "auth", request_body = GoogleLoginBody,
     responses(
@@ -243,7 +243,7 @@ pub async fn login_by_google(
     Ok((answer, view))
 }
 
-/// A service by which I get in.
+/// A linked social provider.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct IdentityView {
@@ -258,7 +258,7 @@ pub struct IdentityListView {
     identities: Vec<IdentityView>,
 }
 
-/// The services by which I get in.
+/// The social providers that are linked to the account of the user.
 #[utoipa::path(
     get, path = "/api/auth/me/identities", tag = "auth",
     responses((status = 200, body = IdentityListView), ErrorStatus<401>),
@@ -275,7 +275,7 @@ pub async fn list_identities(
     Ok(Json(IdentityListView { identities: listed.into_iter().map(view).collect() }))
 }
 
-/// Disconnects a service from my account. The last way in stays.
+/// Unlinks a social provider from the account of the user, unless it is the last way to log in.
 #[utoipa::path(
     delete, path = "/api/auth/me/identities/{provider}", tag = "auth",
     params(("provider" = String, Path, example = "google")),
@@ -325,22 +325,22 @@ impl From<SocialError> for ApiError {
         match error {
             SocialError::NotConfigured => ApiError::not_found(
                 "PROVIDER_NOT_CONFIGURED",
-                "One cannot log in by this service here.",
+                "Login by this service is not available here.",
             ),
             SocialError::InvalidState => ApiError::bad_request(
                 "SOCIAL_STATE_INVALID",
                 "Logging in took too long or was begun elsewhere. Please begin again.",
             ),
             SocialError::Cancelled => {
-                ApiError::bad_request("SOCIAL_CANCELLED", "You did not log in there.")
+                ApiError::bad_request("SOCIAL_CANCELLED", "You did not log in at the service.")
             }
             SocialError::Rejected => ApiError::unauthorized(
                 "SOCIAL_LOGIN_REJECTED",
-                "What the service told about you could not be verified. Please begin again.",
+                "The answer of the service could not be verified. Please begin again.",
             ),
             SocialError::EmailRequired => ApiError::bad_request(
                 "EMAIL_REQUIRED",
-                "We need your e-mail address. Please let the service tell it.",
+                "We need your e-mail address. Please allow the service to share it.",
             ),
             SocialError::TermsRequired => {
                 ApiError::bad_request("TERMS_REQUIRED", "Please agree to the terms first.")

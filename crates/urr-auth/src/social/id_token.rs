@@ -1,7 +1,8 @@
-//! ID tokens: what a provider signs about someone, and the keys it is checked with.
+//! Verification of the ID tokens of social providers.
 //!
-//! Only RS256 and ES256 count, each with a key of its own kind: a token cannot choose a weaker
-//! proof, nor make a public key serve as a shared secret.
+//! Only RS256 and ES256 are accepted, each with a key of its own type: a token can neither choose a
+//! weaker algorithm nor use a public key as a shared secret. The crate `jsonwebtoken` would need
+//! another cryptographic library beside `ring`, and compares times with the system clock only.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -11,7 +12,7 @@ use ring::signature::{
 use serde::{Deserialize, Deserializer};
 use urr_kernel::Timestamp;
 
-/// Clocks may differ by so much.
+/// How much the clocks may differ.
 const LEEWAY_SECONDS: i64 = 60;
 const TOKEN_BYTES_MAX: usize = 16 * 1024;
 const KEYS_MAX: usize = 32;
@@ -19,10 +20,10 @@ const SUBJECT_BYTES_MAX: usize = 255;
 
 /// The public keys of a provider.
 #[derive(Clone, Debug, Default)]
-pub struct IdTokenKeys(Vec<(String, Key)>);
+pub struct IdTokenKeys(Vec<(String, IdTokenKey)>);
 
 #[derive(Clone, Debug)]
-enum Key {
+enum IdTokenKey {
     Rsa {
         n: Vec<u8>,
         e: Vec<u8>,
@@ -51,7 +52,7 @@ struct KeyBody {
 }
 
 impl IdTokenKeys {
-    /// Keys of kinds that are not used here are left out.
+    /// Leaves out keys of other types.
     pub fn parse(body: &[u8]) -> Result<IdTokenKeys, serde_json::Error> {
         let body: KeySetBody = serde_json::from_slice(body)?;
         let signing = body
@@ -62,30 +63,30 @@ impl IdTokenKeys {
         Ok(IdTokenKeys(keys.take(KEYS_MAX).collect()))
     }
 
-    fn find(&self, kid: &str) -> Option<&Key> {
+    fn find(&self, kid: &str) -> Option<&IdTokenKey> {
         self.0.iter().find(|(found, _)| found == kid).map(|(_, key)| key)
     }
 }
 
 impl KeyBody {
-    fn parse(self) -> Option<Key> {
+    fn parse(self) -> Option<IdTokenKey> {
         match self.kty.as_str() {
-            "RSA" => Some(Key::Rsa { n: decode(&self.n?)?, e: decode(&self.e?)? }),
+            "RSA" => Some(IdTokenKey::Rsa { n: decode(&self.n?)?, e: decode(&self.e?)? }),
             "EC" if self.crv.as_deref() == Some("P-256") => {
                 let (x, y) = (decode(&self.x?)?, decode(&self.y?)?);
-                Some(Key::P256([&[4][..], &x, &y].concat()))
+                Some(IdTokenKey::P256([&[4][..], &x, &y].concat()))
             }
             _ => None,
         }
     }
 }
 
-/// What a token must say to count here and now.
+/// What the claims of a token must be.
 #[derive(Clone, Copy, Debug)]
 pub struct ExpectedClaims<'a> {
     pub issuers: &'a [String],
     pub audience: &'a str,
-    /// Of the question that the token answers.
+    /// The nonce of our request.
     pub nonce: &'a str,
     pub now: Timestamp,
 }
@@ -111,13 +112,12 @@ pub enum IdTokenError {
 }
 
 #[derive(Deserialize)]
-struct Header {
+struct IdTokenHeader {
     alg: String,
     #[serde(default)]
     kid: String,
 }
 
-/// What a token says.
 #[derive(Clone, Debug, Deserialize)]
 pub struct IdTokenClaims {
     iss: String,
@@ -128,8 +128,8 @@ pub struct IdTokenClaims {
     iat: Option<i64>,
     nonce: Option<String>,
     pub email: Option<String>,
-    /// `None`: the token does not say.
-    #[serde(default, deserialize_with = "yes_or_no")]
+    /// `None` if the token does not say.
+    #[serde(default, deserialize_with = "bool_or_text")]
     pub email_verified: Option<bool>,
     pub name: Option<String>,
     pub nickname: Option<String>,
@@ -142,13 +142,13 @@ enum Audience {
     Many(Vec<String>),
 }
 
-/// Some providers write it as text. Whatever is not clearly yes is no.
-pub fn yes_or_no<'de, D: Deserializer<'de>>(from: D) -> Result<Option<bool>, D::Error> {
+/// Some providers write it as text. Whatever is not clearly true is false.
+pub fn bool_or_text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<bool>, D::Error> {
     let value = Option::<serde_json::Value>::deserialize(from)?;
     Ok(value.map(|value| value == true || value == "true"))
 }
 
-/// Reads a token after checking it: the signature first, then what it says.
+/// Verifies a token, the signature first, and returns its claims.
 pub fn verify(
     token: &str,
     keys: &IdTokenKeys,
@@ -159,20 +159,22 @@ pub fn verify(
     }
     let (signed, signature) = token.rsplit_once('.').ok_or(IdTokenError::Malformed)?;
     let (header, payload) = signed.split_once('.').ok_or(IdTokenError::Malformed)?;
-    let header: Header = read(header)?;
+    let header: IdTokenHeader = read(header)?;
     let signature = decode(signature).ok_or(IdTokenError::Malformed)?;
     if !matches!(header.alg.as_str(), "RS256" | "ES256") {
         return Err(IdTokenError::Algorithm);
     }
     let key = keys.find(&header.kid).ok_or(IdTokenError::UnknownKey)?;
     let checked = match (key, header.alg.as_str()) {
-        (Key::Rsa { n, e }, "RS256") => RsaPublicKeyComponents { n, e }.verify(
+        (IdTokenKey::Rsa { n, e }, "RS256") => RsaPublicKeyComponents { n, e }.verify(
             &RSA_PKCS1_2048_8192_SHA256,
             signed.as_bytes(),
             &signature,
         ),
-        (Key::P256(point), "ES256") => UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point)
-            .verify(signed.as_bytes(), &signature),
+        (IdTokenKey::P256(point), "ES256") => {
+            UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point)
+                .verify(signed.as_bytes(), &signature)
+        }
         _ => return Err(IdTokenError::Algorithm),
     };
     checked.map_err(|_| IdTokenError::Forged)?;
@@ -188,7 +190,7 @@ fn check(claims: &IdTokenClaims, expected: ExpectedClaims<'_>) -> Result<(), IdT
     let ours = |audience: &String| audience == expected.audience;
     let is_ours = match &claims.aud {
         Audience::One(audience) => ours(audience),
-        // Of several applications the one it was issued to must be this.
+        // With several audiences, the authorized party must be us.
         Audience::Many(all) => all.iter().any(ours) && (all.len() == 1 || claims.azp.is_some()),
     };
     if !is_ours || !claims.azp.as_ref().is_none_or(ours) {

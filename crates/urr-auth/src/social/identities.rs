@@ -1,4 +1,4 @@
-//! The identities of an account: adding one, seeing them, removing one.
+//! The social identities of an account: linking, listing and unlinking them.
 
 use urr_kernel::Timestamp;
 use urr_storage::{StorageError, Tx};
@@ -13,7 +13,6 @@ use crate::social::rules::{LocalPath, SocialProfile, SocialProvider};
 use crate::social::store::{self as social, StoredSocialIdentity};
 use crate::{AuthService, InternalError, Reauthentication, ReauthenticationError};
 
-/// One of the services by which a user gets in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkedIdentity {
     pub provider: SocialProvider,
@@ -41,8 +40,8 @@ pub enum UnlinkError {
 from_internal_errors!(UnlinkError);
 
 impl AuthService {
-    /// Begins to add an identity to an account. What is added leads in for good, so being logged in
-    /// is not enough: whoever has stolen a session must not make it last.
+    /// Starts to link an identity to an account. It needs reauthentication, because a linked identity
+    /// gives lasting access, which a stolen session must not.
     pub async fn start_link(
         &self,
         provider: SocialProvider,
@@ -50,8 +49,8 @@ impl AuthService {
         redirect: LocalPath,
         reauthentication: Reauthentication,
     ) -> Result<SocialRedirect, StartLinkError> {
-        self.redirect_provider_context(provider)?;
-        self.confirm_either_way(user_id, reauthentication).await?;
+        self.context_for_redirect(provider)?;
+        self.reauthenticate_either_way(user_id, reauthentication).await?;
         let link_user_id = Some(user_id);
         let start = SocialStart { redirect, terms_agreed: false, link_user_id };
         Ok(self.start_social(provider, start).await?)
@@ -67,8 +66,7 @@ impl AuthService {
         Ok(listed.into_iter().map(identity).collect())
     }
 
-    /// Removes an identity, unless it is the last way into the account. SessionSelection go on: who wants
-    /// to end them logs out everywhere.
+    /// Unlinks an identity, unless it is the last way to log in. The sessions continue.
     pub async fn unlink_identity(
         &self,
         provider: SocialProvider,
@@ -82,11 +80,11 @@ impl AuthService {
                 if !identities.iter().any(|(linked, _)| *linked == provider) {
                     return Err(UnlinkError::NotLinked);
                 }
-                // By a service that is no longer configured nobody gets in.
-                let leads_in =
+                // A provider that is no longer configured is not a way to log in.
+                let is_configured =
                     |other: SocialProvider| auth.settings.social.provider(other).is_some();
                 let mut others = identities.iter().filter(|(other, _)| *other != provider);
-                if user.password_hash.is_none() && !others.any(|(other, _)| leads_in(*other)) {
+                if user.password_hash.is_none() && !others.any(|(other, _)| is_configured(*other)) {
                     return Err(UnlinkError::LastWayIn);
                 }
                 social::identity_delete(tx, provider, user_id)?;
@@ -95,7 +93,7 @@ impl AuthService {
             .await
     }
 
-    /// Adds an identity to the account of who is logged in. The same one twice is no mistake.
+    /// Links an identity to an account. A repetition changes nothing.
     pub(super) async fn link_identity(
         &self,
         provider: SocialProvider,
@@ -128,7 +126,7 @@ impl AuthService {
             .await
     }
 
-    /// Seals so many identities at most with the current key.
+    /// Encrypts up to `batch` identities with the current data key.
     pub(crate) async fn rotate_social(
         &self,
         batch: u32,

@@ -1,4 +1,4 @@
-//! Who someone is to another service, and what that means for an account here.
+//! The rules of social logins: which account a profile belongs to, and where the browser may continue.
 
 use urr_storage::storable_enum;
 
@@ -6,7 +6,6 @@ use crate::accounts::account::UserId;
 use crate::accounts::email::Email;
 use crate::accounts::profile::{NAME_CHARS_MAX, PersonName};
 
-/// A service that vouches for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SocialProvider {
     Google,
@@ -21,7 +20,7 @@ storable_enum!(SocialProvider {
 });
 
 impl SocialProvider {
-    /// What its names for people are sealed and indexed as.
+    /// The kind under which its subjects are encrypted and indexed.
     pub const fn subject_kind(self) -> &'static str {
         match self {
             SocialProvider::Google => "social-google",
@@ -31,19 +30,19 @@ impl SocialProvider {
     }
 }
 
-/// What a provider tells about someone.
+/// The profile of a user at a provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SocialProfile {
-    /// The provider's own name for the person. It never changes and is never given to another.
+    /// The provider's id of the user, which never changes and is never reused.
     pub subject: String,
     pub email: Option<Email>,
-    /// Whether the provider says that the address is theirs.
+    /// Whether the provider has verified the address.
     pub email_verified: bool,
     pub name: Option<String>,
 }
 
 impl SocialProfile {
-    /// A name that can be shown, made from what there is.
+    /// A valid name, made from the name or the address.
     pub fn display_name(&self, email: &Email) -> PersonName {
         let local_part = email.as_str().split('@').next();
         let candidates = [self.name.as_deref(), local_part];
@@ -55,7 +54,7 @@ impl SocialProfile {
     }
 }
 
-/// The account that has the address which the provider tells.
+/// The account that has the address of the profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EmailOwner {
     pub id: UserId,
@@ -64,15 +63,14 @@ pub struct EmailOwner {
     pub has_other_identity: bool,
 }
 
-/// How someone gets in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SignIn {
+pub enum SignInDecision {
     /// The identity belongs to this account.
-    IdentityOwners(UserId),
-    /// The address proves that this account is theirs, too.
-    Join(UserId),
-    /// Nobody knows them.
-    New,
+    Existing(UserId),
+    /// The address proves that the account is theirs, so the identity is linked to it.
+    Link(UserId),
+    /// There is no account yet.
+    Register,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,19 +80,18 @@ pub enum SignInRejection {
     TermsRequired,
 }
 
-/// Decides which account someone gets into.
+/// Decides which account a social login leads to.
 ///
-/// An address joins an account only if both sides proved it. If the provider did not, anyone could
-/// claim the address there; if the account did not, someone may have registered it in advance to
-/// wait for its owner.
+/// An address links an identity to an account only if both sides have verified it. Otherwise anyone
+/// could claim the address at the provider, or register it here in advance and wait for its owner.
 pub fn decide_sign_in(
     identity_owner: Option<UserId>,
     email_owner: Option<EmailOwner>,
     profile: &SocialProfile,
     terms_agreed: bool,
-) -> Result<SignIn, SignInRejection> {
+) -> Result<SignInDecision, SignInRejection> {
     if let Some(id) = identity_owner {
-        return Ok(SignIn::IdentityOwners(id));
+        return Ok(SignInDecision::Existing(id));
     }
     if profile.email.is_none() {
         return Err(SignInRejection::EmailRequired);
@@ -103,23 +100,23 @@ pub fn decide_sign_in(
         Some(owner)
             if profile.email_verified && owner.email_verified && !owner.has_other_identity =>
         {
-            Ok(SignIn::Join(owner.id))
+            Ok(SignInDecision::Link(owner.id))
         }
         Some(_) => Err(SignInRejection::EmailInUse),
         None if !terms_agreed => Err(SignInRejection::TermsRequired),
-        None => Ok(SignIn::New),
+        None => Ok(SignInDecision::Register),
     }
 }
 
-/// A path of our own site, to go on at after the provider.
+/// A path of our own site.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocalPath(String);
 
 pub const PATH_BYTES_MAX: usize = 512;
 
 impl LocalPath {
-    /// Only what every browser takes as a path of the same site: `//host` and `/\host` are other
-    /// sites, and browsers drop tabs and line ends before they look.
+    /// Accepts only what every browser takes as a path of the same site: `//host` and `/\host` are
+    /// other sites, and browsers drop tabs and line ends first.
     pub fn parse(text: &str) -> Option<LocalPath> {
         let visible = |byte: u8| (0x21..=0x7e).contains(&byte) && byte != b'\\';
         let is_local = text.starts_with('/')
@@ -137,7 +134,7 @@ impl LocalPath {
         &self.0
     }
 
-    /// The same place, told what went wrong.
+    /// The path with an error code in the query.
     pub fn with_error(&self, code: &str) -> String {
         let (path, fragment) = match self.0.split_once('#') {
             Some((path, fragment)) => (path, format!("#{fragment}")),
@@ -174,7 +171,7 @@ mod tests {
     #[test]
     fn d_16_an_address_joins_an_account_only_if_both_sides_proved_it() {
         for (theirs, ours, expected) in [
-            (true, true, Ok(SignIn::Join(user(2)))),
+            (true, true, Ok(SignInDecision::Link(user(2)))),
             (true, false, Err(SignInRejection::EmailInUse)),
             (false, true, Err(SignInRejection::EmailInUse)),
             (false, false, Err(SignInRejection::EmailInUse)),
@@ -191,7 +188,7 @@ mod tests {
     fn who_is_known_needs_neither_address_nor_terms() {
         let nameless = SocialProfile { email: None, ..profile(false) };
         let decided = decide_sign_in(Some(user(1)), Some(owner(true)), &nameless, false);
-        assert_eq!(decided, Ok(SignIn::IdentityOwners(user(1))));
+        assert_eq!(decided, Ok(SignInDecision::Existing(user(1))));
         let decided = decide_sign_in(None, None, &nameless, true);
         assert_eq!(decided, Err(SignInRejection::EmailRequired));
     }
@@ -199,7 +196,7 @@ mod tests {
     #[test]
     fn a_new_account_needs_the_terms() {
         let decide = |agreed| decide_sign_in(None, None, &profile(true), agreed);
-        assert_eq!(decide(true), Ok(SignIn::New));
+        assert_eq!(decide(true), Ok(SignInDecision::Register));
         assert_eq!(decide(false), Err(SignInRejection::TermsRequired));
     }
 

@@ -1,4 +1,4 @@
-//! Which providers there are, and where.
+//! The settings of social providers.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use crate::social::rules::SocialProvider;
 
 #[derive(Clone, Debug)]
 pub struct SocialSettings {
-    /// Where browsers find this site, such as `https://urr.example`. Providers send them back there.
+    /// The public address of this site, such as `https://urr.example`, for redirects.
     pub public_url: String,
     pub google: Option<SocialProviderSettings>,
     pub kakao: Option<SocialProviderSettings>,
     pub naver: Option<SocialProviderSettings>,
-    /// How long someone may take at the provider.
+    /// How long a user may take at the provider.
     pub attempt_lifetime: Duration,
-    /// How long a call to a provider may take.
+    /// The timeout of a call to a provider.
     pub call_timeout: Duration,
 }
 
@@ -43,29 +43,27 @@ impl SocialSettings {
     }
 }
 
-/// Who we are to a provider.
 #[derive(Clone, Debug)]
 pub struct SocialProviderSettings {
     pub client_id: String,
-    /// Without it only ID tokens that the provider's own button brings can be checked.
+    /// Without it only logins by the provider's button are possible.
     pub client_secret: Option<Secret>,
     pub endpoints: ProviderEndpoints,
 }
 
-/// Where a provider answers.
+/// The addresses of a provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProviderEndpoints {
-    /// Where browsers are sent.
+    /// Where browsers are redirected to.
     pub authorize: String,
-    /// Where a code becomes tokens.
+    /// Where a code is exchanged for tokens.
     pub token: String,
-    /// Which names its ID tokens bear. None: it issues no ID tokens.
+    /// The accepted issuers of ID tokens. Empty if it issues none.
     pub issuers: Vec<String>,
     /// The public keys of its ID tokens.
     pub keys: Option<String>,
-    /// What it tells about someone beyond that.
+    /// The user info.
     pub user_info: Option<String>,
-    /// What we ask to be told.
     pub scope: Option<String>,
 }
 
@@ -82,7 +80,7 @@ impl ProviderEndpoints {
                 user_info: None,
                 scope: Some(text("openid email profile")),
             },
-            // Its ID tokens do not say whether the address is verified; the other address does.
+            // Its ID tokens do not say whether the address is verified; the user info does.
             SocialProvider::Kakao => ProviderEndpoints {
                 authorize: text("https://kauth.kakao.com/oauth/authorize"),
                 token: text("https://kauth.kakao.com/oauth/token"),

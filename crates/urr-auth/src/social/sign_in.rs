@@ -1,4 +1,4 @@
-//! Whoever a provider vouches for gets into their account, or gets one.
+//! Logs a user of a social provider into their account, or opens one.
 
 use urr_kernel::CallContext;
 use urr_service::UserRole;
@@ -11,22 +11,24 @@ use crate::accounts::email::Email;
 use crate::accounts::store::{self as users, StoredUser};
 use crate::sessions::login_history::LoginMethod;
 use crate::sessions::refresh::RefreshToken;
-use crate::social::rules::{EmailOwner, SignIn, SocialProfile, SocialProvider, decide_sign_in};
+use crate::social::rules::{
+    EmailOwner, SignInDecision, SocialProfile, SocialProvider, decide_sign_in,
+};
 use crate::social::store::{self as social, StoredSocialIdentity};
 use crate::terms::{TermsAnswer, TermsAnswers, TermsKind};
 use crate::{AuthService, ClientInfo, Session};
 
-/// Two first logins of one person at once disturb each other once; more often is not chance.
-const SIGN_IN_TRIES: u32 = 3;
+/// A concurrent first login of the same user causes one repetition.
+const SIGN_IN_ATTEMPTS_MAX: u32 = 3;
 
-/// Who is there already.
+/// The accounts that have the identity or the address of a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct IdentityOwners {
     pub identity_owner: Option<UserId>,
     pub email_owner: Option<EmailOwner>,
 }
 
-/// Under what someone may be stored.
+/// The indexes of a profile with all data keys.
 #[derive(Clone)]
 pub(super) struct IdentityLookup {
     provider: SocialProvider,
@@ -54,7 +56,7 @@ impl IdentityLookup {
 }
 
 impl AuthService {
-    /// Logs someone in whom a provider vouches for; see [`decide_sign_in`].
+    /// Logs in a user of a provider; see [`decide_sign_in`].
     pub(super) async fn sign_in(
         &self,
         provider: SocialProvider,
@@ -64,18 +66,20 @@ impl AuthService {
         context: CallContext,
     ) -> Result<Session, SocialError> {
         let lookup = self.lookup(provider, &profile);
-        for _ in 0..SIGN_IN_TRIES {
+        for _ in 0..SIGN_IN_ATTEMPTS_MAX {
             let find = lookup.clone();
             let known = self.db.read(move |tx| find.find(tx)).await?;
             let IdentityOwners { identity_owner, email_owner } = known;
             let client = client.clone();
             let opened = match decide_sign_in(identity_owner, email_owner, &profile, terms_agreed)?
             {
-                SignIn::IdentityOwners(id) | SignIn::Join(id) => {
+                SignInDecision::Existing(id) | SignInDecision::Link(id) => {
                     let expected = (lookup.clone(), known);
-                    self.open_for(id, &profile, expected, client).await
+                    self.start_existing_session(id, &profile, expected, client).await
                 }
-                SignIn::New => self.open_new(provider, &profile, client, context).await,
+                SignInDecision::Register => {
+                    self.open_account(provider, &profile, client, context).await
+                }
             };
             match opened {
                 Err(SocialError::Overtaken) => {}
@@ -86,8 +90,8 @@ impl AuthService {
         Err(SocialError::Overtaken)
     }
 
-    /// Begins a session in an account that is there, and adds the identity if it is new to it.
-    async fn open_for(
+    /// Starts a session in an existing account, and links the identity if it is new.
+    async fn start_existing_session(
         &self,
         id: UserId,
         profile: &SocialProfile,
@@ -114,14 +118,14 @@ impl AuthService {
     }
 
     /// Opens an account without a password.
-    async fn open_new(
+    async fn open_account(
         &self,
         provider: SocialProvider,
         profile: &SocialProfile,
         client: ClientInfo,
         context: CallContext,
     ) -> Result<(RefreshToken, StoredUser), SocialError> {
-        let email = profile.email.clone().expect("a new account was decided on by its address");
+        let email = profile.email.clone().expect("the decision for a new account needs an address");
         let name = profile.display_name(&email);
         let parts = AccountParts {
             person: PersonalDetails { email, name, phone: None },
@@ -182,7 +186,7 @@ impl AuthService {
         }
     }
 
-    /// What the page showed before the way began.
+    /// The answers to the terms that the page showed.
     fn terms_shown(&self) -> TermsAnswers {
         let in_force = &self.settings.terms;
         let agreed = |kind| {
@@ -191,6 +195,6 @@ impl AuthService {
         };
         let answers = vec![agreed(TermsKind::Service), agreed(TermsKind::Privacy)];
         TermsAnswers::for_new_account(answers, in_force)
-            .expect("these are the required ones, as they are now")
+            .expect("these are the required terms in force")
     }
 }

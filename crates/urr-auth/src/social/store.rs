@@ -1,4 +1,4 @@
-//! Identities at other services, and the ways there.
+//! The SQL of social identities and login attempts.
 
 use urr_kernel::{Timestamp, Uuid};
 use urr_storage::{StorageError, ToValue, Tx, Value, params};
@@ -7,7 +7,7 @@ use crate::accounts::account::UserId;
 use crate::social::rules::{LocalPath, SocialProvider};
 use crate::sql::parameters;
 
-/// A way to a provider that someone has begun.
+/// A started social login.
 #[derive(Clone, Debug)]
 pub struct SocialAttempt {
     pub provider: SocialProvider,
@@ -17,15 +17,15 @@ pub struct SocialAttempt {
     pub expires_at: Timestamp,
 }
 
-/// An identity as the table holds it.
+/// A row of `social_identities`.
 #[derive(Clone, Debug)]
 pub struct StoredSocialIdentity {
     pub provider: SocialProvider,
     pub user_id: UserId,
     pub key_version: u16,
-    /// Keyed hash of the provider's name for the person.
+    /// Keyed hash of the provider's id of the user.
     pub index: Vec<u8>,
-    /// That name, sealed.
+    /// That id, encrypted.
     pub cipher: Vec<u8>,
 }
 
@@ -43,14 +43,14 @@ pub fn attempt_insert(
             attempt.provider,
             attempt.redirect.as_str(),
             attempt.terms_agreed,
-            attempt.link_user_id.map(|id| id),
+            attempt.link_user_id,
             attempt.expires_at
         ],
     )
     .map(drop)
 }
 
-/// Takes an attempt away, so that it leads somewhere once.
+/// Deletes and returns an attempt, so that it can be used once.
 pub fn attempt_take(
     tx: &mut Tx<'_>,
     state_hash: &[u8],
@@ -78,7 +78,7 @@ pub fn attempt_purge(tx: &mut Tx<'_>, now: Timestamp, limit: u32) -> Result<u64,
     )
 }
 
-/// Whose identity this is, whichever key it was indexed with.
+/// The user of an identity, by its indexes with all data keys.
 pub fn identity_owner(
     tx: &mut Tx<'_>,
     provider: SocialProvider,
@@ -107,7 +107,7 @@ pub fn identity_exists(
     Ok(tx.query_opt(sql, values, |row| row.get::<Uuid>("user_id"))?.is_some())
 }
 
-/// `false`: someone has it, or the user has another one of this provider.
+/// `false` if another user has it, or the user has another one of this provider.
 pub fn identity_insert(
     tx: &mut Tx<'_>,
     identity: &StoredSocialIdentity,
@@ -123,7 +123,7 @@ pub fn identity_insert(
     Ok(rows == 1)
 }
 
-/// The identities of a user: of which provider, and since when.
+/// The providers of a user, and since when they are linked.
 pub fn identity_list(
     tx: &mut Tx<'_>,
     user_id: UserId,
@@ -133,7 +133,7 @@ pub fn identity_list(
     tx.query(sql, params![user_id], |row| Ok((row.get("provider")?, row.get("linked_at")?)))
 }
 
-/// `false`: the user has none of this provider.
+/// `false` if the user has none of this provider.
 pub fn identity_delete(
     tx: &mut Tx<'_>,
     provider: SocialProvider,
@@ -143,7 +143,7 @@ pub fn identity_delete(
     Ok(tx.execute(sql, params![user_id, provider])? == 1)
 }
 
-/// Forgets who a user is elsewhere, and their unfinished ways there.
+/// Deletes the identities of a user, and their unfinished links.
 pub fn identity_erase(tx: &mut Tx<'_>, user_id: UserId) -> Result<(), StorageError> {
     tx.execute("delete from social_identities where user_id = $1", params![user_id])?;
     tx.execute("delete from social_attempts where link_user_id = $1", params![user_id])?;
@@ -166,7 +166,7 @@ pub fn user_set_email_verified(
     tx.execute(sql, params![id, now]).map(drop)
 }
 
-/// Identities that were sealed with another key than this.
+/// Identities that are encrypted with another key.
 pub fn identity_list_with_other_key(
     tx: &mut Tx<'_>,
     key_version: u16,
@@ -193,7 +193,7 @@ pub fn identity_count_with_other_key(
     tx.query_one(sql, params![key_version], |row| row.get("total"))
 }
 
-/// Replaces a sealed subject by the same under another key, unless it is gone.
+/// Replaces an encrypted subject by the same under another key. `false` if it is gone.
 pub fn identity_reseal(
     tx: &mut Tx<'_>,
     old: &StoredSocialIdentity,

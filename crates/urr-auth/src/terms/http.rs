@@ -1,4 +1,4 @@
-//! The terms: which are in force, and what I answer.
+//! The terms over HTTP.
 
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
@@ -9,40 +9,12 @@ use crate::{
     AuthService, InvalidTerms, TermsAnswer, TermsAnswers, TermsKind, TermsVersions, UserId,
 };
 
-#[derive(Clone, Copy, Deserialize, Serialize, ToSchema)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-enum TermsKindBody {
-    Service,
-    Privacy,
-    Marketing,
-}
-
-impl From<TermsKindBody> for TermsKind {
-    fn from(kind: TermsKindBody) -> TermsKind {
-        match kind {
-            TermsKindBody::Service => TermsKind::Service,
-            TermsKindBody::Privacy => TermsKind::Privacy,
-            TermsKindBody::Marketing => TermsKind::Marketing,
-        }
-    }
-}
-
-impl From<TermsKind> for TermsKindBody {
-    fn from(kind: TermsKind) -> TermsKindBody {
-        match kind {
-            TermsKind::Service => TermsKindBody::Service,
-            TermsKind::Privacy => TermsKindBody::Privacy,
-            TermsKind::Marketing => TermsKindBody::Marketing,
-        }
-    }
-}
-
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TermsAnswerBody {
     #[serde(rename = "type")]
-    kind: TermsKindBody,
-    /// The one in force.
+    kind: TermsKind,
+    /// The version in force.
     #[schema(max_length = 20, example = "2026-11")]
     version: String,
     agreed: bool,
@@ -50,26 +22,25 @@ pub struct TermsAnswerBody {
 
 impl From<TermsAnswerBody> for TermsAnswer {
     fn from(body: TermsAnswerBody) -> TermsAnswer {
-        TermsAnswer { kind: body.kind.into(), version: body.version, agreed: body.agreed }
+        TermsAnswer { kind: body.kind, version: body.version, agreed: body.agreed }
     }
 }
 
-/// A document as it is now.
+/// One of the terms, in the version in force.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TermsView {
     #[serde(rename = "type")]
-    kind: TermsKindBody,
+    kind: TermsKind,
     #[schema(example = "2026-11")]
     version: String,
-    /// Whether there is no account without it.
+    /// Whether an account needs the agreement.
     required: bool,
 }
 
-/// These documents, as they are now.
 pub fn terms_views(kinds: &[TermsKind], in_force: &TermsVersions) -> Vec<TermsView> {
     let view = |kind: &TermsKind| TermsView {
-        kind: (*kind).into(),
+        kind: *kind,
         version: in_force.of(*kind).as_str().to_owned(),
         required: kind.is_required(),
     };
@@ -81,7 +52,7 @@ pub struct TermsListView {
     terms: Vec<TermsView>,
 }
 
-/// The documents that are in force.
+/// The terms that are in force.
 #[utoipa::path(
     get, path = "/api/auth/terms", tag = "auth",
     responses((status = 200, body = TermsListView)),
@@ -93,7 +64,7 @@ pub async fn list_terms(State(auth): State<AuthService>) -> Json<TermsListView> 
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AnswerTermsBody {
-    /// Required documents can be agreed to only; MARKETING can also be refused.
+    /// Required terms can only be agreed to; MARKETING can also be refused.
     #[schema(max_items = 3)]
     terms: Vec<TermsAnswerBody>,
 }
@@ -101,11 +72,11 @@ pub struct AnswerTermsBody {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OutstandingTermsView {
-    /// What is still to be agreed to.
+    /// The required terms that are still outstanding.
     terms_outstanding: Vec<TermsView>,
 }
 
-/// Answers documents that are in force, such as a new version.
+/// Stores answers to terms that are in force, such as a new version.
 #[utoipa::path(
     post, path = "/api/auth/terms", tag = "auth", request_body = AnswerTermsBody,
     responses(

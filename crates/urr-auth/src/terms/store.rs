@@ -12,11 +12,11 @@ pub fn terms_insert(
     terms: &TermsAnswers,
     now: Timestamp,
 ) -> Result<(), StorageError> {
-    terms.answers().iter().try_for_each(|answer| agreement_insert(tx, user_id, answer, now))
+    terms.answers().iter().try_for_each(|answer| terms_answer_insert(tx, user_id, answer, now))
 }
 
-/// Of two answers at the same moment the second counts.
-pub fn agreement_insert(
+/// Of two answers at the same time the second counts.
+pub fn terms_answer_insert(
     tx: &mut Tx<'_>,
     user_id: UserId,
     answer: &TermsAnswer,
@@ -31,7 +31,7 @@ pub fn agreement_insert(
     .map(drop)
 }
 
-/// What a user said last about each document.
+/// The last answer of a user to each of the terms.
 pub fn terms_list_latest(
     tx: &mut Tx<'_>,
     user_id: UserId,

@@ -19,7 +19,7 @@ use urr_service::token::{TokenFacts, TokenKey, TokenPurpose};
 
 use crate::contract;
 use crate::fixture::{MINUTE, PASSWORD, SECOND, World, all, cheap_settings, data_keys, token_key};
-use crate::interface::{Answer, get, post, registration};
+use crate::http::{Answer, get, post, registration};
 
 const EASY: u8 = 6;
 const PROOF: &str = "x-proof-of-work";
@@ -67,7 +67,7 @@ async fn refusal(
 ) -> Option<ProofRejection> {
     match auth.check_bot(&attempt(purpose, proof)).await {
         Ok(()) => None,
-        Err(BotCheckError::ProofRequired { refusal, .. }) => Some(refusal),
+        Err(BotCheckError::ProofRequired { rejection, .. }) => Some(rejection),
         Err(BotCheckError::Internal(error)) => panic!("{error}"),
     }
 }
@@ -134,7 +134,10 @@ contract! {
             assert_eq!(answer.status, StatusCode::CREATED);
             let url = "/api/auth/challenge?for=register";
             let task = get(&world, url).settings(&world, with_check(check)).send().await;
-            assert_eq!(task.body, json!({ "method": "none" }));
+            assert_eq!(task.body, json!({
+                "method": "none",
+                "challenge": null, "difficulty": null, "expiresAt": null, "siteKey": null,
+            }));
         }
         let nowhere = get(&world, "/api/auth/challenge?for=payment").send().await;
         assert_eq!(nowhere.status, StatusCode::BAD_REQUEST);
@@ -328,7 +331,10 @@ contract! {
             let answer = register(&world, &check, &email, (TOKEN, "a token")).await;
             assert_eq!(answer.status.as_u16(), expected, "{kind:?} {n}");
             if expected == 403 {
-                let task = json!({ "method": kind.name(), "siteKey": "the site" });
+                let task = json!({
+                    "method": kind.as_str(), "siteKey": "the site",
+                    "challenge": null, "difficulty": null, "expiresAt": null,
+                });
                 assert_eq!(answer.body["task"], task, "no other way while the verifier works");
             }
         }

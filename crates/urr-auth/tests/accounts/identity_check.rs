@@ -19,7 +19,7 @@ use urr_kernel::{Secret, Timestamp, Uuid};
 
 use crate::contract;
 use crate::fixture::{DAY, MINUTE, SECOND, World, all, cheap_settings, data_keys};
-use crate::interface::{Answer, call, post};
+use crate::http::{Answer, call, post};
 use crate::personal_data::{contains, key, stored};
 
 pub fn sandbox() -> AuthSettings {
@@ -71,6 +71,7 @@ contract! {
         let id = &started.body["verificationId"];
         assert_eq!(started.body, json!({
             "verificationId": id, "provider": "sandbox", "expiresAt": "2026-11-15T00:45:00Z",
+            "storeId": null, "channelKey": null,
         }));
         let complete = |sandbox: Value| {
             let body = json!({ "verificationId": id, "sandbox": sandbox });
@@ -197,7 +198,7 @@ contract! {
             ("NO-CI", CompleteVerificationError::KeyMissing, "failed"),
             ("PENDING", CompleteVerificationError::Pending, "started"),
             ("SLOW", IdentityProviderError::Timeout.into(), "started"),
-            ("WRONG-ID", IdentityProviderError::OtherAttempt.into(), "started"),
+            ("WRONG-ID", IdentityProviderError::OtherVerification.into(), "started"),
         ] {
             let id = auth.start_verification(user_id).await.unwrap().id;
             let completed = auth.complete_verification(user_id, id, Some(named(name))).await;
@@ -336,7 +337,7 @@ contract! {
             (|_| Reply::Json(json!({ "status": "VERIFIED" })), IdentityProviderError::Unreadable.into()),
             (|id| but(id, "verifiedCustomer", Value::Null), IdentityProviderError::Unreadable.into()),
             (|id| but(id, "status", json!("BRAND_NEW")), IdentityProviderError::Unreadable.into()),
-            (|_| Reply::Json(verified("another-id")), IdentityProviderError::OtherAttempt.into()),
+            (|_| Reply::Json(verified("another-id")), IdentityProviderError::OtherVerification.into()),
             (|_| Reply::Status(404), Pending),
             (|id| but(id, "status", json!("READY")), Pending),
         ];

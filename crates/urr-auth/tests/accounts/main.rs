@@ -4,15 +4,15 @@
 
 mod administrators;
 mod bot_check;
-mod departing;
+mod deleting;
 mod fixture;
-mod housekeeping;
+mod http;
 mod identity_check;
-mod interface;
+mod jobs;
 mod passwords;
 mod personal_data;
-mod refreshing;
-mod registering;
-mod revoking;
+mod refresh;
+mod registration;
+mod revocation;
 mod social;
 mod terms;

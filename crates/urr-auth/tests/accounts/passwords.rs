@@ -1,4 +1,4 @@
-//! PasswordPool from elsewhere, stronger hashes, and too many logins.
+//! Passwords: imported hashes, stronger hashes, and too many logins.
 
 use urr_auth::{
     AuthSettings, ClientInfo, InternalError, InvalidPassword, PasswordCost, ReauthenticationError,

@@ -1,6 +1,6 @@
 //! Signing in by another service, against a provider that speaks the real protocol.
 
-mod button;
+mod google_button;
 mod identities;
 mod passwordless;
 mod provider;

@@ -6,7 +6,7 @@ use urr_auth::{AuthSettings, Session, TermsVersion, TermsVersions};
 
 use crate::contract;
 use crate::fixture::{MINUTE, World, cheap_settings};
-use crate::interface::{Answer, get, post, registration, with};
+use crate::http::{Answer, get, post, registration, with};
 
 /// The operator has put a new privacy policy into force.
 fn with_new_privacy() -> AuthSettings {

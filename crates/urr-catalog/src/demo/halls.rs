@@ -13,39 +13,33 @@ pub struct DemoVenue {
     pub hall: Option<(&'static str, MakeTemplate)>,
 }
 
-pub const THEATRE: &str = "달빛소극장 Moonlight Theatre";
-pub const OPERA: &str = "강변 오페라하우스 Riverside Opera House";
-pub const ARENA: &str = "한빛 아레나 Hanbit Arena";
-pub const STADIUM: &str = "서울 빛 스타디움 Seoul Light Stadium";
-pub const CLUB: &str = "클럽 네온 Club Neon";
-
 pub const PLANS: &[DemoVenue] = &[
     DemoVenue {
-        name: THEATRE,
+        name: "달빛소극장 Moonlight Theatre",
         address: "서울 종로구 달빛로 12",
         description: "192석의 작은 극장. A theatre of 192 seats.",
         hall: Some(("소극장 Main Stage", theatre)),
     },
     DemoVenue {
-        name: OPERA,
+        name: "강변 오페라하우스 Riverside Opera House",
         address: "서울 서초구 강변대로 88",
         description: "둥근 객석의 오페라하우스. An opera house with curved rows.",
         hall: Some(("대극장 Grand Hall", opera)),
     },
     DemoVenue {
-        name: ARENA,
+        name: "한빛 아레나 Hanbit Arena",
         address: "인천 연수구 아레나길 1",
         description: "무대를 둘러싼 아레나. An arena around its stage.",
         hall: Some(("아레나 Arena", arena)),
     },
     DemoVenue {
-        name: STADIUM,
+        name: "서울 빛 스타디움 Seoul Light Stadium",
         address: "서울 송파구 올림픽광장로 50",
         description: "5만 석의 스타디움. A stadium of more than 50,000 seats.",
         hall: Some(("스타디움 Stadium", stadium)),
     },
     DemoVenue {
-        name: CLUB,
+        name: "클럽 네온 Club Neon",
         address: "서울 마포구 네온골목 7",
         description: "스탠딩 클럽. A club where people stand.",
         hall: None,

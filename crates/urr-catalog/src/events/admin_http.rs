@@ -13,7 +13,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::bodies::{CancelEventBody, CreateEventBody, EditEventBody};
-use super::http::{EventStatusParam, parse_search};
+use super::http::parse_search;
 use super::views::EventView;
 use crate::errors::event_not_found;
 use crate::http::actor;
@@ -80,7 +80,7 @@ pub struct AdminEventDetailView {
 #[serde(rename_all = "camelCase")]
 pub struct AdminEventQuery {
     #[param(inline)]
-    status: Option<EventStatusParam>,
+    status: Option<EventStatus>,
     /// Deleted events too.
     include_deleted: Option<bool>,
     #[param(max_length = 100)]
@@ -102,7 +102,7 @@ pub async fn list_admin_events(
     page: Page,
 ) -> Result<Json<AdminEventListView>, ApiError> {
     let filter = EventListFilter {
-        status: query.status.map(EventStatus::from),
+        status: query.status,
         search: parse_search(query.q.as_deref())?,
         sort: EventSort::Newest,
         visibility: match query.include_deleted {
@@ -243,36 +243,8 @@ pub struct DashboardView {
 pub struct CatalogCountsView {
     /// All events that are not deleted.
     total_events: u64,
-    upcoming: u64,
-    on_sale: u64,
-    ended: u64,
-    cancelled: u64,
-    /// Events that are neither cancelled nor over, and cannot be booked yet.
-    not_ready: u64,
-    deleted: u64,
-    artists: u64,
-    venues: u64,
-    halls: u64,
-    images: u64,
-}
-
-impl From<CatalogCounts> for CatalogCountsView {
-    fn from(counts: CatalogCounts) -> CatalogCountsView {
-        let CatalogCounts { upcoming, on_sale, ended, cancelled, not_ready, deleted, .. } = counts;
-        CatalogCountsView {
-            total_events: upcoming + on_sale + ended + cancelled,
-            upcoming,
-            on_sale,
-            ended,
-            cancelled,
-            not_ready,
-            deleted,
-            artists: counts.artists,
-            venues: counts.venues,
-            halls: counts.halls,
-            images: counts.images,
-        }
-    }
+    #[serde(flatten)]
+    counts: CatalogCounts,
 }
 
 /// The numbers of the catalogue for the dashboard.
@@ -284,5 +256,7 @@ pub async fn get_dashboard(
     State(catalog): State<CatalogService>,
     _admin: Admin,
 ) -> Result<Json<DashboardView>, ApiError> {
-    Ok(Json(DashboardView { stats: catalog.get_counts().await?.into() }))
+    let counts = catalog.get_counts().await?;
+    let total_events = counts.upcoming + counts.on_sale + counts.ended + counts.cancelled;
+    Ok(Json(DashboardView { stats: CatalogCountsView { total_events, counts } }))
 }

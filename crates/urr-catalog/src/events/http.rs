@@ -26,26 +26,6 @@ pub fn routes() -> OpenApiRouter<CatalogService> {
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum EventStatusParam {
-    Upcoming,
-    OnSale,
-    Ended,
-    Cancelled,
-}
-
-impl From<EventStatusParam> for EventStatus {
-    fn from(name: EventStatusParam) -> EventStatus {
-        match name {
-            EventStatusParam::Upcoming => EventStatus::Upcoming,
-            EventStatusParam::OnSale => EventStatus::OnSale,
-            EventStatusParam::Ended => EventStatus::Ended,
-            EventStatusParam::Cancelled => EventStatus::Cancelled,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum EventSortParam {
     SaleStart,
@@ -58,7 +38,7 @@ pub enum EventSortParam {
 #[serde(rename_all = "camelCase")]
 pub struct EventQuery {
     #[param(inline)]
-    status: Option<EventStatusParam>,
+    status: Option<EventStatus>,
     artist_id: Option<Uuid>,
     /// Events that start at this time or later.
     #[param(value_type = Option<String>, format = DateTime)]
@@ -86,7 +66,7 @@ pub fn parse_search(text: Option<&str>) -> Result<Option<SearchQuery>, ApiError>
 impl EventQuery {
     fn parse(&self) -> Result<EventListFilter, ApiError> {
         Ok(EventListFilter {
-            status: self.status.map(EventStatus::from),
+            status: self.status,
             artist_id: self.artist_id.map(ArtistId),
             from: self.from.map(storable_time),
             to: self.to.map(storable_time),

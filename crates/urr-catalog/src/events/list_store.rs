@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use serde::Serialize;
 use urr_kernel::Timestamp;
 use urr_service::Page;
 use urr_storage::{StorageError, TIME_MAX, TIME_MIN, ToValue, Tx, Value};
+use utoipa::ToSchema;
 
 use super::search_store::search_condition;
 use super::store::{COLUMNS, FROM, event_from_row};
@@ -99,7 +101,8 @@ pub fn expiry_hint_load(
 }
 
 /// The numbers of the administrators' dashboard.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct CatalogCounts {
     pub upcoming: u64,
     pub on_sale: u64,

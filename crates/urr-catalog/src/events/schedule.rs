@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use serde::Deserialize;
 use urr_contracts::events::catalog::CatalogEventStatus;
 use urr_kernel::{Timestamp, truncate_to_micros};
 use urr_storage::storable_enum;
+use utoipa::ToSchema;
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 const YEAR_FIRST: i16 = 2020;
@@ -12,7 +14,8 @@ const YEAR_LAST: i16 = 2100;
 /// From the first second of 2020 to the last one of 2100.
 const SECONDS: std::ops::Range<i64> = 1_577_836_800..4_133_980_800;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum EventStatus {
     Upcoming,
     OnSale,

@@ -12,7 +12,7 @@ use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tower::ServiceExt;
-use urr_catalog::{CacheSettings, CatalogService, CatalogSettings, SCHEMA};
+use urr_catalog::{CacheSettings, CatalogParts, CatalogService, CatalogSettings, SCHEMA};
 use urr_kernel::{Clock, DomainEvent, IdSource, Secret, Uuid};
 use urr_service::{Caller, Identity, Metrics, RequestLimits, ServiceKit, UserRole};
 use urr_storage::{
@@ -72,7 +72,12 @@ impl World {
             }
         };
         let ids = IdSource::seeded(clock.clone(), 20_261_115);
-        let catalog = CatalogService::new(db.clone(), clock.clone(), ids.clone());
+        let catalog = CatalogService::new(CatalogParts {
+            db: db.clone(),
+            clock: clock.clone(),
+            ids: ids.clone(),
+            settings: CatalogSettings::default(),
+        });
         let router = router(&catalog, &clock, &ids);
         Some(World { form, _folder: folder, db, clock, ids, catalog, router })
     }
@@ -80,12 +85,12 @@ impl World {
     /// The same catalogue as another process sees it.
     pub fn replica(&self, cache: CacheSettings) -> CatalogService {
         let settings = CatalogSettings { cache, ..CatalogSettings::default() };
-        CatalogService::with_settings(
-            self.db.clone(),
-            self.clock.clone(),
-            self.ids.clone(),
+        CatalogService::new(CatalogParts {
+            db: self.db.clone(),
+            clock: self.clock.clone(),
+            ids: self.ids.clone(),
             settings,
-        )
+        })
     }
 
     /// So far from now, as it is written in a body.

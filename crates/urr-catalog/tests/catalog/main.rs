@@ -3,14 +3,14 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod artists;
-mod caching;
-mod changing;
-mod creating;
 mod demo;
+mod event_changes;
+mod event_creation;
+mod event_lists;
 mod fixture;
 mod images;
 mod inventory;
-mod listing;
-mod searching;
-mod statuses;
+mod jobs;
+mod response_cache;
+mod search;
 mod venues;

@@ -23,8 +23,8 @@ use urr::compose::{ClockAndIds, System};
 use urr::config::{self, CommandLineOverrides, Config, LoadMode, LoadOptions};
 use urr::role::ProcessRole;
 use urr_kernel::{Clock, IdSource, Uuid};
-use urr_service::token::{ACCESS, AccessClaims, Issue, TokenKey};
-use urr_service::{Role as UserRole, serve};
+use urr_service::token::{ACCESS, AccessClaims, TokenFacts, TokenKey};
+use urr_service::{UserRole, serve};
 use urr_test::eventually;
 use urr_test::servers::{KafkaServer, PostgresServer, RedisServer};
 
@@ -211,7 +211,7 @@ impl Tokens {
     }
 
     fn sign(&self, role: UserRole) -> String {
-        let issue = Issue {
+        let issue = TokenFacts {
             subject: self.ids.next_id().to_string(),
             id: self.ids.next_id(),
             issued_at: Clock::System.now(),

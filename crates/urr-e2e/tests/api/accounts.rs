@@ -4,7 +4,7 @@ use axum::http::{Method, StatusCode};
 use serde_json::json;
 use urr_auth::BotCheckPurpose;
 use urr_e2e::{TestApp, TestResponse};
-use urr_service::Role;
+use urr_service::UserRole;
 use urr_test::eventually;
 
 use crate::on_both_deployments;
@@ -145,7 +145,8 @@ async fn d_10_who_says_who_they_are_is_not_believed() {
         let answer = forged.send().await;
         assert_eq!(answer.refusal(), (401, "AUTHENTICATION_REQUIRED".to_owned()), "{name}");
     }
-    let forged = app.get("/api/stats/activity").as_user(Role::User).header("x-user-role", "admin");
+    let forged =
+        app.get("/api/stats/activity").as_user(UserRole::User).header("x-user-role", "admin");
     assert_eq!(forged.send().await.refusal(), (403, "ADMIN_REQUIRED".to_owned()));
     // Control: a login says it.
     let bearer = format!("Bearer {}", registered["token"].as_str().unwrap());

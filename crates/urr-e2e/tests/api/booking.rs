@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use urr_e2e::{TestApp, TestResponse};
 use urr_kernel::Uuid;
-use urr_service::Role;
+use urr_service::UserRole;
 use urr_test::eventually;
 
 use crate::on_both_deployments;
@@ -81,13 +81,13 @@ on_both_deployments! {
         .await;
 
         let path = format!("/api/reservations/{}", text(&reservation["id"]));
-        let mine = app.get(&path).as_person(first, Role::User).send().await;
+        let mine = app.get(&path).as_person(first, UserRole::User).send().await;
         assert_eq!(mine.json()["reservation"]["status"], "pending");
-        let not_theirs = app.get(&path).as_person(second, Role::User).send().await;
+        let not_theirs = app.get(&path).as_person(second, UserRole::User).send().await;
         assert_eq!(not_theirs.status, 404);
 
         let cancel = format!("{path}/cancel");
-        let cancelled = app.post(&cancel).as_person(first, Role::User).send().await;
+        let cancelled = app.post(&cancel).as_person(first, UserRole::User).send().await;
         assert_eq!(cancelled.status, 200, "{cancelled:?}");
         let free = reserve(&app, second, event_id, &[6, 7]).await;
         assert!(free.status.is_success(), "{free:?}");
@@ -104,7 +104,7 @@ on_both_deployments! {
         let event_id = create_event(&app).await;
         let user_id = app.ids.next_id();
         let body = json!({"eventId": event_id, "seatIds": [1]});
-        let without = app.post("/api/seats/reserve").as_person(user_id, Role::User).json(&body);
+        let without = app.post("/api/seats/reserve").as_person(user_id, UserRole::User).json(&body);
         assert_eq!(without.send().await.status, 403);
         let elsewhere = app.forge_entry(user_id, app.ids.next_id(), app.ids.next_id());
         let other = app.post("/api/seats/reserve").as_admitted(user_id, &elsewhere);

@@ -2,7 +2,7 @@
 
 use axum::http::{Method, StatusCode};
 use urr_e2e::TestApp;
-use urr_service::Role;
+use urr_service::UserRole;
 use urr_test::snapshot;
 
 #[tokio::test]
@@ -17,7 +17,7 @@ async fn nobody_is_an_admin_by_saying_so() {
             .header("x-urr-credential", "guessed");
         assert_eq!(forged.send().await.refusal(), (401, "AUTHENTICATION_REQUIRED".to_owned()));
     }
-    let fan = app.get("/api/stats/activity").as_user(Role::User).send().await;
+    let fan = app.get("/api/stats/activity").as_user(UserRole::User).send().await;
     assert_eq!(fan.refusal(), (403, "ADMIN_REQUIRED".to_owned()));
     // Control: an admin may.
     assert_eq!(app.get("/api/stats/activity").as_admin().send().await.status, StatusCode::OK);

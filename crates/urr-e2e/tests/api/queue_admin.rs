@@ -5,7 +5,7 @@ use axum::http::Method;
 use serde_json::json;
 use urr_e2e::TestApp;
 use urr_kernel::Uuid;
-use urr_service::Role;
+use urr_service::UserRole;
 
 use crate::booking::create_event;
 use crate::on_both_deployments;
@@ -27,7 +27,7 @@ const CHANGES: [(Method, &str); 12] = [
 
 async fn status_of(app: &TestApp, event: Uuid, fan: Uuid) -> String {
     let path = format!("/api/queue/check/{event}");
-    let told = app.post(&path).as_person(fan, Role::User).send().await.json();
+    let told = app.post(&path).as_person(fan, UserRole::User).send().await.json();
     told["status"].as_str().unwrap_or_else(|| panic!("{told}")).to_owned()
 }
 
@@ -41,11 +41,11 @@ on_both_deployments! {
             let call = |path: &str| app.request(method.clone(), path).json(&body);
             let refused = call(&path).send().await.refusal();
             assert_eq!(refused, (401, "AUTHENTICATION_REQUIRED".to_owned()), "{path}");
-            let refused = call(&path).as_user(Role::User).send().await.refusal();
+            let refused = call(&path).as_user(UserRole::User).send().await.refusal();
             assert_eq!(refused, (403, "ADMIN_REQUIRED".to_owned()), "{path}");
             // By its other name, too.
             let versioned = path.replacen("/api/", "/api/v1/", 1);
-            let refused = call(&versioned).as_user(Role::User).send().await.refusal();
+            let refused = call(&versioned).as_user(UserRole::User).send().await.refusal();
             assert_eq!(refused, (403, "ADMIN_REQUIRED".to_owned()), "{versioned}");
         }
         let internal = format!("/internal/queue/admin/rooms/{event}");

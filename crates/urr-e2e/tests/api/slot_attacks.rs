@@ -9,7 +9,7 @@ use axum::http::Method;
 use serde_json::{Value, json};
 use urr_e2e::{Deployment, TestApp, TestResponse};
 use urr_kernel::{CallContext, Uuid};
-use urr_service::{CallPolicy, Caller, Role};
+use urr_service::{CallPolicy, Caller, UserRole};
 use urr_test::eventually;
 
 use crate::booking::{create_event, created, text};
@@ -112,7 +112,7 @@ impl AttackFixture<'_> {
         let held = self.must_hold(way, visitor).await;
         let path = format!("/api/reservations/{}", text(&held["id"]));
         let released =
-            self.app.request(Method::DELETE, &path).as_person(visitor.user_id, Role::User);
+            self.app.request(Method::DELETE, &path).as_person(visitor.user_id, UserRole::User);
         let released = released.send().await;
         assert_eq!(released.status, 200, "{way:?} {released:?}");
     }
@@ -132,7 +132,7 @@ impl AttackFixture<'_> {
 
     async fn pending(&self, user_id: Uuid) -> usize {
         let path = "/api/reservations/my?status=pending";
-        let mine = self.app.get(path).as_person(user_id, Role::User).send().await.json();
+        let mine = self.app.get(path).as_person(user_id, UserRole::User).send().await.json();
         mine["reservations"].as_array().unwrap().len()
     }
 
@@ -144,7 +144,8 @@ impl AttackFixture<'_> {
         user_id: Uuid,
     ) -> Value {
         let path = format!("/api/queue/{verb}/{}", self.event(way));
-        let answer = self.app.request(method, &path).as_person(user_id, Role::User).send().await;
+        let answer =
+            self.app.request(method, &path).as_person(user_id, UserRole::User).send().await;
         assert_eq!(answer.status, 200, "{verb} {answer:?}");
         answer.json()
     }
@@ -256,12 +257,12 @@ cases! {
         let refused = change(json!([seat, seat + 1, seat + 2])).await;
         assert_eq!(refused.refusal(), (403, INVALID.to_owned()));
         let without = app.request(Method::PUT, &format!("{path}/seats"));
-        let without = without.as_person(visitor.user_id, Role::User);
+        let without = without.as_person(visitor.user_id, UserRole::User);
         let without = without.json(&json!({"seatIds": [seat]})).send().await;
         assert_eq!(without.refusal(), (403, "ENTRY_TOKEN_REQUIRED".to_owned()));
-        let mine = app.get(&path).as_person(visitor.user_id, Role::User).send().await;
+        let mine = app.get(&path).as_person(visitor.user_id, UserRole::User).send().await;
         assert_eq!(mine.json()["reservation"]["seats"].as_array().map(Vec::len), Some(2));
-        let released = app.request(Method::DELETE, &path).as_person(visitor.user_id, Role::User);
+        let released = app.request(Method::DELETE, &path).as_person(visitor.user_id, UserRole::User);
         assert_eq!(released.send().await.status, 200, "giving back needs no slot");
     }
 
@@ -416,7 +417,7 @@ cases! {
             let user_id = app.ids.next_id();
             let body = json!({"position": 1, "vwrPosition": 1, "status": "active"});
             let check = format!("/api/queue/check/{event_id}");
-            let told = app.post(&check).as_person(user_id, Role::User).json(&body).send().await;
+            let told = app.post(&check).as_person(user_id, UserRole::User).json(&body).send().await;
             let told = told.json();
             assert_eq!((&told["status"], &told["entryToken"]), (&json!("queued"), &Value::Null));
             for slot_id in [Uuid::nil(), user_id, app.ids.next_id()] {
@@ -453,7 +454,7 @@ cases! {
                 // Whichever of the two has heard of it first refuses.
                 let refused = shop.book(way, &visitor).await;
                 let path = "/api/reservations/my?status=pending";
-                let mine = app.get(path).as_person(visitor.user_id, Role::User).send().await;
+                let mine = app.get(path).as_person(visitor.user_id, UserRole::User).send().await;
                 app.clock.advance(SECOND);
                 let is_over = matches!(refused.status.as_u16(), 403 | 409)
                     && ["EVENT_CANCELLED", INVALID].contains(&refused.refusal().1.as_str());
@@ -472,7 +473,7 @@ cases! {
             shop.ask_queue(Method::POST, "leave", way, visitor.user_id).await;
             let path = format!("/api/reservations/{}", text(&held["id"]));
             let mine = |method: Method, path: &str| {
-                app.request(method, path).as_person(visitor.user_id, Role::User)
+                app.request(method, path).as_person(visitor.user_id, UserRole::User)
             };
             assert_eq!(mine(Method::GET, &path).send().await.status, 200);
             let cancelled = mine(Method::POST, &format!("{path}/cancel")).send().await;

@@ -7,14 +7,14 @@ use axum::http::Method;
 use serde_json::{Value, json};
 use urr_e2e::{Deployment, TestApp, TestResponse};
 use urr_kernel::Uuid;
-use urr_service::Role;
+use urr_service::UserRole;
 use urr_test::eventually;
 
 use crate::fixture::run;
 
 async fn check(app: &TestApp, event_id: &str, user_id: Uuid) -> TestResponse {
     let path = format!("/api/queue/check/{event_id}");
-    app.post(&path).as_person(user_id, Role::User).send().await
+    app.post(&path).as_person(user_id, UserRole::User).send().await
 }
 
 /// Of the demo data, by a word of its title.
@@ -92,7 +92,7 @@ fn q_14_sold_out_is_told_to_those_who_wait() {
         assert_eq!((&last["status"], &last["soldOut"]), (&json!("queued"), &json!(true)));
         let (user_id, id) = &held[0];
         let cancel = format!("/api/reservations/{id}/cancel");
-        let cancelled = app.request(Method::POST, &cancel).as_person(*user_id, Role::User);
+        let cancelled = app.request(Method::POST, &cancel).as_person(*user_id, UserRole::User);
         assert_eq!(cancelled.send().await.status, 200);
         told(false).await;
         app.stop().await;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tokio::task::block_in_place;
 use urr_e2e::{Deployment, TestApp};
-use urr_kernel::{Event, Uuid};
+use urr_kernel::{DomainEvent, Uuid};
 use urr_payment::provider::TestCard;
 use urr_storage::StorageError;
 
@@ -97,7 +97,7 @@ async fn ids_on_bus(app: &TestApp) -> BTreeSet<Uuid> {
     let mut ids = BTreeSet::new();
     for topic in ["reservation-events", "payment-events"] {
         let deliveries = app.bus().scan(topic).await.unwrap();
-        ids.extend(deliveries.iter().map(|found| Event::from_bytes(&found.body).unwrap().id));
+        ids.extend(deliveries.iter().map(|found| DomainEvent::from_bytes(&found.body).unwrap().id));
     }
     ids
 }

@@ -52,7 +52,7 @@ on_both_deployments! {
         let pay = async || {
             let body = json!({"reservationId": held.id, "paymentMethod": "approve"});
             let call = app.post("/api/payments/process");
-            let call = call.as_person(held.user_id, urr_service::Role::User);
+            let call = call.as_person(held.user_id, urr_service::UserRole::User);
             let key = app.ids.next_id().to_string();
             call.header("idempotency-key", &key).json(&body).send().await
         };

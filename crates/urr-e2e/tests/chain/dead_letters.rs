@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use urr_bus::dead_letters::{self, Again, Which};
-use urr_bus::{Consumer, DeadLetter, Handled, Handler, Message, Metrics, consumer};
+use urr_bus::dead_letters::{self, DeadLetterScope, RepeatedReplay};
+use urr_bus::{BusMessage, BusMetrics, Consumer, DeadLetter, Handler, HandlerOutcome, consumer};
 use urr_e2e::TestApp;
-use urr_kernel::{Event, Uuid};
+use urr_kernel::{DomainEvent, Uuid};
 use urr_storage::{StorageError, params};
 use urr_test::eventually;
 
@@ -23,7 +23,7 @@ const GROUPS: [&str; 5] = [
 ];
 
 async fn open_letters(app: &TestApp) -> Vec<DeadLetter> {
-    dead_letters::list(app.bus(), None, Which::Open, 1_000).await.unwrap().letters
+    dead_letters::list(app.bus(), None, DeadLetterScope::Open, 1_000).await.unwrap().letters
 }
 
 /// The number of dead letters of ticket, payment and statistics. Other consumers may have more.
@@ -39,25 +39,25 @@ async fn await_letters(app: &TestApp, count: usize) -> Vec<DeadLetter> {
 }
 
 /// A domain event of one of our services.
-async fn announced(app: &TestApp, topic: &str, event_type: &str) -> Event {
+async fn announced(app: &TestApp, topic: &str, event_type: &str) -> DomainEvent {
     eventually("it was announced", async || {
         let deliveries = app.bus().scan(topic).await.unwrap();
-        let events = deliveries.iter().filter_map(|it| Event::from_bytes(&it.body).ok());
+        let events = deliveries.iter().filter_map(|it| DomainEvent::from_bytes(&it.body).ok());
         events.into_iter().find(|event| event.event_type == event_type)
     })
     .await
 }
 
 /// The same as another fact.
-fn copy(app: &TestApp, event: &Event, change: impl FnOnce(&mut Event)) -> Event {
-    let mut copy = Event { id: app.ids.next_id(), ..event.clone() };
+fn copy(app: &TestApp, event: &DomainEvent, change: impl FnOnce(&mut DomainEvent)) -> DomainEvent {
+    let mut copy = DomainEvent { id: app.ids.next_id(), ..event.clone() };
     change(&mut copy);
     copy
 }
 
 /// Behind what was said before under the same key.
 async fn say(app: &TestApp, topic: &str, key: &str, body: Vec<u8>) {
-    app.bus().publish_one(Message::new(topic, key.to_owned(), body)).await.unwrap();
+    app.bus().publish_one(BusMessage::new(topic, key.to_owned(), body)).await.unwrap();
 }
 
 async fn assert_bought_and_back(shop: &Shop<'_>, (held, order): &(HeldSeats, Order)) {
@@ -68,7 +68,7 @@ async fn assert_bought_and_back(shop: &Shop<'_>, (held, order): &(HeldSeats, Ord
 }
 
 /// Publishes everything that is wrong with a payment and gives the reasons, by group.
-async fn poison_payment(app: &TestApp, paid: &Event) -> Vec<(&'static str, &'static str)> {
+async fn poison_payment(app: &TestApp, paid: &DomainEvent) -> Vec<(&'static str, &'static str)> {
     let without = |field: &str| {
         copy(app, paid, |event| {
             event.data.as_object_mut().unwrap().remove(field);
@@ -97,7 +97,10 @@ async fn poison_payment(app: &TestApp, paid: &Event) -> Vec<(&'static str, &'sta
 }
 
 /// The same with a cancellation.
-async fn poison_cancellation(app: &TestApp, told: &Event) -> Vec<(&'static str, &'static str)> {
+async fn poison_cancellation(
+    app: &TestApp,
+    told: &DomainEvent,
+) -> Vec<(&'static str, &'static str)> {
     let future = copy(app, told, |event| event.specversion = "1.1".to_owned());
     let below_zero = copy(app, told, |event| {
         event.event_type = "RESERVATION_CANCELLED".to_owned();
@@ -179,7 +182,7 @@ on_both_deployments! {
 
         set_target(&app, id, bought.0.id.parse().unwrap()).await;
         let now = app.clock.now();
-        for again in [Again::Refuse, Again::Allow] {
+        for again in [RepeatedReplay::Refuse, RepeatedReplay::Allow] {
             dead_letters::replay(app.bus(), &letters[0].id, again, now).await.unwrap();
         }
         shop.settle().await;
@@ -213,7 +216,7 @@ on_both_deployments! {
             note(tx, event)
         })), cancel.clone()));
         let now = app.clock.now();
-        dead_letters::replay(app.bus(), &letters[0].id, Again::Refuse, now).await.unwrap();
+        dead_letters::replay(app.bus(), &letters[0].id, RepeatedReplay::Refuse, now).await.unwrap();
         await_heard(&app, 3).await;
         cancel.cancel();
         running.await.unwrap();
@@ -222,9 +225,9 @@ on_both_deployments! {
     }
 }
 
-async fn announced_all(app: &TestApp, event_type: &str) -> Vec<Event> {
+async fn announced_all(app: &TestApp, event_type: &str) -> Vec<DomainEvent> {
     let deliveries = app.bus().scan("payment-events").await.unwrap();
-    let events = deliveries.iter().filter_map(|it| Event::from_bytes(&it.body).ok());
+    let events = deliveries.iter().filter_map(|it| DomainEvent::from_bytes(&it.body).ok());
     events.filter(|event| event.event_type == event_type).collect()
 }
 
@@ -246,14 +249,17 @@ fn listener(app: &TestApp, handler: Handler) -> Consumer {
         topics: vec!["payment-events".to_owned()],
         handler,
         clock: app.clock.clone(),
-        metrics: Metrics::default(),
+        metrics: BusMetrics::default(),
     }
 }
 
 /// Its effect is that it was heard.
-fn note(_tx: &mut urr_storage::Tx<'_>, event: &Event) -> Result<Handled, urr_bus::HandleError> {
+fn note(
+    _tx: &mut urr_storage::Tx<'_>,
+    event: &DomainEvent,
+) -> Result<HandlerOutcome, urr_bus::HandleError> {
     let Value::Object(_) = event.data else { panic!("a fact has fields") };
-    Ok(Handled::Done)
+    Ok(HandlerOutcome::Done)
 }
 
 async fn await_heard(app: &TestApp, count: i64) {

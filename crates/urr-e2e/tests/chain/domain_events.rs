@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use urr_e2e::TestApp;
-use urr_kernel::{Event, Uuid};
+use urr_kernel::{DomainEvent, Uuid};
 use urr_test::eventually;
 
 use crate::fixture::{FAR, R, Shop, VIP};
@@ -57,14 +57,14 @@ const OF_PAYMENTS: [&str; 10] = [
 ];
 
 /// Everything that was announced.
-struct BusEvents(Vec<(String, Event)>);
+struct BusEvents(Vec<(String, DomainEvent)>);
 
 impl BusEvents {
     async fn read(app: &TestApp) -> BusEvents {
         let mut told = Vec::new();
         for topic in TOPICS {
             for delivery in app.bus().scan(topic).await.unwrap() {
-                let event = Event::from_bytes(&delivery.body).unwrap();
+                let event = DomainEvent::from_bytes(&delivery.body).unwrap();
                 assert_eq!(delivery.key, event.subject.as_bytes(), "{event:?}");
                 told.push((topic.to_owned(), event));
             }
@@ -72,12 +72,12 @@ impl BusEvents {
         BusEvents(told)
     }
 
-    fn all(&self, event_type: &str) -> Vec<&Event> {
+    fn all(&self, event_type: &str) -> Vec<&DomainEvent> {
         self.0.iter().map(|(_, event)| event).filter(|e| e.event_type == event_type).collect()
     }
 
     /// The one of this type that says this.
-    fn one(&self, event_type: &str, field: &str, value: &str) -> &Event {
+    fn one(&self, event_type: &str, field: &str, value: &str) -> &DomainEvent {
         let mut found = self.all(event_type);
         found.retain(|event| event.data[field] == value);
         assert_eq!(found.len(), 1, "{event_type} of {value}: {found:#?}");
@@ -94,8 +94,8 @@ impl BusEvents {
 }
 
 /// Nothing that a consumer would have to guess.
-fn assert_filled(event: &Event) {
-    fn check(value: &Value, event: &Event) {
+fn assert_filled(event: &DomainEvent) {
+    fn check(value: &Value, event: &DomainEvent) {
         match value {
             Value::Null => panic!("nothing where something should be: {event:#?}"),
             Value::String(text) => assert!(!text.is_empty(), "{event:#?}"),
@@ -113,7 +113,7 @@ fn assert_filled(event: &Event) {
 }
 
 /// The field that is the subject and the key.
-fn assert_fields(topic: &str, event: &Event) {
+fn assert_fields(topic: &str, event: &DomainEvent) {
     let Some((_, home, own)) = FIELDS.iter().find(|(name, ..)| *name == event.event_type) else {
         return;
     };
@@ -131,7 +131,7 @@ fn assert_fields(topic: &str, event: &Event) {
 }
 
 /// Each was caused by the one before, and all belong to one flow.
-fn assert_chain(events: &[&Event]) {
+fn assert_chain(events: &[&DomainEvent]) {
     for pair in events.windows(2) {
         assert_eq!(pair[1].causation_id, Some(pair[0].id), "{pair:#?}");
         assert_eq!(pair[1].correlation_id, pair[0].correlation_id, "{pair:#?}");

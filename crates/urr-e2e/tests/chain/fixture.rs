@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use urr_e2e::{Deployment, TestApp, TestResponse};
 use urr_kernel::{Uuid, Won};
 use urr_payment::provider::{Sandbox, TestCard};
-use urr_service::Role;
+use urr_service::UserRole;
 use urr_test::{engines, eventually};
 
 /// Caches expire after this time.
@@ -228,7 +228,7 @@ impl<'a> Shop<'a> {
         path: &str,
         body: Option<Value>,
     ) -> TestResponse {
-        let call = self.app.request(method, path).as_person(user_id, Role::User);
+        let call = self.app.request(method, path).as_person(user_id, UserRole::User);
         match body {
             Some(body) => call.json(&body).send().await,
             None => call.send().await,

@@ -16,7 +16,7 @@ async fn register(app: &TestApp) -> Uuid {
     let user_id: Uuid = text(&opened["user"]["id"]).parse().unwrap();
     let body = json!({"name": "김민아", "language": "en"});
     let call = app.request(Method::PUT, "/api/auth/me");
-    let changed = call.as_person(user_id, urr_service::Role::User).json(&body).send().await;
+    let changed = call.as_person(user_id, urr_service::UserRole::User).json(&body).send().await;
     assert_eq!(changed.json()["user"]["language"], "en");
     user_id
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::http::Method;
 use serde_json::{Value, json};
 use urr_e2e::TestApp;
-use urr_kernel::{Event, Uuid};
+use urr_kernel::{DomainEvent, Uuid};
 use urr_test::eventually;
 
 use crate::fixture::{FAR, Shop, VIP, created, order_of, text};
@@ -80,10 +80,10 @@ on_both_deployments! {
             (mine == ("bronze".to_owned(), 0)).then_some(())
         })
         .await;
-        let told = |event: &Event| event.event_type == "MEMBERSHIP_ACTIVATED";
+        let told = |event: &DomainEvent| event.event_type == "MEMBERSHIP_ACTIVATED";
         let events = app.bus().scan("membership-events").await.unwrap();
-        let events = events.iter().map(|delivery| Event::from_bytes(&delivery.body).unwrap());
-        let activated: Vec<Event> = events.filter(told).collect();
+        let events = events.iter().map(|delivery| DomainEvent::from_bytes(&delivery.body).unwrap());
+        let activated: Vec<DomainEvent> = events.filter(told).collect();
         assert_eq!(activated.len(), 1, "{activated:?}");
         assert_eq!(activated[0].data["artistId"], json!(artist_id));
         assert_eq!(activated[0].data["paymentId"], payment["id"]);

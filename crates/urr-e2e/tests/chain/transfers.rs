@@ -4,7 +4,7 @@
 use axum::http::Method;
 use serde_json::{Value, json};
 use urr_e2e::TestApp;
-use urr_kernel::{Event, Uuid};
+use urr_kernel::{DomainEvent, Uuid};
 use urr_test::eventually;
 
 use crate::fixture::{FAR, Shop, VIP, created, order_of, text};
@@ -80,8 +80,8 @@ on_both_deployments! {
         assert_eq!(order["paymentType"], "transfer");
 
         let events = app.bus().scan("transfer-events").await.unwrap();
-        let events = events.iter().map(|delivery| Event::from_bytes(&delivery.body).unwrap());
-        let completed: Vec<Event> =
+        let events = events.iter().map(|delivery| DomainEvent::from_bytes(&delivery.body).unwrap());
+        let completed: Vec<DomainEvent> =
             events.filter(|event| event.event_type == "TRANSFER_COMPLETED").collect();
         assert_eq!(completed.len(), 1, "{completed:?}");
         let data = &completed[0].data;

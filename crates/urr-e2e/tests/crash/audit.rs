@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use tokio_util::sync::CancellationToken;
 use urr_bus::{Bus, relay};
-use urr_kernel::{Event, EventData, Uuid};
+use urr_kernel::{DomainEvent, EventData, Uuid};
 use urr_storage::{Db, StorageError, outbox};
 
 use crate::fixture::{self, CrashFixture, SeatSold, event_id};
@@ -79,6 +79,6 @@ async fn finish_relay(db: &Db, bus: &Bus) -> Result<()> {
 /// An event may be there several times, for the relay delivers at least once.
 async fn ids_on_bus(bus: &Bus) -> Result<BTreeSet<Uuid>> {
     let deliveries = bus.scan(SeatSold::TOPIC).await?;
-    let ids = deliveries.iter().map(|delivery| Ok(Event::from_bytes(&delivery.body)?.id));
+    let ids = deliveries.iter().map(|delivery| Ok(DomainEvent::from_bytes(&delivery.body)?.id));
     ids.collect()
 }

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 use urr_bus::relay::RelayOptions;
-use urr_bus::{Bus, Metrics, Relay, TopicSpec};
+use urr_bus::{Bus, BusMetrics, Relay, TopicSpec};
 use urr_kernel::{Clock, EventData, IdSource, Secret, Uuid};
 use urr_storage::{
     Db, Migration, PostgresOptions, Schema, ServiceRole, SqliteOptions, migrate, provision,
@@ -185,7 +185,7 @@ pub fn relay(db: &Db, bus: &Bus) -> Relay {
         clock: Clock::System,
         holder: IdSource::from_system_randomness(Clock::System).next_id(),
         service: "crash",
-        metrics: Metrics::default(),
+        metrics: BusMetrics::default(),
         options: RelayOptions { lease: LEASE, poll, ..RelayOptions::default() },
     }
 }

@@ -12,8 +12,8 @@ use std::collections::BTreeSet;
 use anyhow::{Context, Result, ensure};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use urr_bus::Message;
-use urr_kernel::{CallContext, Clock, Event, EventData};
+use urr_bus::BusMessage;
+use urr_kernel::{CallContext, Clock, DomainEvent, EventData};
 use urr_storage::{StorageError, params};
 use urr_test::servers::{self, Server};
 
@@ -59,8 +59,8 @@ async fn the_audit_sees_every_kind_of_damage() -> Result<()> {
     })
     .await?;
     let (context, stray) = (CallContext::root(event_id(4)), SeatSold { number: 4 });
-    let event = Event::new(event_id(4), "urr/test", Clock::System.now(), &context, &stray);
-    bus.publish_one(Message::new(SeatSold::TOPIC, "", event.to_bytes())).await?;
+    let event = DomainEvent::new(event_id(4), "urr/test", Clock::System.now(), &context, &stray);
+    bus.publish_one(BusMessage::new(SeatSold::TOPIC, "", event.to_bytes())).await?;
 
     let findings = audit::audit(&fixture, &BTreeSet::from([1, 2, 5])).await?;
     let expected = Findings {

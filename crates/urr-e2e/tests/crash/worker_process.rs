@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use urr_bus::relay;
 use urr_kernel::{CallContext, Clock};
-use urr_storage::outbox::{self, Stamp};
+use urr_storage::outbox::{self, EventMetadata};
 use urr_storage::{Db, StorageError, Tx, params};
 
 use crate::fixture::{self, CrashFixture, CrashSite, SeatSold, event_id};
@@ -108,7 +108,7 @@ async fn sell_seats(db: Db, next: Arc<AtomicI64>) -> Result<()> {
 
 /// Two rows and an event, all of one number.
 pub fn seat_sell(tx: &mut Tx<'_>, number: i64) -> Result<(), StorageError> {
-    let stamp = Stamp {
+    let stamp = EventMetadata {
         event_id: event_id(number),
         source: "urr/test",
         time: Clock::System.now(),

@@ -1,7 +1,7 @@
 //! Which events become mails.
 
 use serde_json::{Value, json};
-use urr_bus::{HandleError, Handled};
+use urr_bus::{HandleError, HandlerOutcome};
 use urr_kernel::{Uuid, Won};
 use urr_mail::{MailKind, MailStatus};
 
@@ -30,7 +30,7 @@ fn refunded(world: &World, amount: i64, cause: &str) -> Value {
 contract! {
     async fn a_purchase_is_written_down_with_what_its_event_says(world: World) {
         let event = world.confirmed(world.ids.next_id());
-        assert_eq!(world.consume(&event).await.unwrap(), Handled::Done);
+        assert_eq!(world.consume(&event).await.unwrap(), HandlerOutcome::Done);
         let mails = world.all().await;
         let [mail] = mails.as_slice() else { panic!("{mails:?}") };
         assert_eq!((mail.kind, mail.status), (MailKind::Purchase, MailStatus::Waiting));
@@ -90,7 +90,7 @@ contract! {
         }
         let expired = cancelled(&world, "", None);
         let outcome = world.consume(&world.event("RESERVATION_EXPIRED", expired)).await;
-        assert_eq!(outcome.unwrap(), Handled::Ignored);
+        assert_eq!(outcome.unwrap(), HandlerOutcome::Ignored);
     }
 
     async fn of_what_was_never_paid_no_amount_is_named(world: World) {
@@ -109,7 +109,7 @@ contract! {
 
     async fn a_refund_of_nothing_is_no_mail(world: World) {
         let nothing = world.event("PAYMENT_REFUNDED", refunded(&world, 0, "cancelled"));
-        assert_eq!(world.consume(&nothing).await.unwrap(), Handled::Ignored);
+        assert_eq!(world.consume(&nothing).await.unwrap(), HandlerOutcome::Ignored);
         for (cause, reason) in [("cancelled", "cancelled"), ("goodwill:1", "a friendly gesture")] {
             let event = world.event("PAYMENT_REFUNDED", refunded(&world, 1_000, cause));
             world.consume(&event).await.unwrap();
@@ -137,7 +137,7 @@ contract! {
     async fn what_is_no_mail_is_ignored_and_what_cannot_be_read_is_a_dead_letter(world: World) {
         for other in ["RESERVATION_CREATED", "PAYMENT_CONFIRMED", "SOMETHING_NEW"] {
             let outcome = world.consume(&world.event(other, json!({}))).await;
-            assert_eq!(outcome.unwrap(), Handled::Ignored, "{other}");
+            assert_eq!(outcome.unwrap(), HandlerOutcome::Ignored, "{other}");
         }
         for known in [
             "RESERVATION_CONFIRMED", "RESERVATION_CANCELLED", "PAYMENT_REFUNDED", "ADMISSION_NEAR",

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use urr_bus::{HandleError, Handled, HandlerContext};
+use urr_bus::{HandleError, HandlerContext, HandlerOutcome};
 use urr_contracts::clients::{AuthClient, TicketClient};
-use urr_kernel::{Clock, Event, IdSource, Uuid};
+use urr_kernel::{Clock, DomainEvent, IdSource, Uuid};
 use urr_mail::{
     GROUP, Mail, MailFilter, MailKind, MailParts, MailService, MailSettings, MailTransport, SCHEMA,
     SmtpSecurity, SmtpSettings, SmtpTransport, handle,
 };
-use urr_service::{Caller, Limits, Metrics, Page, ServiceKit, Upstream};
+use urr_service::{Caller, Metrics, Page, RequestLimits, ServiceKit, Upstream};
 use urr_storage::Db;
 use urr_test::engines::{Database, Engine, block_on};
 
@@ -85,7 +85,7 @@ impl World {
         id
     }
 
-    pub fn event(&self, event_type: &str, data: Value) -> Event {
+    pub fn event(&self, event_type: &str, data: Value) -> DomainEvent {
         serde_json::from_value(json!({
             "specversion": "1.0",
             "id": self.ids.next_id(),
@@ -101,7 +101,7 @@ impl World {
     }
 
     /// A purchase that the ticket server knows.
-    pub fn confirmed(&self, user_id: Uuid) -> Event {
+    pub fn confirmed(&self, user_id: Uuid) -> DomainEvent {
         let (reservation_id, event_id) = (self.ids.next_id(), self.ids.next_id());
         self.peers.book(reservation_id, event_id);
         self.event(
@@ -116,7 +116,7 @@ impl World {
         )
     }
 
-    pub fn admission_near(&self, user_id: Uuid) -> Event {
+    pub fn admission_near(&self, user_id: Uuid) -> DomainEvent {
         self.event(
             "ADMISSION_NEAR",
             json!({
@@ -127,7 +127,7 @@ impl World {
     }
 
     /// What the consumer does with an event, without its inbox.
-    pub async fn consume(&self, event: &Event) -> Result<Handled, HandleError> {
+    pub async fn consume(&self, event: &DomainEvent) -> Result<HandlerOutcome, HandleError> {
         let context = HandlerContext::new(GROUP, event, self.clock.now());
         let event = event.clone();
         self.db.write(move |tx| handle(tx, &event, &context)).await
@@ -181,7 +181,7 @@ pub fn plain(server: &SmtpServer) -> SmtpSettings {
 
 pub fn kit(clock: &Clock, ids: &IdSource, metrics: Metrics) -> ServiceKit {
     let (clock, ids) = (clock.clone(), ids.clone());
-    ServiceKit { clock, ids, metrics, limits: Limits::default() }
+    ServiceKit { clock, ids, metrics, limits: RequestLimits::default() }
 }
 
 fn make(db: &Db, kit: &ServiceKit, peers: &Peers, transport: MailTransport) -> MailService {

@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, Method, Request, StatusCode};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 use urr_kernel::Uuid;
-use urr_service::{Caller, Identity, Role};
+use urr_service::{Caller, Identity, UserRole};
 
 use crate::contract;
 use crate::fixture::{World, kit, send};
@@ -19,7 +19,7 @@ fn router(world: &World) -> Router {
     world.service.service(&kit).local_router()
 }
 
-async fn call(world: &World, method: Method, path: &str, who: Option<(Uuid, Role)>) -> Answer {
+async fn call(world: &World, method: Method, path: &str, who: Option<(Uuid, UserRole)>) -> Answer {
     let mut headers = HeaderMap::new();
     if let Some((user_id, role)) = who {
         Identity { user_id, email: None, role }.write(&mut headers);
@@ -34,12 +34,12 @@ async fn call(world: &World, method: Method, path: &str, who: Option<(Uuid, Role
 }
 
 async fn as_admin(world: &World, method: Method, path: &str) -> Answer {
-    call(world, method, path, Some((Uuid::from_u128(77), Role::Admin))).await
+    call(world, method, path, Some((Uuid::from_u128(77), UserRole::Admin))).await
 }
 
 async fn mine(world: &World, user_id: Uuid, query: &str) -> Value {
     let path = format!("/api/notifications{query}");
-    let (status, body) = call(world, Method::GET, &path, Some((user_id, Role::User))).await;
+    let (status, body) = call(world, Method::GET, &path, Some((user_id, UserRole::User))).await;
     assert_eq!(status, StatusCode::OK);
     body
 }
@@ -80,7 +80,7 @@ contract! {
             (Method::GET, format!("/api/admin/mails/{}", mail.id)),
             (Method::POST, format!("/api/admin/mails/{}/retry", mail.id)),
         ] {
-            let owner = Some((mail.user_id, Role::User));
+            let owner = Some((mail.user_id, UserRole::User));
             let (status, _) = call(&world, method.clone(), &path, owner).await;
             assert_eq!(status, StatusCode::FORBIDDEN, "{path}");
             let (status, _) = call(&world, method, &path, None).await;

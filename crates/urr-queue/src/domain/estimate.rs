@@ -1,54 +1,55 @@
-//! How long someone will wait, with a range.
+//! Estimates how long a user waits, with a range.
 //!
-//! The first to come fill the room as fast as the rate allows. From then on everybody needs a slot
-//! that someone gave back, and the line moves as fast as that happens: it is measured over the last
-//! minute. Those in front who leave by themselves shorten the wait, and get fewer with the line.
-//! The range is made of how unsteadily the line moved, how little was seen of it, and what nobody
-//! can know. `benches/estimate.rs` shows how many are let in within the range that they were told.
+//! The first users fill the room as fast as the rate allows. Then every admission needs a slot that
+//! was given back, and the line moves at that turnover, which is measured over the last minute.
+//! Users in front who leave shorten the wait, and become fewer with the line. The range follows
+//! from the variance of the movement, from the number of observations, and from a fixed
+//! uncertainty. `benches/estimate.rs` shows how many users are admitted within their range.
 
 use std::time::Duration;
 
 use urr_room::{AdmissionRules, Crowd};
 
-/// With fewer seconds than this nothing was measured.
+/// Fewer seconds are not enough for a measurement.
 const SECONDS_MIN: usize = 5;
-/// The movement is compared in pieces of so many seconds, and again in longer ones.
+/// The variance is computed over pieces of this length, and over longer ones.
 const PIECE_SECONDS: usize = 5;
 const LONG_PIECE_SECONDS: usize = 20;
-/// Until it is seen how long slots are used, it is guessed: a quarter of the time for which they live
-/// unseen, give or take so many thousandths; at most three quarters of it.
+/// Until it is measured how long slots are used, it is guessed: a quarter of the slot's time to
+/// live, with this uncertainty in thousandths; at most three quarters.
 const GUESS_QUARTERS: u64 = 1;
 const GUESS_QUARTERS_MAX: u64 = 3;
 const GUESS_MILLI: u64 = 500;
-/// So much of every wait is uncertain however steadily the line moves, in thousandths.
+/// The uncertainty of every wait, however steadily the line moves, in thousandths.
 const UNKNOWABLE_MILLI: u64 = 30;
-/// About nine in ten are within so many deviations, in thousandths: found by simulated sales.
+/// About nine in ten users are within this many deviations, in thousandths: found by simulated
+/// sales.
 const DEVIATIONS_MILLI: u64 = 1_500;
 
-/// Nobody is told more than that.
+/// The longest estimate.
 const MILLIS_MAX: u64 = 30 * 24 * 60 * 60 * 1_000;
 
-/// How long someone will wait, in seconds.
+/// The estimated wait of a user, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WaitEstimate {
+pub struct EstimatedWait {
     pub seconds: u64,
-    /// About nine in ten are let in between these.
+    /// About nine in ten users are admitted between these.
     pub from: u64,
     pub to: u64,
 }
 
-/// How fast a line moves: made once from a [`Crowd`], asked by everybody in it.
+/// Estimates the wait at any position of a line. It is made once from a [`Crowd`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitEstimator {
-    /// Let in per second at most, in thousandths.
+    /// The admissions per second at most, in thousandths.
     rate_milli: u64,
-    /// So many are let in at that rate; who stands behind them waits for slots to be given back.
+    /// How many users are admitted at that rate. Users behind them wait for slots to be given back.
     filling: u64,
-    /// `None`: nobody was let in lately.
+    /// `None` if nobody was admitted lately.
     turnover: Option<Turnover>,
-    /// Slots are hardly given back more slowly, in thousandths per second.
+    /// A lower bound of the turnover, in thousandths per second.
     turnover_milli_min: u64,
-    /// Leave by themselves per second, in millionths of those who wait.
+    /// The share of waiting users who leave per second, in millionths.
     leaving_micro: u64,
 }
 
@@ -57,16 +58,16 @@ pub struct WaitEstimator {
 struct Turnover {
     /// Per second, in thousandths.
     milli: u64,
-    /// How many were seen.
+    /// How many were observed.
     count: u64,
-    /// Variance over mean of what was seen, in thousandths: a thousand if by chance alone.
+    /// Variance over mean of the observations, in thousandths: a thousand for a Poisson process.
     dispersion_milli: u64,
-    /// How much of it is guessed, in thousandths.
+    /// The guessed share, in thousandths.
     guessed_milli: u64,
 }
 
 impl WaitEstimator {
-    /// `open_for` is how long the sale has run; zero before it.
+    /// `open_for` is how long the sale has been open; zero before it.
     pub fn new(crowd: &Crowd, rules: &AdmissionRules, open_for: Duration) -> WaitEstimator {
         let rate_milli = u64::from(rules.admitted_per_second_max.max(1)) * 1_000;
         let free = u64::from(rules.threshold.saturating_sub(crowd.active));
@@ -91,8 +92,8 @@ impl WaitEstimator {
         }
     }
 
-    /// From when the door is open: while people gather, the time until then comes on top.
-    pub fn wait_at(&self, position: u32) -> WaitEstimate {
+    /// Counted from the opening: before it, the time until the opening has to be added.
+    pub fn wait_at(&self, position: u32) -> EstimatedWait {
         let position = u64::from(position);
         match &self.turnover {
             None => self.guess(position),
@@ -100,7 +101,7 @@ impl WaitEstimator {
         }
     }
 
-    /// How many of the first in line wait no longer than this.
+    /// How many users at the front wait no longer than this.
     pub fn people_within(&self, seconds: u64) -> u32 {
         let (mut within, mut behind) = (0, u32::MAX);
         while within + 1 < behind {
@@ -113,37 +114,37 @@ impl WaitEstimator {
         within
     }
 
-    /// Nothing is known but what was set: nobody is let in faster than the rate, and slots are hardly
-    /// used for as long as they live unseen.
-    fn guess(&self, position: u64) -> WaitEstimate {
+    /// Without a measurement: users are not admitted faster than the rate, and slots are hardly
+    /// used for their full time to live.
+    fn guess(&self, position: u64) -> EstimatedWait {
         let (quick, slow) = self.split(position);
         let soonest = self.quick_millis(position);
         let latest = self.quick_millis(quick) + self.slow_millis(slow, self.turnover_milli_min);
-        WaitEstimate::new(soonest, soonest * 9 / 10, latest + latest / 10)
+        EstimatedWait::new(soonest, soonest * 9 / 10, latest + latest / 10)
     }
 
-    fn measured(&self, position: u64, turnover: &Turnover) -> WaitEstimate {
+    fn measured(&self, position: u64, turnover: &Turnover) -> EstimatedWait {
         let (quick, slow) = self.split(position);
         let unsure = turnover.unsure_milli(slow);
         let (quick, slow) = (self.quick_millis(quick), self.slow_millis(slow, turnover.milli));
         let wait = |quick: u64, slow: u64| shortened(quick + slow, self.leaving_micro);
         let from = wait(less(quick, UNKNOWABLE_MILLI), less(slow, unsure));
         let to = wait(more(quick, UNKNOWABLE_MILLI), more(slow, unsure));
-        WaitEstimate::new(wait(quick, slow), from, to)
+        EstimatedWait::new(wait(quick, slow), from, to)
     }
 
-    /// How many of these are let in while the room fills, and how many wait for slots.
+    /// How many of these users are admitted while the room fills, and how many wait for slots.
     fn split(&self, position: u64) -> (u64, u64) {
         let quick = position.min(self.filling);
         (quick, position - quick)
     }
 
-    /// How long it takes to let in so many at the rate that was set.
+    /// How long it takes to admit so many users at the configured rate.
     fn quick_millis(&self, people: u64) -> u64 {
         (people * 1_000_000 / self.rate_milli).min(MILLIS_MAX)
     }
 
-    /// How long it takes until so many slots were given back.
+    /// How long it takes until so many slots are given back.
     fn slow_millis(&self, slots: u64, turnover_milli: u64) -> u64 {
         (slots * 1_000_000 / turnover_milli.clamp(1, self.rate_milli)).min(MILLIS_MAX)
     }
@@ -182,9 +183,9 @@ impl Turnover {
         }
     }
 
-    /// How far from it the next so many slots may be, in thousandths.
+    /// The relative error for the next `slots`, in thousandths.
     fn unsure_milli(&self, slots: u64) -> u64 {
-        // Variances of the relative error, in millionths: of what was seen, of what is to come.
+        // Variances of the relative error, in millionths: of the observations, and of the future.
         let seen = self.dispersion_milli * 1_000 / (self.count + 1);
         let to_come = self.dispersion_milli * 1_000 / slots.max(1);
         let guessed = (GUESS_MILLI * self.guessed_milli / 1_000).pow(2);
@@ -193,10 +194,10 @@ impl Turnover {
     }
 }
 
-impl WaitEstimate {
-    /// Rounded away from what was meant: people are let in once a second.
-    fn new(millis: u64, from_millis: u64, to_millis: u64) -> WaitEstimate {
-        WaitEstimate {
+impl EstimatedWait {
+    /// Rounded outwards, because users are admitted once a second.
+    fn new(millis: u64, from_millis: u64, to_millis: u64) -> EstimatedWait {
+        EstimatedWait {
             seconds: millis.div_ceil(1_000).max(1),
             from: from_millis / 1_000,
             to: to_millis.div_ceil(1_000) + 1,
@@ -204,18 +205,18 @@ impl WaitEstimate {
     }
 }
 
-/// For how long a slot is guessed to be used.
+/// How long a slot is used, by a guess.
 fn guessed_seconds(rules: &AdmissionRules, quarters: u64) -> u64 {
     (rules.slot_ttl.as_secs() * quarters / 4).max(1)
 }
 
-/// The last seconds in which the sale ran.
+/// The last seconds in which the sale was open.
 fn lately(counts: &[u32], open_for: Duration) -> &[u32] {
     let seconds = usize::try_from(open_for.as_secs()).unwrap_or(usize::MAX);
     &counts[counts.len().saturating_sub(seconds)..]
 }
 
-/// The seconds in which the room had been filled: since then everybody needs a slot that was given
+/// The seconds since the room was filled: from then on every admission needs a slot that was given
 /// back.
 fn since_filled<'a>(crowd: &Crowd, rules: &AdmissionRules, admitted: &'a [u32]) -> &'a [u32] {
     let mut total = crowd.admitted_total.saturating_sub(sum(admitted));
@@ -228,8 +229,8 @@ fn since_filled<'a>(crowd: &Crowd, rules: &AdmissionRules, admitted: &'a [u32]) 
     &admitted[filling..]
 }
 
-/// How many gave their slot back while the room was filling, and in how many milliseconds a full
-/// room would have been given back as many.
+/// How many slots were given back while the room was filling, and in how many milliseconds a full
+/// room would give back as many.
 fn given_back_while_filling(
     crowd: &Crowd,
     rules: &AdmissionRules,
@@ -245,23 +246,23 @@ fn given_back_while_filling(
     (count, used_millis / u64::from(rules.threshold.max(1)))
 }
 
-/// How unsteady the counts are: variance over mean, in thousandths. In short pieces slots that come
-/// in bursts look wilder than they are, in long ones little is seen: it is the mean of both.
+/// Variance over mean of the counts, in thousandths. Short pieces exaggerate bursts, long ones are
+/// few: it is the mean of both.
 fn dispersion_milli(counts: &[u32]) -> u64 {
     let in_pieces_of = |seconds| {
         let pieces: Vec<u64> = counts.rchunks_exact(seconds).map(sum).collect();
         let (n, total) = (len(&pieces), pieces.iter().sum::<u64>());
         let squares: u64 = pieces.iter().map(|count| count * count).sum();
         let spread = (n * squares - total * total).saturating_mul(1_000);
-        // By chance alone it is a thousand: that is believed as long as little was seen.
+        // A thousand is assumed as long as there are few observations.
         let seen = spread.checked_div(n.saturating_sub(1) * total).unwrap_or(1_000);
         (seen * n + 1_000) / (n + 1)
     };
     (in_pieces_of(PIECE_SECONDS) + in_pieces_of(LONG_PIECE_SECONDS)) / 2
 }
 
-/// A wait with people in front leaving by themselves, in millionths of them per second. They are
-/// fewer the shorter the line is: t becomes ln(1 + at) / a.
+/// Shortens a wait by the users in front who leave. They become fewer with the line: t becomes ln(1
+/// + at) / a.
 fn shortened(millis: u64, leaving_micro: u64) -> u64 {
     let gone_micro = leaving_micro * millis / 1_000;
     if gone_micro < 1_000 {
@@ -330,7 +331,7 @@ mod tests {
             assert_eq!(wait_estimator.wait_at(position).seconds, seconds, "{position}");
         }
         // Not thirty seconds for each, nor a floor of five.
-        assert_eq!(wait_estimator.wait_at(1), WaitEstimate { seconds: 1, from: 0, to: 2 });
+        assert_eq!(wait_estimator.wait_at(1), EstimatedWait { seconds: 1, from: 0, to: 2 });
         // Who comes after the room is full waits for slots, and nobody knows how long.
         let wait = wait_estimator.wait_at(50_000);
         assert!(wait.from < 500 && wait.to > 10_000, "{wait:?}");

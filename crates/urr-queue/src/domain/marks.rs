@@ -7,9 +7,8 @@ use urr_room::LinePosition;
 /// The range of positions for this number, if the user was in the line when the marks were made or
 /// joined later. None if the line began behind the number or was empty.
 ///
-/// Numbers rise along the line and no two are equal. So between two marks nobody stands nearer to
-/// either than the numbers allow: the position is exact at a mark, and wherever nobody has left
-/// between two of them.
+/// Numbers rise along the line and are unique. So the position is exact at a mark, and wherever no
+/// user has left between two marks.
 pub fn position_bounds(marks: &[LinePosition], number: i64) -> Option<RangeInclusive<u32>> {
     let behind = marks.partition_point(|mark| mark.number <= number);
     let before = marks[..behind].last()?;

@@ -14,10 +14,10 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use self::bodies::{ChangeRoomBody, ClearRoomBody, MessageBody};
-use self::views::{ClearedView, RoomAnswer, RoomListView};
+use self::views::{ClearedView, RoomListView, SingleRoomView};
 use super::AdminErrors;
 use crate::QueueService;
-use crate::admin::{Actor, AdminError, RoomChange, RoomChangeRejection};
+use crate::admin::{AdminError, RoomActor, RoomChange, RoomChangeRejection};
 
 const LOG: AdminLogRoute = AdminLogRoute {
     path: "/api/admin/queue/log",
@@ -71,19 +71,19 @@ async fn list(queue: &QueueService, page: Page) -> Result<RoomListView, ApiError
 /// The present state of a room.
 #[utoipa::path(
     get, path = "/api/admin/queue/{eventId}", tag = "admin", params(("eventId" = Uuid, Path)),
-    responses((status = 200, body = RoomAnswer), AdminErrors),
+    responses((status = 200, body = SingleRoomView), AdminErrors),
 )]
 async fn get_room(
     State(queue): State<QueueService>,
     _admin: Admin,
     Path(event_id): Path<Uuid>,
-) -> Result<Json<RoomAnswer>, ApiError> {
+) -> Result<Json<SingleRoomView>, ApiError> {
     show(&queue, event_id).await
 }
 
-async fn show(queue: &QueueService, event_id: Uuid) -> Result<Json<RoomAnswer>, ApiError> {
+async fn show(queue: &QueueService, event_id: Uuid) -> Result<Json<SingleRoomView>, ApiError> {
     let report = queue.report_room(event_id).await?;
-    Ok(Json(RoomAnswer::new(&report, &queue.0.settings)))
+    Ok(Json(SingleRoomView::new(&report, &queue.0.settings)))
 }
 
 /// Change the settings of a room. Absent settings stay; `null` resets to the default. It takes effect
@@ -92,7 +92,7 @@ async fn show(queue: &QueueService, event_id: Uuid) -> Result<Json<RoomAnswer>, 
     patch, path = "/api/admin/queue/{eventId}", tag = "admin", params(("eventId" = Uuid, Path)),
     request_body = ChangeRoomBody,
     responses(
-        (status = 200, body = RoomAnswer),
+        (status = 200, body = SingleRoomView),
         AdminErrors,
         (status = 409, body = ErrorBody),
     ),
@@ -102,16 +102,16 @@ async fn change_room(
     Admin(admin): Admin,
     Path(event_id): Path<Uuid>,
     Json(body): Json<ChangeRoomBody>,
-) -> Result<Json<RoomAnswer>, ApiError> {
-    change(&queue, event_id, body.parse()?, Actor::Admin(admin.user_id)).await
+) -> Result<Json<SingleRoomView>, ApiError> {
+    change(&queue, event_id, body.parse()?, RoomActor::Admin(admin.user_id)).await
 }
 
 async fn change(
     queue: &QueueService,
     event_id: Uuid,
     change: RoomChange,
-    actor: Actor,
-) -> Result<Json<RoomAnswer>, ApiError> {
+    actor: RoomActor,
+) -> Result<Json<SingleRoomView>, ApiError> {
     queue.change_room(event_id, change, actor).await?;
     show(queue, event_id).await
 }
@@ -120,30 +120,30 @@ async fn change(
 #[utoipa::path(
     post, path = "/api/admin/queue/{eventId}/pause", tag = "admin",
     params(("eventId" = Uuid, Path)),
-    responses((status = 200, body = RoomAnswer), AdminErrors),
+    responses((status = 200, body = SingleRoomView), AdminErrors),
 )]
 async fn pause_room(
     State(queue): State<QueueService>,
     Admin(admin): Admin,
     Path(event_id): Path<Uuid>,
-) -> Result<Json<RoomAnswer>, ApiError> {
+) -> Result<Json<SingleRoomView>, ApiError> {
     let paused = RoomChange { is_paused: Some(true), ..RoomChange::default() };
-    change(&queue, event_id, paused, Actor::Admin(admin.user_id)).await
+    change(&queue, event_id, paused, RoomActor::Admin(admin.user_id)).await
 }
 
 /// Resume the admission.
 #[utoipa::path(
     post, path = "/api/admin/queue/{eventId}/resume", tag = "admin",
     params(("eventId" = Uuid, Path)),
-    responses((status = 200, body = RoomAnswer), AdminErrors),
+    responses((status = 200, body = SingleRoomView), AdminErrors),
 )]
 async fn resume_room(
     State(queue): State<QueueService>,
     Admin(admin): Admin,
     Path(event_id): Path<Uuid>,
-) -> Result<Json<RoomAnswer>, ApiError> {
+) -> Result<Json<SingleRoomView>, ApiError> {
     let resumed = RoomChange { is_paused: Some(false), ..RoomChange::default() };
-    change(&queue, event_id, resumed, Actor::Admin(admin.user_id)).await
+    change(&queue, event_id, resumed, RoomActor::Admin(admin.user_id)).await
 }
 
 /// End every position and every slot of an event: all users have to join again. The body repeats the
@@ -159,14 +159,14 @@ async fn clear_room(
     Path(event_id): Path<Uuid>,
     Json(body): Json<ClearRoomBody>,
 ) -> Result<Json<ClearedView>, ApiError> {
-    clear(&queue, event_id, &body, Actor::Admin(admin.user_id)).await
+    clear(&queue, event_id, &body, RoomActor::Admin(admin.user_id)).await
 }
 
 async fn clear(
     queue: &QueueService,
     event_id: Uuid,
     body: &ClearRoomBody,
-    actor: Actor,
+    actor: RoomActor,
 ) -> Result<Json<ClearedView>, ApiError> {
     if !body.confirms(event_id) {
         let crowd = queue.report_room(event_id).await?.crowd;
@@ -180,31 +180,31 @@ async fn clear(
 #[utoipa::path(
     put, path = "/api/admin/queue/{eventId}/message", tag = "admin",
     params(("eventId" = Uuid, Path)), request_body = MessageBody,
-    responses((status = 200, body = RoomAnswer), AdminErrors),
+    responses((status = 200, body = SingleRoomView), AdminErrors),
 )]
 async fn set_room_message(
     State(queue): State<QueueService>,
     Admin(admin): Admin,
     Path(event_id): Path<Uuid>,
     Json(body): Json<MessageBody>,
-) -> Result<Json<RoomAnswer>, ApiError> {
+) -> Result<Json<SingleRoomView>, ApiError> {
     let message = RoomChange { message: Some(Some(body.parse()?)), ..RoomChange::default() };
-    change(&queue, event_id, message, Actor::Admin(admin.user_id)).await
+    change(&queue, event_id, message, RoomActor::Admin(admin.user_id)).await
 }
 
 /// Remove the line of text.
 #[utoipa::path(
     delete, path = "/api/admin/queue/{eventId}/message", tag = "admin",
     params(("eventId" = Uuid, Path)),
-    responses((status = 200, body = RoomAnswer), AdminErrors),
+    responses((status = 200, body = SingleRoomView), AdminErrors),
 )]
 async fn remove_room_message(
     State(queue): State<QueueService>,
     Admin(admin): Admin,
     Path(event_id): Path<Uuid>,
-) -> Result<Json<RoomAnswer>, ApiError> {
+) -> Result<Json<SingleRoomView>, ApiError> {
     let silent = RoomChange { message: Some(None), ..RoomChange::default() };
-    change(&queue, event_id, silent, Actor::Admin(admin.user_id)).await
+    change(&queue, event_id, silent, RoomActor::Admin(admin.user_id)).await
 }
 
 fn confirmation_required(event_id: Uuid, waiting: u32, active: u32) -> ApiError {

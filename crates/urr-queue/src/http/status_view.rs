@@ -26,7 +26,7 @@ const BODY_BYTES: usize = 768;
 const FORMAT: u8 = 2;
 
 /// Your status in the line of an event.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct QueueStatusView<'a> {
     /// `queued`, `active`, `not_in_queue`, or `ended`: the sale has ended or the event was cancelled.
@@ -231,27 +231,12 @@ fn base_view<'a>(
 ) -> QueueStatusView<'a> {
     QueueStatusView {
         status,
-        queued: false,
         phase: phase_name(context.phase),
-        number: None,
-        position: None,
-        people_ahead: None,
-        people_behind: None,
-        estimated_wait: None,
-        estimated_wait_range: None,
-        queue_size: None,
         current_users: snapshot.active,
         threshold: context.rules.threshold,
         next_poll: in_seconds(poll::spread(pause, jitter(user_id, context.now))),
-        opens_at: None,
         sold_out: context.is_sold_out,
-        message: None,
-        text: None,
-        event_info: None,
-        entry_token: None,
-        expires_in: None,
-        slot_ends_at: None,
-        slot_last_end: None,
+        ..QueueStatusView::default()
     }
 }
 

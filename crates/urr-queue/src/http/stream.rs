@@ -130,11 +130,11 @@ fn stream_start(status: &QueueStatus, anyway: bool) -> Result<StreamStart, ApiEr
 /// The open streams of this process.
 pub struct Streams {
     max: usize,
-    counts: Mutex<StreamCounts>,
+    counts: Mutex<OpenStreamCounts>,
 }
 
 #[derive(Default)]
-struct StreamCounts {
+struct OpenStreamCounts {
     all: usize,
     behind: usize,
     by_user: HashMap<Uuid, usize>,
@@ -194,7 +194,7 @@ struct StatusStream {
 impl Drop for StatusStream {
     fn drop(&mut self) {
         self.queue.0.streams.release(self.user_id, self.start);
-        self.queue.0.metrics.stream_ended();
+        self.queue.0.metrics.streams.dec();
     }
 }
 
@@ -206,7 +206,7 @@ impl StatusStream {
         start: StreamStart,
     ) -> Result<StatusStream, ApiError> {
         queue.0.streams.acquire(user_id, start)?;
-        queue.0.metrics.stream_begun();
+        queue.0.metrics.streams.inc();
         let now = Instant::now();
         Ok(StatusStream {
             queue,

@@ -13,6 +13,7 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 use urr_kernel::Uuid;
 
 use super::fenwick::FenwickTree;
+use crate::MARKS_MAX;
 
 const CHUNK: usize = 256;
 /// Neighbours with at most this many users together are merged. The free quarter prevents repeated
@@ -337,6 +338,21 @@ fn table_of(hash: u64) -> usize {
 
 fn small(index: usize) -> u32 {
     u32::try_from(index).expect("fewer than 2^32 chunks")
+}
+
+/// The marks of a line of this length: every position at the front, then in growing steps, and the last one. The steps are as small as
+/// the number of marks allows: an eleventh of the position for a million users.
+pub fn mark_positions(waiting: u32) -> Vec<u32> {
+    let with_steps = |part: u32| {
+        let next = move |position: &u32| position.checked_add(1 + position / part);
+        let all = std::iter::successors(Some(1), next);
+        all.take_while(|position| *position < waiting).take(MARKS_MAX).collect::<Vec<u32>>()
+    };
+    let parts = [32, 24, 20, 16, 14, 12, 11, 10, 8, 6];
+    let few = parts.into_iter().map(with_steps).find(|positions| positions.len() < MARKS_MAX);
+    let mut positions = few.expect("a sixth is enough for any number of people");
+    positions.extend((waiting > 0).then_some(waiting));
+    positions
 }
 
 #[cfg(test)]

@@ -6,6 +6,8 @@ use std::sync::{Mutex, MutexGuard};
 use hashbrown::{DefaultHashBuilder, HashTable};
 use urr_kernel::Uuid;
 
+use super::lock;
+
 const SHARDS: usize = 64;
 
 /// Exact, over all rooms. Lock order: the room first, then a shard.
@@ -69,10 +71,6 @@ impl QueueCounts {
     fn shard(&self, hash: u64) -> MutexGuard<'_, HashTable<UserQueueCount>> {
         lock(&self.shards[(hash >> 40) as usize % SHARDS])
     }
-}
-
-fn lock<T>(shard: &Mutex<T>) -> MutexGuard<'_, T> {
-    shard.lock().expect("nothing panics while it holds this lock")
 }
 
 #[cfg(test)]

@@ -13,8 +13,7 @@ use hashbrown::DefaultHashBuilder;
 use urr_kernel::{IdSource, Timestamp, Uuid};
 
 use super::journal::{Journal, JournalRecord, RoomTotals};
-use super::line::{EntryIndex, LineEntry, LineKey, WaitingLine};
-use super::marks::mark_positions;
+use super::line::{EntryIndex, LineEntry, LineKey, WaitingLine, mark_positions};
 use super::pace::{PaceHistory, SECONDS_KEPT};
 use super::pending_writes::PendingWrites;
 use super::queue_counts::QueueCounts;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
-use urr_bus::dead_letters::{self, Which};
-use urr_bus::{Consumer, Message, Metrics, consumer};
+use urr_bus::dead_letters::{self, DeadLetterScope};
+use urr_bus::{BusMessage, BusMetrics, Consumer, consumer};
 use urr_stats::{GROUP, TOPICS};
 
 use crate::contract;
@@ -17,7 +17,7 @@ contract! {
         let mut broken = Booking::new(1, 50).created(now());
         broken.data["quantity"] = (-1).into();
         publish(&bus, &[broken]).await;
-        let garbage = Message::new("user-events", "k", b"{".to_vec());
+        let garbage = BusMessage::new("user-events", "k", b"{".to_vec());
         bus.publish_one(garbage).await.unwrap();
         publish(&bus, &Booking::new(2, 50).sold(now())).await;
         publish(&bus, &[user_registered(1, now())]).await;
@@ -30,11 +30,11 @@ contract! {
             topics: TOPICS.iter().map(|topic| (*topic).to_owned()).collect(),
             handler: Arc::new(urr_stats::handle),
             clock: world.clock.clone(),
-            metrics: Metrics::default(),
+            metrics: BusMetrics::default(),
         };
         let consuming = tokio::spawn(consumer::run(consumer, stop.clone()));
         urr_test::eventually("everything is dealt with", async || {
-            let letters = dead_letters::list(&bus, None, Which::Open, 10).await.unwrap();
+            let letters = dead_letters::list(&bus, None, DeadLetterScope::Open, 10).await.unwrap();
             let overview = world.data("overview").await;
             let is_counted = overview["confirmedReservations"] == 1
                 && overview["totalRevenue"] == 100_000

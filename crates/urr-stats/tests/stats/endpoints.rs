@@ -4,7 +4,7 @@
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 use urr_kernel::Uuid;
-use urr_service::Role;
+use urr_service::UserRole;
 
 use crate::contract;
 use crate::fixture::{
@@ -55,7 +55,7 @@ contract! {
         for path in PATHS.into_iter().chain([event.as_str(), "activity"]) {
             let (status, _) = world.get_as(None, path).await;
             assert_eq!(status, StatusCode::UNAUTHORIZED, "{path}");
-            let (status, _) = world.get_as(Some(Role::User), path).await;
+            let (status, _) = world.get_as(Some(UserRole::User), path).await;
             assert_eq!(status, StatusCode::FORBIDDEN, "{path}");
         }
         for path in PATHS {
@@ -140,7 +140,7 @@ contract! {
         }));
         for path in ["events/", "seat-preferences?eventId="] {
             let path = format!("{path}{}", Uuid::from_u128(99));
-            let (status, body) = world.get_as(Some(Role::Admin), &path).await;
+            let (status, body) = world.get_as(Some(UserRole::Admin), &path).await;
             assert_eq!((status, &body["code"]), (StatusCode::NOT_FOUND, &json!("EVENT_NOT_FOUND")));
         }
     }
@@ -314,7 +314,7 @@ contract! {
             "daily?days=many", "events?limit=1.5", "events?sortBy=title", "revenue?period=yearly",
             "events/not-an-id", "seat-preferences?eventId=1", "users?days=99999999999999999999",
         ] {
-            let (status, body) = world.get_as(Some(Role::Admin), path).await;
+            let (status, body) = world.get_as(Some(UserRole::Admin), path).await;
             assert_eq!(status, StatusCode::BAD_REQUEST, "{path}: {body}");
         }
     }

@@ -11,8 +11,8 @@ use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 use urr_bus::{HandleError, HandlerContext};
-use urr_kernel::{CallContext, Clock, Event, IdSource, Timestamp, Uuid};
-use urr_service::{Caller, Identity, Limits, Metrics, Role, ServiceKit};
+use urr_kernel::{CallContext, Clock, DomainEvent, IdSource, Timestamp, Uuid};
+use urr_service::{Caller, Identity, Metrics, RequestLimits, ServiceKit, UserRole};
 use urr_stats::{GROUP, SCHEMA, StatsParts, StatsService};
 use urr_storage::{Db, StorageError, inbox};
 use urr_test::engines::{Database, Engine, block_on};
@@ -44,7 +44,7 @@ impl World {
             clock: clock.clone(),
             ids: IdSource::seeded(clock.clone(), 20_261_115),
             metrics: Metrics::new(),
-            limits: Limits::default(),
+            limits: RequestLimits::default(),
         };
         let router = stats.service(&kit).local_router();
         Some(World { database, db, clock, stats, router })
@@ -55,7 +55,7 @@ impl World {
     }
 
     /// As the consumer does it: inbox row and effect in one transaction.
-    pub async fn consume(&self, event: &Event) {
+    pub async fn consume(&self, event: &DomainEvent) {
         let (event, now) = (event.clone(), self.clock.now());
         let done: Result<(), HandleError> = self
             .db
@@ -70,7 +70,7 @@ impl World {
         done.unwrap();
     }
 
-    pub async fn consume_all(&self, events: &[Event]) {
+    pub async fn consume_all(&self, events: &[DomainEvent]) {
         for event in events {
             self.consume(event).await;
         }
@@ -127,7 +127,7 @@ impl World {
         rows.unwrap()
     }
 
-    pub async fn get_as(&self, role: Option<Role>, path: &str) -> (StatusCode, Value) {
+    pub async fn get_as(&self, role: Option<UserRole>, path: &str) -> (StatusCode, Value) {
         let mut request = Request::new(Body::empty());
         *request.uri_mut() = format!("/api/stats/{path}").parse().unwrap();
         request.extensions_mut().insert(Caller::Gateway);
@@ -143,7 +143,7 @@ impl World {
 
     /// The data of an answer that is one.
     pub async fn data(&self, path: &str) -> Value {
-        let (status, body) = self.get_as(Some(Role::Admin), path).await;
+        let (status, body) = self.get_as(Some(UserRole::Admin), path).await;
         assert_eq!(status, StatusCode::OK, "{path}: {body}");
         assert_eq!(body["success"], json!(true), "{path}");
         body["data"].clone()
@@ -207,11 +207,11 @@ macro_rules! contract {
 }
 
 /// A message with an id of its own.
-pub fn message(event_type: &str, at: Timestamp, data: Value) -> Event {
+pub fn message(event_type: &str, at: Timestamp, data: Value) -> DomainEvent {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let id = Uuid::from_u128(u128::from(NEXT.fetch_add(1, Ordering::SeqCst)) << 8);
     let context = CallContext::root(id);
-    Event {
+    DomainEvent {
         specversion: "1.0".to_owned(),
         id,
         source: "urr/test".to_owned(),
@@ -227,7 +227,7 @@ pub fn message(event_type: &str, at: Timestamp, data: Value) -> Event {
 }
 
 /// The same fact published again: another id, another time.
-pub fn copy_of(event: &Event, later: Duration) -> Event {
+pub fn copy_of(event: &DomainEvent, later: Duration) -> DomainEvent {
     message(&event.event_type, event.time + later, event.data.clone())
 }
 
@@ -266,38 +266,38 @@ impl Booking {
         data
     }
 
-    pub fn created(&self, at: Timestamp) -> Event {
+    pub fn created(&self, at: Timestamp) -> DomainEvent {
         let expires_at = (at + 5 * MINUTE).to_string();
         message("RESERVATION_CREATED", at, self.facts(json!({ "expiresAt": expires_at })))
     }
 
-    pub fn changed(&self, at: Timestamp) -> Event {
+    pub fn changed(&self, at: Timestamp) -> DomainEvent {
         let more = json!({ "previousSeatIds": [], "previousTotalAmount": 0 });
         message("RESERVATION_CHANGED", at, self.facts(more))
     }
 
-    pub fn confirmed(&self, at: Timestamp) -> Event {
+    pub fn confirmed(&self, at: Timestamp) -> DomainEvent {
         let more = json!({ "paymentId": id(self.id + 1_000), "paymentMethod": "card" });
         message("RESERVATION_CONFIRMED", at, self.facts(more))
     }
 
-    pub fn cancelled(&self, at: Timestamp, refund: i64) -> Event {
+    pub fn cancelled(&self, at: Timestamp, refund: i64) -> DomainEvent {
         let more = json!({ "reason": "changed my mind", "refundAmount": refund });
         message("RESERVATION_CANCELLED", at, self.facts(more))
     }
 
-    pub fn expired(&self, at: Timestamp) -> Event {
+    pub fn expired(&self, at: Timestamp) -> DomainEvent {
         message("RESERVATION_EXPIRED", at, self.facts(json!({})))
     }
 
-    pub fn charged(&self, at: Timestamp, method: &str) -> Event {
+    pub fn charged(&self, at: Timestamp, method: &str) -> DomainEvent {
         let mut data = self.payment(method, at);
         data["amount"] = json!(self.amount);
         data["bookingFee"] = json!(0);
         message("PAYMENT_CONFIRMED", at, data)
     }
 
-    pub fn refunded(&self, at: Timestamp, method: &str, amount: i64, cause: &str) -> Event {
+    pub fn refunded(&self, at: Timestamp, method: &str, amount: i64, cause: &str) -> DomainEvent {
         let mut data = self.payment(method, at);
         let more = json!({
             "refundId": id(self.id + 2_000), "amount": amount, "fee": self.amount - amount,
@@ -322,13 +322,13 @@ impl Booking {
     }
 
     /// Reserved, charged and confirmed, a minute after each other.
-    pub fn sold(&self, at: Timestamp) -> Vec<Event> {
+    pub fn sold(&self, at: Timestamp) -> Vec<DomainEvent> {
         vec![self.created(at), self.charged(at + MINUTE, "card"), self.confirmed(at + 2 * MINUTE)]
     }
 }
 
 /// A payment for a membership or a ticket that is passed on.
-pub fn other_payment(payment: u128, kind: &str, amount: i64, at: Timestamp) -> Event {
+pub fn other_payment(payment: u128, kind: &str, amount: i64, at: Timestamp) -> DomainEvent {
     let data = json!({
         "paymentId": id(payment), "orderId": format!("O{payment}"), "userId": id(1),
         "paymentType": kind, "referenceId": id(payment + 1), "paymentMethod": "transfer",
@@ -337,7 +337,7 @@ pub fn other_payment(payment: u128, kind: &str, amount: i64, at: Timestamp) -> E
     message("PAYMENT_CONFIRMED", at, data)
 }
 
-pub fn membership_activated(membership: u128, payment: u128, at: Timestamp) -> Event {
+pub fn membership_activated(membership: u128, payment: u128, at: Timestamp) -> DomainEvent {
     let data = json!({
         "membershipId": id(membership), "userId": id(1), "artistId": id(5),
         "paymentId": id(payment), "tier": "silver", "expiresAt": (at + 365 * DAY).to_string(),
@@ -346,7 +346,7 @@ pub fn membership_activated(membership: u128, payment: u128, at: Timestamp) -> E
     message("MEMBERSHIP_ACTIVATED", at, data)
 }
 
-pub fn transfer_completed(transfer: u128, price: i64, at: Timestamp) -> Event {
+pub fn transfer_completed(transfer: u128, price: i64, at: Timestamp) -> DomainEvent {
     let data = json!({
         "transferId": id(transfer), "reservationId": id(1), "eventId": id(3), "sellerId": id(1),
         "buyerId": id(2), "originalPrice": price, "fee": 0, "totalPrice": price,
@@ -355,16 +355,16 @@ pub fn transfer_completed(transfer: u128, price: i64, at: Timestamp) -> Event {
     message("TRANSFER_COMPLETED", at, data)
 }
 
-pub fn user_registered(user: u128, at: Timestamp) -> Event {
+pub fn user_registered(user: u128, at: Timestamp) -> DomainEvent {
     message("USER_REGISTERED", at, json!({ "userId": id(user) }))
 }
 
-pub fn user_deleted(user: u128, at: Timestamp) -> Event {
+pub fn user_deleted(user: u128, at: Timestamp) -> DomainEvent {
     message("USER_DELETED", at, json!({ "userId": id(user) }))
 }
 
 /// Two sections: A with two rows of two at 160,000 won, B with one row of four at 40,000 won.
-pub fn event_created(event: u128, title: &str) -> Event {
+pub fn event_created(event: u128, title: &str) -> DomainEvent {
     let mut data = event_data(event, title, 1);
     data["layout"] = json!({ "sections": [
         { "name": "A", "grade": "VIP", "rows": [
@@ -375,7 +375,7 @@ pub fn event_created(event: u128, title: &str) -> Event {
     message("EVENT_CREATED", now() - 20 * DAY, data)
 }
 
-pub fn standing_event_created(event: u128, title: &str) -> Event {
+pub fn standing_event_created(event: u128, title: &str) -> DomainEvent {
     let mut data = event_data(event, title, 1);
     data["kind"] = json!("standing");
     data["ticketTypes"] = json!([
@@ -385,7 +385,7 @@ pub fn standing_event_created(event: u128, title: &str) -> Event {
     message("EVENT_CREATED", now() - 20 * DAY, data)
 }
 
-pub fn event_updated(event: u128, title: &str, revision: i64) -> Event {
+pub fn event_updated(event: u128, title: &str, revision: i64) -> DomainEvent {
     message("EVENT_UPDATED", now() - 10 * DAY, event_data(event, title, revision))
 }
 
@@ -400,11 +400,11 @@ fn event_data(event: u128, title: &str, revision: i64) -> Value {
     })
 }
 
-pub fn event_cancelled(event: u128, revision: i64) -> Event {
+pub fn event_cancelled(event: u128, revision: i64) -> DomainEvent {
     message("EVENT_CANCELLED", now(), json!({ "eventId": id(event), "revision": revision }))
 }
 
-pub fn ticket_type_changed(event: u128, total: u32, fence: i64) -> Event {
+pub fn ticket_type_changed(event: u128, total: u32, fence: i64) -> DomainEvent {
     let data = json!({
         "eventId": id(event), "ticketTypeId": id(72), "name": "뒤", "description": "",
         "price": 60_000, "total": total, "fence": fence,

@@ -7,7 +7,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
 use serde_json::{Value, json};
-use urr_kernel::{Event, Timestamp};
+use urr_kernel::{DomainEvent, Timestamp};
 use urr_test::engines::Engine;
 
 use crate::contract;
@@ -149,7 +149,7 @@ impl Model {
 }
 
 /// The messages of a story, and what they count for.
-fn play(index: usize, story: &Story, model: &mut Model) -> Vec<Event> {
+fn play(index: usize, story: &Story, model: &mut Model) -> Vec<DomainEvent> {
     let number = u128::try_from(index).unwrap() + 1;
     let first = u32::try_from(index).unwrap() * 10;
     let held = Booking {
@@ -217,7 +217,7 @@ impl Story {
 }
 
 /// Accounts, memberships and tickets that are passed on.
-fn play_other(index: usize, (kind, hours_ago): (u8, u32), model: &mut Model) -> Vec<Event> {
+fn play_other(index: usize, (kind, hours_ago): (u8, u32), model: &mut Model) -> Vec<DomainEvent> {
     let (number, at) = (10_000 + 10 * u128::try_from(index).unwrap(), now() - hours_ago * HOUR);
     match kind {
         0 => {
@@ -244,7 +244,7 @@ fn play_other(index: usize, (kind, hours_ago): (u8, u32), model: &mut Model) -> 
 }
 
 /// The messages in the order in which they arrive, some more than once.
-fn travel(events: &[Event], journeys: &[Journey]) -> Vec<Event> {
+fn travel(events: &[DomainEvent], journeys: &[Journey]) -> Vec<DomainEvent> {
     let mut arrivals = Vec::new();
     for (event, journey) in events.iter().zip(journeys.iter().cycle()) {
         arrivals.push((journey.delay, event.clone()));

@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use serde_json::{Value, json};
-use urr_kernel::{Event, Timestamp, Uuid};
-use urr_service::Role;
+use urr_kernel::{DomainEvent, Timestamp, Uuid};
+use urr_service::UserRole;
 
 use crate::contract;
 use crate::fixture::{copy_of, event_created, message, now};
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
-fn observed(event: u128, [waiting, inside, joined]: [i64; 3], at: Timestamp) -> Event {
+fn observed(event: u128, [waiting, inside, joined]: [i64; 3], at: Timestamp) -> DomainEvent {
     let data = json!({
         "eventId": Uuid::from_u128(event), "waiting": waiting, "inside": inside,
         "joinedTotal": joined, "admittedTotal": joined / 2, "leftTotal": 1,
@@ -52,8 +52,8 @@ contract! {
     async fn who_waits_is_no_activity_and_only_administrators_see_the_rooms(world: World) {
         let near = message("ADMISSION_NEAR", now(), json!({"eventId": Uuid::from_u128(1)}));
         world.consume_all(&[observed(1, [1, 1, 1], now()), near]).await;
-        assert_eq!(world.get_as(Some(Role::Admin), "activity").await.1["activity"], json!([]));
-        for role in [None, Some(Role::User)] {
+        assert_eq!(world.get_as(Some(UserRole::Admin), "activity").await.1["activity"], json!([]));
+        for role in [None, Some(UserRole::User)] {
             let (status, _) = world.get_as(role, "queues").await;
             assert!([StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN].contains(&status));
         }

@@ -5,9 +5,9 @@ use std::pin::{Pin, pin};
 use std::task::Poll;
 
 use tempfile::TempDir;
-use urr_bus::{Bus, Message, TopicSpec};
-use urr_kernel::Event;
-use urr_service::Role;
+use urr_bus::{Bus, BusMessage, TopicSpec};
+use urr_kernel::DomainEvent;
+use urr_service::UserRole;
 use urr_stats::{RebuildError, TOPICS};
 
 use crate::contract;
@@ -25,7 +25,7 @@ pub async fn bus(world: &World) -> (TempDir, Bus) {
     (folder, bus)
 }
 
-fn topic_of(event: &Event) -> &'static str {
+fn topic_of(event: &DomainEvent) -> &'static str {
     let (subject, _) = event.event_type.split_once('_').unwrap();
     match subject {
         "EVENT" => "catalog-events",
@@ -39,17 +39,17 @@ fn topic_of(event: &Event) -> &'static str {
     }
 }
 
-pub async fn publish(bus: &Bus, events: &[Event]) {
-    let message = |event: &Event| {
+pub async fn publish(bus: &Bus, events: &[DomainEvent]) {
+    let message = |event: &DomainEvent| {
         let key = event.data["reservationId"].as_str().unwrap_or_default().to_owned();
-        Message::new(topic_of(event), key, event.to_bytes())
+        BusMessage::new(topic_of(event), key, event.to_bytes())
     };
     for result in bus.publish(events.iter().map(message).collect()).await {
         result.unwrap();
     }
 }
 
-fn history() -> Vec<Event> {
+fn history() -> Vec<DomainEvent> {
     let mut events = vec![event_created(50, "한강의 밤"), user_registered(1, now() - 9 * DAY)];
     for number in 1..=20 {
         let at = now() - 8 * DAY + u32::try_from(number).unwrap() * 7 * HOUR;
@@ -68,7 +68,7 @@ fn history() -> Vec<Event> {
 
 /// A few facts of each kind, and what is counted_message later: new ones with ids before and after, and what
 /// changes one that is known.
-fn early_and_late() -> (Vec<Event>, Vec<Event>) {
+fn early_and_late() -> (Vec<DomainEvent>, Vec<DomainEvent>) {
     let known = Booking::new(5_000, 50);
     let mut early = known.sold(now() - 2 * DAY);
     early.push(user_registered(5, now() - DAY));
@@ -155,7 +155,7 @@ contract! {
         let mut broken = Booking::new(90, 50).created(now());
         broken.data["totalAmount"] = "much".into();
         publish(&bus, &[broken]).await;
-        let garbage = Message::new("payment-events", "k", b"\xff".to_vec());
+        let garbage = BusMessage::new("payment-events", "k", b"\xff".to_vec());
         bus.publish_one(garbage).await.unwrap();
         let rebuilt = world.stats.rebuild(&bus).await.unwrap();
         assert_eq!(rebuilt.unreadable, 2);
@@ -216,8 +216,8 @@ contract! {
         let events = history();
         world.consume_all(&events).await;
         let is_rebuilding = async || {
-            let (_, overview) = world.get_as(Some(Role::Admin), "overview").await;
-            let (_, activity) = world.get_as(Some(Role::Admin), "activity").await;
+            let (_, overview) = world.get_as(Some(UserRole::Admin), "overview").await;
+            let (_, activity) = world.get_as(Some(UserRole::Admin), "activity").await;
             assert_eq!(overview["rebuilding"], activity["rebuilding"]);
             overview["rebuilding"].as_bool().unwrap()
         };

@@ -2,8 +2,8 @@
 
 use anyhow::{Result, bail};
 use clap::Subcommand;
-use urr_bus::dead_letters::{self, Again, Which};
-use urr_bus::{Bus, DeadLetter, DeadLetterError, Position};
+use urr_bus::dead_letters::{self, DeadLetterScope, RepeatedReplay};
+use urr_bus::{Bus, DeadLetter, DeadLetterError, MessagePosition};
 use urr_kernel::Clock;
 
 use super::{block_on, print_line};
@@ -27,13 +27,13 @@ pub enum DlqCommand {
     /// One dead letter with its content
     Show {
         /// As `list` prints it: topic/partition/offset
-        id: Position,
+        id: MessagePosition,
     },
     /// Send dead letters to their topic again; consumers that had handled them skip them
     Replay {
         /// As `list` prints it: topic/partition/offset
         #[arg(required_unless_present = "all")]
-        id: Option<Position>,
+        id: Option<MessagePosition>,
         /// All that were not sent again yet
         #[arg(long, conflicts_with = "id")]
         all: bool,
@@ -60,7 +60,7 @@ pub fn run(config: &Config, command: DlqCommand) -> Result<()> {
 async fn run_on(bus: &Bus, command: DlqCommand) -> Result<()> {
     match command {
         DlqCommand::List { topic, all, limit } => {
-            let which = if all { Which::OpenAndReplayed } else { Which::Open };
+            let which = if all { DeadLetterScope::OpenAndReplayed } else { DeadLetterScope::Open };
             let listing = dead_letters::list(bus, topic.as_deref(), which, limit).await?;
             if listing.letters.is_empty() && !listing.is_cut {
                 return print_line("There are no dead letters.");
@@ -77,7 +77,7 @@ async fn run_on(bus: &Bus, command: DlqCommand) -> Result<()> {
             print_line(&format!("{}\n{}", line(&letter), String::from_utf8_lossy(&letter.body)))
         }
         DlqCommand::Replay { id: Some(id), force, .. } => {
-            let again = if force { Again::Allow } else { Again::Refuse };
+            let again = if force { RepeatedReplay::Allow } else { RepeatedReplay::Refuse };
             match dead_letters::replay(bus, &id, again, Clock::System.now()).await {
                 Err(DeadLetterError::AlreadyReplayed(id)) => {
                     bail!("{id} was sent again before; add --force to send it once more")

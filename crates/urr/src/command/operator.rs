@@ -5,8 +5,8 @@ use axum::http::StatusCode;
 use urr_contracts::clients::ClientError;
 use urr_kernel::{CallContext, Clock, IdSource};
 use urr_service::{
-    Caller, HttpClient, InternalCredentials, Limits, Metrics, Remote, ServiceKit, Upstream,
-    UpstreamError,
+    Caller, HttpClient, InternalCredentials, Metrics, RemoteService, RequestLimits, ServiceKit,
+    Upstream, UpstreamError,
 };
 
 use crate::config::Config;
@@ -35,7 +35,12 @@ pub struct OperatorTarget {
 /// What a service that is made for one command needs.
 pub fn kit() -> ServiceKit {
     let ids = IdSource::from_system_randomness(Clock::System);
-    ServiceKit { clock: Clock::System, ids, metrics: Metrics::new(), limits: Limits::default() }
+    ServiceKit {
+        clock: Clock::System,
+        ids,
+        metrics: Metrics::new(),
+        limits: RequestLimits::default(),
+    }
 }
 
 impl Operator {
@@ -65,7 +70,7 @@ impl Operator {
             config.data.dir.display()
         );
         let kit = kit();
-        let remote = Remote {
+        let remote = RemoteService {
             url: url.parse().with_context(|| format!("{url:?} is not an address"))?,
             credential: InternalCredentials::from_root(token).for_caller(Caller::Operator),
             client: HttpClient::new(),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use urr_catalog::{CatalogCounts, CatalogService};
+use urr_catalog::{CatalogCounts, CatalogParts, CatalogService, CatalogSettings};
 use urr_kernel::Clock;
 
 use super::{block_on, print_line};
@@ -52,7 +52,12 @@ async fn seed_servers(config: &Config) -> Result<u64> {
     let world = ClockAndIds::system();
     let db = engines::open_storage(config, ProcessRole::Catalog, &world.clock).await?;
     let db = db.context("the catalog has tables")?;
-    let catalog = CatalogService::new(db, world.clock, world.ids);
+    let catalog = CatalogService::new(CatalogParts {
+        db,
+        clock: world.clock,
+        ids: world.ids,
+        settings: CatalogSettings::default(),
+    });
     catalog.seed_demo().await.context("the demo data")?;
     Ok(count_events(&catalog.get_counts().await?))
 }

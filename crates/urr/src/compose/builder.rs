@@ -12,14 +12,14 @@ use tokio_util::task::TaskTracker;
 use tracing::warn;
 use urr_auth::AuthService;
 use urr_bus::relay::RelayOptions;
-use urr_bus::{Bus, Consumer, HandleError, Handled, HandlerContext, Relay, consumer, relay};
+use urr_bus::{Bus, Consumer, HandleError, HandlerContext, HandlerOutcome, Relay, consumer, relay};
 use urr_catalog::CatalogService;
-use urr_kernel::{Event, Uuid};
+use urr_kernel::{DomainEvent, Uuid};
 use urr_queue::QueueService;
 use urr_redis::Redis;
 use urr_service::{
-    Caller, Health, HttpClient, InternalCredentials, Limits, LocalRouter, Metrics, Remote, Service,
-    ServiceKit, ServiceUrl, Upstream,
+    Caller, Health, HttpClient, InternalCredentials, LocalRouter, Metrics, RemoteService,
+    RequestLimits, Service, ServiceKit, ServiceUrl, Upstream,
 };
 use urr_stats::{StatsParts, StatsService};
 use urr_storage::{Db, StorageError, Tx};
@@ -31,7 +31,8 @@ use crate::role::{ProcessRole, ProcessRoles};
 use crate::supervisor::TaskSupervisor;
 
 /// Handles one domain event in a transaction of its consumer.
-type EventHandler = fn(&mut Tx<'_>, &Event, &HandlerContext) -> Result<Handled, HandleError>;
+type EventHandler =
+    fn(&mut Tx<'_>, &DomainEvent, &HandlerContext) -> Result<HandlerOutcome, HandleError>;
 
 type BackgroundTask = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -53,7 +54,7 @@ pub struct Builder<'a> {
     pub queue: Option<QueueService>,
     pub rooms: Option<queue::OpenRooms>,
     roles: &'a ProcessRoles,
-    bus_metrics: urr_bus::Metrics,
+    bus_metrics: urr_bus::BusMetrics,
     client: HttpClient,
     /// The services of this process, which call each other before all of them have started.
     routers: BTreeMap<ProcessRole, LocalRouter>,
@@ -98,7 +99,7 @@ impl<'a> Builder<'a> {
             queue: None,
             rooms: None,
             roles,
-            bus_metrics: kit.metrics.with_registry(urr_bus::Metrics::register),
+            bus_metrics: kit.metrics.with_registry(urr_bus::BusMetrics::register),
             client: HttpClient::new(),
             routers: roles.iter().map(|role| (*role, LocalRouter::default())).collect(),
             jobs: Vec::new(),
@@ -146,7 +147,7 @@ impl<'a> Builder<'a> {
             return Ok(Upstream::local(caller, role.name(), router.clone(), self.kit));
         }
         let credentials = InternalCredentials::from_root(&self.config.internal.token);
-        let remote = Remote {
+        let remote = RemoteService {
             url: self.remote_url(role)?,
             credential: credentials.for_caller(caller),
             client: self.client.clone(),
@@ -292,10 +293,10 @@ fn warn_of_local_state(config: &Config, roles: &ProcessRoles) {
 }
 
 /// The gateway decides per route how long a request may take; a service stops at the longest.
-fn limits(config: &Config) -> Limits {
+fn limits(config: &Config) -> RequestLimits {
     let gateway = &config.gateway;
     let longest = gateway.timeout_seconds.max(gateway.payment_timeout_seconds);
-    Limits {
+    RequestLimits {
         body_bytes_max: gateway.body_bytes_max,
         deadline_max: Duration::from_secs(longest.max(gateway.queue_timeout_seconds)),
     }

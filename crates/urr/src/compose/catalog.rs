@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use urr_catalog::{CatalogService, CatalogSettings};
+use urr_catalog::{CatalogParts, CatalogService, CatalogSettings};
 use urr_service::Service;
 use urr_storage::Db;
 
@@ -14,7 +14,8 @@ pub fn start(builder: &mut Builder<'_>, db: Db) -> Service {
     let consumed = urr_catalog::CONSUMED_TOPICS;
     builder.consume(&db, urr_catalog::GROUP, consumed, urr_catalog::handle);
     let (clock, ids) = (builder.kit.clock.clone(), builder.kit.ids.clone());
-    let catalog = CatalogService::with_settings(db, clock, ids, settings(builder.config));
+    let settings = settings(builder.config);
+    let catalog = CatalogService::new(CatalogParts { db, clock, ids, settings });
     let (jobs, stopping) = (catalog.clone(), builder.stopping.clone());
     builder.add_jobs("the catalog jobs", async move { jobs.run_jobs(stopping).await });
     let service = catalog.service(builder.kit);

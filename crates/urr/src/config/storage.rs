@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use urr_kernel::{Secret, percent};
-use urr_redis::RedisPlace;
+use urr_redis::RedisTopology;
 
 use super::reader::SettingReader;
 use super::rule::{
@@ -99,15 +99,15 @@ section! {
 
 impl RedisConfig {
     /// Where Redis is, made from whichever keys are set. None: its work is done in this process.
-    pub fn place(&self) -> Option<RedisPlace> {
+    pub fn place(&self) -> Option<RedisTopology> {
         match (&self.url, &self.host) {
-            (Some(url), _) => Some(RedisPlace::Single(url.clone())),
+            (Some(url), _) => Some(RedisTopology::Single(url.clone())),
             (None, _) if !self.cluster_nodes.is_empty() => {
                 let nodes = self.cluster_nodes.iter().map(|node| self.address(node));
-                Some(RedisPlace::Cluster(nodes.collect()))
+                Some(RedisTopology::Cluster(nodes.collect()))
             }
             (None, Some(host)) => {
-                Some(RedisPlace::Single(self.address(&format!("{host}:{}", self.port))))
+                Some(RedisTopology::Single(self.address(&format!("{host}:{}", self.port))))
             }
             (None, None) => None,
         }
@@ -136,13 +136,16 @@ mod tests {
 
     #[test]
     fn the_redis_address_carries_the_password_encoded() {
-        let Some(RedisPlace::Single(address)) = redis(Some("cache"), &[]).place() else { panic!() };
+        let Some(RedisTopology::Single(address)) = redis(Some("cache"), &[]).place() else {
+            panic!()
+        };
         assert_eq!(address.expose(), "redis://:p%40ss%2Fword@cache:6379");
     }
 
     #[test]
     fn cluster_nodes_are_used_instead_of_the_host() {
-        let Some(RedisPlace::Cluster(nodes)) = redis(Some("cache"), &["a:1", "b:2"]).place() else {
+        let Some(RedisTopology::Cluster(nodes)) = redis(Some("cache"), &["a:1", "b:2"]).place()
+        else {
             panic!()
         };
         let nodes: Vec<_> = nodes.iter().map(Secret::expose).collect();

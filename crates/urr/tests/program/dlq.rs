@@ -1,7 +1,7 @@
 //! `urr dlq`: dead letters, listed and sent again beside a running system.
 
 use anyhow::{Context, Result, ensure};
-use urr_bus::{Bus, Message};
+use urr_bus::{Bus, BusMessage};
 use urr_kernel::Clock;
 
 use crate::process::{Installation, eventually};
@@ -70,7 +70,7 @@ fn publish_poison(installation: &Installation) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let bus = Bus::open_embedded(&installation.path("data/bus.db"), &Clock::System)?;
-        bus.publish_one(Message::new("user-events", "", POISON)).await?;
+        bus.publish_one(BusMessage::new("user-events", "", POISON)).await?;
         bus.close().await;
         Ok(())
     })

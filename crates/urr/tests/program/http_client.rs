@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use axum::http::HeaderMap;
 use serde_json::Value;
 use urr_kernel::{Secret, Uuid};
-use urr_service::{Caller, Identity, InternalCredentials, Role};
+use urr_service::{Caller, Identity, InternalCredentials, UserRole};
 
 use crate::process::{INTERNAL_TOKEN, PATIENCE};
 
@@ -78,7 +78,7 @@ pub fn admin_headers() -> HeaderMap {
 
 /// The identity of an administrator without a credential.
 pub fn identity_headers() -> HeaderMap {
-    let admin = Identity { user_id: Uuid::from_u128(7), email: None, role: Role::Admin };
+    let admin = Identity { user_id: Uuid::from_u128(7), email: None, role: UserRole::Admin };
     let mut headers = HeaderMap::new();
     admin.write(&mut headers);
     headers

@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 use urr::config::{self, CommandLineOverrides, LoadMode, LoadOptions};
 use urr_kernel::{Clock, IdSource, Uuid};
 use urr_payment::provider::TestCard;
-use urr_service::Role;
-use urr_service::token::{self, AccessClaims, Issue, TokenKey};
+use urr_service::UserRole;
+use urr_service::token::{self, AccessClaims, TokenFacts, TokenKey};
 use urr_storage::{Db, SqliteOptions, StorageError, params};
 use urr_test::consistency::ServiceTables;
 
@@ -111,8 +111,8 @@ impl PaymentRun {
         body: &Value,
         entry: Option<&str>,
     ) -> Result<Reply> {
-        let role = if user_id.is_nil() { Role::Admin } else { Role::User };
-        let issue = Issue {
+        let role = if user_id.is_nil() { UserRole::Admin } else { UserRole::User };
+        let issue = TokenFacts {
             subject: user_id.to_string(),
             id: self.ids.next_id(),
             issued_at: Clock::System.now(),

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use axum::http::HeaderMap;
 use serde_json::Value;
 use urr_kernel::{Secret, Uuid};
-use urr_service::{Caller, Identity, InternalCredentials, Role};
+use urr_service::{Caller, Identity, InternalCredentials, UserRole};
 
 use crate::http_client::{Reply, request};
 use crate::process::{CommandOutput, INTERNAL_TOKEN, Installation, eventually, free_port};
@@ -65,7 +65,7 @@ impl Shop {
         let credentials = InternalCredentials::from_root(&Secret::new(INTERNAL_TOKEN));
         let mut headers = HeaderMap::new();
         let user_id = Uuid::from_u128(fan);
-        Identity { user_id, email: None, role: Role::User }.write(&mut headers);
+        Identity { user_id, email: None, role: UserRole::User }.write(&mut headers);
         headers.insert("x-urr-caller", Caller::Gateway.as_str().parse()?);
         let credential = credentials.for_caller(Caller::Gateway);
         headers.insert("x-urr-credential", credential.expose().parse()?);

@@ -8,10 +8,10 @@ use urr_service::{ApiError, Json, Page, Path, internal_routes};
 use utoipa_axum::router::OpenApiRouter;
 
 use super::bodies::{ChangeRoomBody, ClearRoomBody};
-use super::views::{ClearedView, RoomAnswer, RoomListView};
+use super::views::{ClearedView, RoomListView, SingleRoomView};
 use super::{change, clear, list, show};
 use crate::QueueService;
-use crate::admin::Actor;
+use crate::admin::RoomActor;
 
 pub fn routes() -> OpenApiRouter<QueueService> {
     let routes = OpenApiRouter::new()
@@ -32,7 +32,7 @@ async fn list_rooms(
 async fn get_room(
     State(queue): State<QueueService>,
     Path(event_id): Path<Uuid>,
-) -> Result<Json<RoomAnswer>, ApiError> {
+) -> Result<Json<SingleRoomView>, ApiError> {
     show(&queue, event_id).await
 }
 
@@ -40,8 +40,8 @@ async fn change_room(
     State(queue): State<QueueService>,
     Path(event_id): Path<Uuid>,
     Json(body): Json<ChangeRoomBody>,
-) -> Result<Json<RoomAnswer>, ApiError> {
-    change(&queue, event_id, body.parse()?, Actor::Operator).await
+) -> Result<Json<SingleRoomView>, ApiError> {
+    change(&queue, event_id, body.parse()?, RoomActor::Operator).await
 }
 
 async fn clear_room(
@@ -49,5 +49,5 @@ async fn clear_room(
     Path(event_id): Path<Uuid>,
     Json(body): Json<ClearRoomBody>,
 ) -> Result<Json<ClearedView>, ApiError> {
-    clear(&queue, event_id, &body, Actor::Operator).await
+    clear(&queue, event_id, &body, RoomActor::Operator).await
 }

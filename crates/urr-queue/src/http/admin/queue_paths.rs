@@ -10,7 +10,7 @@ use utoipa_axum::routes;
 
 use super::bodies::{THRESHOLD, parse_number};
 use crate::QueueService;
-use crate::admin::{Actor, PEOPLE, RoomChange, RoomReport};
+use crate::admin::{PEOPLE, RoomActor, RoomChange, RoomReport};
 use crate::http::AdminErrors;
 
 pub fn routes() -> OpenApiRouter<QueueService> {
@@ -74,7 +74,7 @@ async fn clear_queue(
     Admin(admin): Admin,
     Path(event_id): Path<Uuid>,
 ) -> Result<Json<QueueClearedView>, ApiError> {
-    queue.clear_room(event_id, Actor::Admin(admin.user_id)).await?;
+    queue.clear_room(event_id, RoomActor::Admin(admin.user_id)).await?;
     Ok(Json(QueueClearedView { message: "Queue cleared" }))
 }
 
@@ -100,6 +100,6 @@ async fn set_queue_threshold(
 ) -> Result<Json<QueueSummaryView>, ApiError> {
     let threshold = parse_number(Some(Some(query.threshold)), PEOPLE, THRESHOLD)?;
     let change = RoomChange { threshold, ..RoomChange::default() };
-    queue.change_room(event_id, change, Actor::Admin(admin.user_id)).await?;
+    queue.change_room(event_id, change, RoomActor::Admin(admin.user_id)).await?;
     Ok(Json(queue.report_room(event_id).await?.into()))
 }

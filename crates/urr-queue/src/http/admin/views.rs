@@ -10,13 +10,13 @@ use crate::admin::RoomReport;
 use crate::{EventRoom, OpeningOrder, QueueSettings};
 
 #[derive(Serialize, ToSchema)]
-pub struct RoomAnswer {
+pub struct SingleRoomView {
     room: RoomView,
 }
 
-impl RoomAnswer {
-    pub fn new(report: &RoomReport, settings: &QueueSettings) -> RoomAnswer {
-        RoomAnswer { room: RoomView::new(report, settings) }
+impl SingleRoomView {
+    pub fn new(report: &RoomReport, settings: &QueueSettings) -> SingleRoomView {
+        SingleRoomView { room: RoomView::new(report, settings) }
     }
 }
 
@@ -100,32 +100,17 @@ struct AutopilotView {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct RoomSettingsView {
-    threshold: NumberView,
-    admitted_per_second_max: NumberView,
-    gathering_seconds: NumberView,
-    opening: OpeningView,
-    autopilot: SwitchView,
-}
-
-#[derive(Serialize, ToSchema)]
-struct NumberView {
-    value: u64,
-    #[schema(example = "default")]
-    source: &'static str,
-}
-
-#[derive(Serialize, ToSchema)]
-struct OpeningView {
+    threshold: RoomSettingView<u64>,
+    admitted_per_second_max: RoomSettingView<u64>,
+    gathering_seconds: RoomSettingView<u64>,
     /// `fifo` or `lottery`.
-    #[schema(example = "fifo")]
-    value: &'static str,
-    #[schema(example = "default")]
-    source: &'static str,
+    opening: RoomSettingView<String>,
+    autopilot: RoomSettingView<bool>,
 }
 
 #[derive(Serialize, ToSchema)]
-struct SwitchView {
-    value: bool,
+struct RoomSettingView<T> {
+    value: T,
     #[schema(example = "default")]
     source: &'static str,
 }
@@ -174,7 +159,7 @@ impl RoomView {
 impl RoomSettingsView {
     fn new(event: &EventRoom, settings: &QueueSettings) -> RoomSettingsView {
         let room_settings = &event.room_settings;
-        let number = |own: Option<u64>, default: u64| NumberView {
+        let number = |own: Option<u64>, default: u64| RoomSettingView {
             value: own.unwrap_or(default),
             source: source(own.is_some()),
         };
@@ -186,11 +171,11 @@ impl RoomSettingsView {
                 settings.admitted_per_second_max.into(),
             ),
             gathering_seconds: number(gathering, settings.gathering.as_secs()),
-            opening: OpeningView {
-                value: room_settings.opening.as_str(),
+            opening: RoomSettingView {
+                value: room_settings.opening.to_string(),
                 source: source(room_settings.opening != OpeningOrder::default()),
             },
-            autopilot: SwitchView {
+            autopilot: RoomSettingView {
                 value: room_settings.has_autopilot,
                 source: source(room_settings.has_autopilot),
             },

@@ -160,3 +160,17 @@ fn being_seen_is_noted() {
     assert_eq!(line.entry(at).seen_at_us, 17);
     assert_eq!(line.nth(1), Some(&person(1)));
 }
+
+#[test]
+fn marks_begin_dense_and_end_with_the_last_of_the_line() {
+    assert!(mark_positions(0).is_empty());
+    assert_eq!(mark_positions(1), [1]);
+    assert_eq!(mark_positions(9), [1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    for waiting in [2, 10, 11, 1_000, 1_000_000, 50_000_000, u32::MAX] {
+        let marks = mark_positions(waiting);
+        assert_eq!((marks.first(), marks.last()), (Some(&1), Some(&waiting)));
+        assert!(marks.len() <= MARKS_MAX, "{waiting}: {}", marks.len());
+        let part = if waiting <= 1_000_000 { 11 } else { 6 };
+        assert!(marks.is_sorted_by(|a, b| a < b && b - a <= 1 + a / part), "{waiting}");
+    }
+}

@@ -1,10 +1,10 @@
-//! NewSession accounts, logging in, changing and closing them.
+//! Opening accounts, logging in, changing and deleting them.
 
 use urr_auth::{
     AuthSettings, ClientInfo, LoginError, PersonName, PhoneNumber, Reauthentication,
     ReauthenticationError, RegisterError, UserError, UserId,
 };
-use urr_kernel::{Event, Secret};
+use urr_kernel::{DomainEvent, Secret};
 
 use crate::contract;
 use crate::fixture::{
@@ -100,7 +100,7 @@ contract! {
         let events = world.rows(sql, |row| Ok((row.get("topic")?, row.get("body")?))).await;
         let events: Vec<(String, String, serde_json::Value)> = events.into_iter()
             .map(|(topic, body): (String, String)| {
-                let event = Event::from_bytes(body.as_bytes()).unwrap();
+                let event = DomainEvent::from_bytes(body.as_bytes()).unwrap();
                 (topic, event.event_type, event.data)
             }).collect();
         let data = serde_json::json!({ "userId": user.id.0 });

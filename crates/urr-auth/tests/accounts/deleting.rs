@@ -35,7 +35,7 @@ contract! {
 
         let until = world.clock.now() + 30 * DAY;
         let refused = verify(&auth, second, mina()).await;
-        assert_eq!(refused, Err(CompleteVerificationError::LeftLately { until }));
+        assert_eq!(refused, Err(CompleteVerificationError::DeletedRecently { until }));
         assert!(!auth.get_profile(second).await.unwrap().identity_verified);
         let id = auth.start_verification(second).await.unwrap().id;
         let body = json!({
@@ -100,7 +100,7 @@ contract! {
         delete(&old, &world, first).await;
         let second = world.try_register(&both, "mina@example.com").await.unwrap().user.id;
         let refused = verify(&both, second, mina()).await;
-        assert!(matches!(refused, Err(CompleteVerificationError::LeftLately { .. })));
+        assert!(matches!(refused, Err(CompleteVerificationError::DeletedRecently { .. })));
         // A hash cannot be made anew from a hash: with the old key gone it says nothing.
         assert!(verify(&new, second, mina()).await.is_ok());
     }

@@ -2,7 +2,7 @@
 
 use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
-use urr_catalog::{CatalogService, CatalogSettings};
+use urr_catalog::{CatalogParts, CatalogService, CatalogSettings};
 use urr_service::UserRole;
 
 use crate::contract;
@@ -222,7 +222,7 @@ contract! {
         let hall = world.hall(&venue).await;
         let settings = CatalogSettings { seats_per_user_max_default: 2, ..CatalogSettings::default() };
         let (db, clock, ids) = (world.db.clone(), world.clock.clone(), world.ids.clone());
-        let catalog = CatalogService::with_settings(db, clock, ids, settings);
+        let catalog = CatalogService::new(CatalogParts { db, clock, ids, settings });
         let create = |body: &Value| {
             world.call_on(&catalog, Method::POST, "/api/admin/events").by_admin().json(body).send()
         };

@@ -2,7 +2,9 @@
 
 use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
-use urr_catalog::{AdminActor, ArtistName, CatalogService, NewArtist};
+use urr_catalog::{
+    AdminActor, ArtistName, CatalogParts, CatalogService, CatalogSettings, NewArtist,
+};
 use urr_kernel::{CallContext, IdSource, Timestamp, Won};
 use urr_storage::{StorageError, params};
 
@@ -234,7 +236,7 @@ contract! {
     async fn a_change_whose_line_cannot_be_written_does_not_happen(world: World) {
         // Two sources of the same ids: the second tells what the first will say.
         let source = || IdSource::seeded(world.clock.clone(), 7);
-        let catalog = CatalogService::new(world.db.clone(), world.clock.clone(), source());
+        let catalog = CatalogService::new(CatalogParts { db: world.db.clone(), clock: world.clock.clone(), ids: source(), settings: CatalogSettings::default() });
         let foreseen = source();
         let (_artist, _event, line) = (foreseen.next_id(), foreseen.next_id(), foreseen.next_id());
         let actor = AdminActor { admin_id: admin_id(), context: CallContext::root(world.ids.next_id()) };

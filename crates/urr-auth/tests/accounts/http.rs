@@ -250,7 +250,7 @@ contract! {
             (refresh(), (401, "REFRESH_TOKEN_REQUIRED")),
             (refresh().json(&json!({})), (401, "REFRESH_TOKEN_REQUIRED")),
             (refresh().json(&json!({ "refreshToken": "x" })), (401, "REFRESH_TOKEN_INVALID")),
-            (refresh().body("{"), (400, "INVALID_BODY")),
+            (refresh().body("{"), (400, "INVALID_JSON")),
         ] {
             assert_eq!(call.send().await.refusal(), expected);
         }
