@@ -158,7 +158,7 @@ pub fn membership_make(
     tx.query_one(
         "select id from memberships where user_id = $1 and artist_id = $2 for update",
         params![user_id, artist_id],
-        |row| Ok(row.get("id")?),
+        |row| row.get("id"),
     )
 }
 
