@@ -61,7 +61,7 @@ pub struct InternalCall {
     pub path: &'static str,
     /// Who may call; everybody else gets 403 `CALLER_NOT_ALLOWED`.
     pub callers: &'static [Caller],
-    deadline: Duration,
+    pub deadline: Duration,
     is_idempotent: bool,
 }
 

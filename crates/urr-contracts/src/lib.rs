@@ -5,7 +5,8 @@
 //! which old and new processes run side by side: add an optional field or a new version instead.
 //!
 //! Rules of the wire: camelCase; an absent value is `null` and an empty list is `[]`; readers accept
-//! a missing optional field and ignore fields that they do not know.
+//! a missing optional field and ignore fields that they do not know. The envelope of a domain event is
+//! that of CloudEvents, which leaves out attributes that are not set.
 //!
 //! Deliberately absent: rules. A service checks what it reads before it acts on it.
 

@@ -364,6 +364,8 @@ mod tests {
         check("POST", "/api/reservations/", Policy::Admitted);
         check("GET", "/api/seats/reservation/1", Policy::User);
         check("GET", "/api/reservations/my", Policy::User);
+        check("GET", "/api/payments", Policy::User);
+        check("GET", "/api/admin/payments/log", Policy::Admin);
         check("GET", "/api/reservations/1", Policy::User);
         check("POST", "/api/reservations/1/cancel", Policy::User);
         check("DELETE", "/api/reservations/1", Policy::User);

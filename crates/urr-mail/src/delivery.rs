@@ -112,7 +112,7 @@ impl MailService {
         };
         let outcome = self.0.transport.send(&outgoing).await;
         if let DeliveryOutcome::Unclear { code } | DeliveryOutcome::Refused { code } = &outcome {
-            tracing::warn!(mail = %id, attempt = mail.attempts, code, "an attempt to send a mail failed");
+            tracing::warn!(mail = %id, attempt = mail.attempts, code, "a mail was not accepted");
         }
         let decision = decide_delivery(outcome, mail.attempts, self.0.clock.now());
         self.record(lease, &mail, decision).await

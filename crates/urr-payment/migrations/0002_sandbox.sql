@@ -1,5 +1,5 @@
--- The books of the sandbox. It plays a provider elsewhere: nothing of ours refers to these tables,
--- and they are written in transactions of their own.
+-- The tables of the sandbox. It plays a remote provider: nothing else refers to these tables, and
+-- they are written in transactions of their own.
 create table sandbox_payments (
     payment_key text primary key,
     order_id text not null,
@@ -20,11 +20,11 @@ create table sandbox_payments (
 create unique index sandbox_payments_charged on sandbox_payments (order_id) where charged > 0;
 create index sandbox_payments_of_order on sandbox_payments (order_id, payment_key);
 
--- Every move of money, once per key of the caller.
+-- Movements of money, once per idempotency key of the caller.
 create table sandbox_movements (
     idempotency_key text primary key,
     payment_key text not null references sandbox_payments (payment_key),
-    -- What was taken; given back, if below zero.
+    -- Charged; refunded if below zero.
     amount bigint not null,
     moved_at timestamptz not null
 );

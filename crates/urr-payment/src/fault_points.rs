@@ -1,4 +1,4 @@
-//! Named points of the sagas at which a test can stop a process, as a crash would.
+//! Transactions and outside calls of the service, with named points at which a test can stop a process, as a crash would.
 //!
 //! Every commit and every outside call has a point before and one after it. In production nothing
 //! listens.
@@ -11,7 +11,7 @@ use urr_storage::{StorageError, Tx};
 
 use crate::PaymentService;
 
-/// The listener that is told of every point. Clones share it.
+/// The listener that is called at every point. Clones share it.
 #[derive(Clone, Default)]
 pub struct FaultPoints(Option<Arc<FaultListener>>);
 
@@ -52,7 +52,22 @@ impl FaultPoints {
 }
 
 impl PaymentService {
-    /// Runs a transaction that can be stopped before and after its commit.
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        work: impl Fn(&mut Tx<'_>) -> Result<T, StorageError> + Send + 'static,
+    ) -> Result<T, StorageError> {
+        self.0.db.read(work).await
+    }
+
+    /// Runs a transaction outside of a saga, without fault points.
+    pub(crate) async fn write<T: Send + 'static>(
+        &self,
+        work: impl Fn(&mut Tx<'_>) -> Result<T, StorageError> + Send + 'static,
+    ) -> Result<T, StorageError> {
+        self.0.db.write(work).await
+    }
+
+    /// Runs a transaction of a saga, which can be stopped before and after its commit.
     pub(crate) async fn commit<T, E>(
         &self,
         name: &'static str,

@@ -1,26 +1,40 @@
-//! Payments over HTTP.
+//! The routes of the payment service.
 
 mod admin;
-mod admin_log;
+mod audit;
 mod errors;
 mod idempotency;
-mod internal_audit;
 mod orders;
-mod payment_result;
-mod process;
+mod payment_outcome;
+mod test_card;
 mod views;
 mod webhooks;
 
+use axum::extract::FromRef;
+use urr_service::admin_log::{self, AdminLogRoute};
+use urr_storage::Db;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::PaymentService;
 
+const ADMIN_LOG: AdminLogRoute = AdminLogRoute {
+    path: "/api/admin/payments/log",
+    operation_id: "list_payment_admin_actions",
+    tag: "admin",
+};
+
 pub fn routes() -> OpenApiRouter<PaymentService> {
     OpenApiRouter::new()
         .merge(orders::routes())
-        .merge(process::routes())
-        .merge(admin_log::routes())
+        .merge(test_card::routes())
+        .merge(admin_log::routes(ADMIN_LOG))
         .merge(admin::routes())
         .merge(webhooks::routes())
-        .merge(internal_audit::routes())
+        .merge(audit::routes())
+}
+
+impl FromRef<PaymentService> for Db {
+    fn from_ref(payments: &PaymentService) -> Db {
+        payments.0.db.clone()
+    }
 }

@@ -1,27 +1,27 @@
-//! The proof of the books: every won that was taken is a sale, a fee, or was given back.
+//! The proof of the ledger: every won that was charged is a sale, a fee, or was refunded.
 
 use std::fmt;
 
 use urr_kernel::{Uuid, Won};
-use urr_storage::{StorageError, Tx};
+use urr_storage::StorageError;
 
 use crate::PaymentService;
 use crate::domain::ledger::LedgerAccount;
-use crate::domain::ledger_audit::{LedgerDifference, LedgerLine, LedgerSums, PaymentTotals};
+use crate::domain::ledger_audit::{LedgerDifference, LedgerSums};
 use crate::store::ledger::{self, EntryMark, LedgerRange};
 
-/// So many differences are named. One is too many.
-const NAMED_MAX: usize = 100;
-/// So many payments, or entries, are read at one moment.
-const AT_ONCE: u32 = 1_000;
+/// How many differences are listed. One is too many.
+const LISTED_MAX: usize = 100;
+/// How many payments, or entries, one transaction reads.
+const READ_AT_ONCE: u32 = 1_000;
 
-/// What the books say.
+/// The sums of the whole ledger, and what they do not explain.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LedgerAudit {
+pub struct LedgerProof {
     /// By the payments themselves.
     pub charged: Won,
     pub refunded: Won,
-    /// By the books: what was handed over, and what of that was cancelled and goes back.
+    /// By the ledger: what was delivered, and what of it was cancelled and is refunded.
     pub sold: Won,
     pub cancelled: Won,
     /// In the order of [`LedgerAccount::ALL`].
@@ -30,18 +30,18 @@ pub struct LedgerAudit {
     pub unexplained: Vec<LedgerDifference>,
 }
 
-impl LedgerAudit {
+impl LedgerProof {
     pub fn balance(&self, account: LedgerAccount) -> Won {
         let found = self.balances.iter().find(|(of, _)| *of == account);
         found.map_or(Won::ZERO, |(_, balance)| *balance)
     }
 
-    /// What was taken and is neither handed over nor to go back yet.
+    /// What was charged and is neither delivered nor to be refunded yet.
     pub fn undelivered(&self) -> Won {
         Won::new(-self.balance(LedgerAccount::Deposits).amount())
     }
 
-    /// What is to go back and has not gone yet.
+    /// What is to be refunded.
     pub fn owed(&self) -> Won {
         Won::new(-self.balance(LedgerAccount::RefundsDue).amount())
     }
@@ -52,19 +52,19 @@ impl LedgerAudit {
 }
 
 impl PaymentService {
-    /// Goes through the whole books, a stretch at a time: each payment's are read at one moment.
-    pub async fn audit_ledger(&self) -> Result<LedgerAudit, StorageError> {
+    /// Proves the whole ledger, a range at a time. Each payment is read in one transaction.
+    pub async fn prove_ledger(&self) -> Result<LedgerProof, StorageError> {
         let mut sums = LedgerSums::default();
         let mut after = Uuid::nil();
         while let Some(until) = self.add_payments(after, &mut sums).await? {
             after = until;
         }
         let mut unexplained = sums.unexplained_of_all();
-        unexplained.splice(0..0, sums.unexplained.into_iter().take(NAMED_MAX));
+        unexplained.splice(0..0, sums.unexplained.into_iter().take(LISTED_MAX));
         let balance = |account: LedgerAccount| {
-            (account, Won::new(sums.balances.get(account.name()).copied().unwrap_or(0)))
+            (account, Won::new(sums.balances.get(account.as_str()).copied().unwrap_or(0)))
         };
-        Ok(LedgerAudit {
+        Ok(LedgerProof {
             charged: Won::new(sums.charged),
             refunded: Won::new(sums.refunded),
             sold: Won::new(sums.sold),
@@ -74,71 +74,66 @@ impl PaymentService {
         })
     }
 
-    /// Adds the next payments and says which is the last of them; none if there are no more.
+    /// Adds the next payments. Returns the last of them; none if there are no more.
     pub(crate) async fn add_payments(
         &self,
         after: Uuid,
         sums: &mut LedgerSums,
     ) -> Result<Option<Uuid>, StorageError> {
-        let stretch = self.0.db.read(move |tx| {
-            let Some(until) = ledger::payment_after(tx, after, AT_ONCE)? else { return Ok(None) };
-            let stretch = LedgerRange::PaymentService { after, until };
-            Ok::<_, StorageError>(Some((until, read(tx, &stretch)?)))
-        });
-        Ok(stretch.await?.map(|(until, (payments, lines))| {
-            sums.add(&payments, &lines);
-            until
-        }))
+        let find = self.read(move |tx| ledger::payment_find_after(tx, after, READ_AT_ONCE));
+        let Some(until) = find.await? else { return Ok(None) };
+        self.add_range(LedgerRange::Payments { after, until }, sums).await?;
+        Ok(Some(until))
     }
 
-    /// The same for the payments of the next entries.
+    /// Adds the payments of the next entries.
     pub(crate) async fn add_entries(
         &self,
         after: EntryMark,
         sums: &mut LedgerSums,
     ) -> Result<Option<EntryMark>, StorageError> {
-        let stretch = self.0.db.read(move |tx| {
-            let Some(until) = ledger::entry_after(tx, after, AT_ONCE)? else { return Ok(None) };
-            let stretch = LedgerRange::Entries { after, until };
-            Ok::<_, StorageError>(Some((until, read(tx, &stretch)?)))
-        });
-        Ok(stretch.await?.map(|(until, (payments, lines))| {
-            sums.add(&payments, &lines);
-            until
-        }))
+        let find = self.read(move |tx| ledger::entry_find_after(tx, after, READ_AT_ONCE));
+        let Some(until) = find.await? else { return Ok(None) };
+        self.add_range(LedgerRange::Entries { after, until }, sums).await?;
+        Ok(Some(until))
     }
 
-    /// What nobody can explain about one payment.
-    pub(crate) async fn find_differences(
+    /// Payments and lines are read in one transaction: a payment and its entries must be of the same
+    /// moment.
+    async fn add_range(
+        &self,
+        range: LedgerRange,
+        sums: &mut LedgerSums,
+    ) -> Result<(), StorageError> {
+        let read = self.read(move |tx| {
+            Ok((ledger::totals_list(tx, &range)?, ledger::lines_list(tx, &range)?))
+        });
+        let (payments, lines) = read.await?;
+        sums.add(&payments, &lines);
+        Ok(())
+    }
+
+    /// What the ledger does not explain about one payment.
+    pub(crate) async fn prove_payment(
         &self,
         id: Uuid,
     ) -> Result<Vec<LedgerDifference>, StorageError> {
-        let found = self.0.db.read(move |tx| read(tx, &LedgerRange::One(id))).await?;
         let mut sums = LedgerSums::default();
-        sums.add(&found.0, &found.1);
+        self.add_range(LedgerRange::One(id), &mut sums).await?;
         Ok(sums.unexplained)
     }
 }
 
-fn read(
-    tx: &mut Tx<'_>,
-    stretch: &LedgerRange,
-) -> Result<(Vec<PaymentTotals>, Vec<LedgerLine>), StorageError> {
-    Ok((ledger::accounts(tx, stretch)?, ledger::lines(tx, stretch)?))
-}
-
-impl fmt::Display for LedgerAudit {
+impl fmt::Display for LedgerProof {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "charged            {:>20}", self.charged.to_string())?;
         writeln!(f, "refunded           {:>20}", self.refunded.to_string())?;
         for (account, balance) in &self.balances {
-            writeln!(f, "{:<19}{:>20}", account.name(), balance.to_string())?;
+            writeln!(f, "{:<19}{:>20}", account.as_str(), balance.to_string())?;
         }
         for difference in &self.unexplained {
             writeln!(f, "unexplained: {difference:?}")?;
         }
-        let verdict =
-            if self.is_balanced() { "nothing is unexplained" } else { "THE BOOKS ARE WRONG" };
-        write!(f, "{verdict}")
+        f.write_str(if self.is_balanced() { "balanced" } else { "NOT BALANCED" })
     }
 }

@@ -1,16 +1,16 @@
 //! Payments: every charge ends in a ticket or a refund.
 //!
-//! What is to be paid comes from the ticket service, the money moves at a [`provider`], and a row in
-//! the schema `payment_service` says how far each payment is. A payment is driven by sagas that can
-//! stop anywhere and go on anywhere ([`saga`]); what they did with the money is in the books
-//! ([`ledger`]).
+//! The ticket service says what is to be paid, a [`provider`] moves the money, and a row in the
+//! schema `payment_service` says how far each payment is. Sagas move a payment forward; they can
+//! stop anywhere and resume anywhere ([`saga`]). Every won is in a double-entry ledger
+//! ([`ledger_audit`]).
 //!
-//! Deliberately absent: a transaction that is open during a call, a failure that is concluded from
-//! silence, and a refund that only changes a word in a table.
+//! Deliberately absent: a transaction that is open during an outside call, a failure that is
+//! concluded from silence, and a refund that only changes a status.
 
 pub mod consumer;
 mod domain;
-pub mod events;
+mod events;
 mod fault_points;
 mod http;
 mod jobs;
@@ -24,28 +24,28 @@ mod queries;
 mod saga;
 mod settings;
 mod store;
-mod ticket_client;
+mod ticket_calls;
 mod ticket_reconciliation;
 mod webhooks;
 
 use std::sync::Arc;
 
+use urr_contracts::clients::TicketClient;
 use urr_kernel::{Clock, IdSource, Uuid};
-use urr_service::{Service, ServiceKit, Upstream};
+use urr_service::{Service, ServiceKit};
 use urr_storage::{Db, Schema, migrations};
 use utoipa::openapi::OpenApi;
 
 pub use domain::ledger::LedgerAccount;
 pub use domain::ledger_audit::LedgerDifference;
 pub use domain::payment::{
-    Approval, ApprovalRejection, CURRENCY, PayableKind, PayableRef, Payment, PaymentId,
-    PaymentStatus, SagaStep,
+    Approval, ApprovalRejection, CURRENCY, Payment, PaymentId, PaymentStatus, SagaStep,
 };
-pub use domain::refund::{Refund, RefundCause, RefundId, RefundStatus};
+pub use domain::refund::{Refund, RefundId, RefundOrigin, RefundStatus};
 use domain::timeouts::SagaTimeouts;
 pub use fault_points::{FaultMoment, FaultPoint, FaultPoints};
 use keyed_mutex::KeyedMutex;
-pub use ledger_audit::LedgerAudit;
+pub use ledger_audit::LedgerProof;
 use metrics::PaymentMetrics;
 use provider::ProviderClient;
 pub use provider_reconciliation::{ProviderDifference, Reconciliation};
@@ -55,9 +55,7 @@ pub use saga::{
     RefundClosure, RefundError,
 };
 pub use settings::PaymentSettings;
-pub use store::listing::PaymentFilter;
-use ticket_client::TicketClient;
-pub use ticket_client::TicketClientError;
+pub use store::payments::PaymentFilter;
 pub use ticket_reconciliation::{CompareError, TicketComparison, TicketDifference};
 
 /// The tables of the payment service.
@@ -72,7 +70,7 @@ pub const SCHEMA: Schema = Schema {
 /// The login on PostgreSQL, unless the configuration names another.
 pub const DATABASE_USER: &str = "payment_svc_user";
 
-/// The service as its events name it.
+/// The source in the service's events.
 pub(crate) const SOURCE: &str = "urr/payment";
 
 /// The payment service, with one method per operation. Clones share it.
@@ -88,11 +86,12 @@ pub(crate) struct Inner {
     /// The first one is for new orders.
     pub providers: Vec<ProviderClient>,
     pub tickets: TicketClient,
+    /// One lock per order id.
     pub order_locks: KeyedMutex,
     pub metrics: PaymentMetrics,
     pub faults: FaultPoints,
-    /// Who we are among the processes on these tables.
-    pub holder: Uuid,
+    /// This process among those that run periodic audits.
+    pub process_id: Uuid,
 }
 
 /// What the payment service is made of.
@@ -101,40 +100,36 @@ pub struct PaymentParts {
     pub clock: Clock,
     pub ids: IdSource,
     pub settings: PaymentSettings,
-    /// The first one is for new orders; the others for those that were made when it was theirs.
+    /// The first one is for new orders, the others for orders that were made with them.
     pub providers: Vec<ProviderClient>,
-    /// Nobody, but in tests.
+    pub tickets: TicketClient,
+    /// Empty but in tests.
     pub faults: FaultPoints,
 }
 
-/// What the service answers to, for a process that does not run it.
+/// The description of the interface, for a process that does not run the service.
 pub fn openapi() -> OpenApi {
     http::routes().into_openapi()
 }
 
 impl PaymentService {
     pub fn new(parts: PaymentParts) -> PaymentService {
-        let PaymentParts { db, clock, ids, settings, providers, faults } = parts;
-        assert!(!providers.is_empty(), "somebody has to move the money");
+        let PaymentParts { db, clock, ids, settings, providers, tickets, faults } = parts;
+        assert!(!providers.is_empty(), "new orders need a provider");
         let timeout = providers.iter().map(ProviderClient::timeout).max().unwrap_or_default();
         PaymentService(Arc::new(Inner {
-            timeouts: SagaTimeouts::of(timeout),
-            tickets: TicketClient::default(),
+            timeouts: SagaTimeouts::new(timeout),
             order_locks: KeyedMutex::default(),
             metrics: PaymentMetrics::default(),
-            holder: ids.next_id(),
+            process_id: ids.next_id(),
             db,
             clock,
             ids,
             settings,
             providers,
+            tickets,
             faults,
         }))
-    }
-
-    /// Tells it where the ticket service is. Until then nothing can be paid. Only the first counts.
-    pub fn connect_tickets(&self, upstream: Upstream) {
-        self.0.tickets.connect(upstream);
     }
 
     /// Payments as a service on the network or within the process.
@@ -148,17 +143,17 @@ impl PaymentService {
         &self.0.providers[0]
     }
 
-    /// The provider that a payment was ordered from. None if it is gone from the configuration:
-    /// nobody else can say what became of the payment.
+    /// The provider of a payment. None if it is no longer configured: then nobody can say what
+    /// became of the payment.
     pub(crate) fn provider_of(&self, payment: &Payment) -> Option<&ProviderClient> {
         let found = self.0.providers.iter().find(|provider| provider.name() == payment.provider);
         if found.is_none() {
             self.0.metrics.count_alarm(PROVIDER_GONE);
-            tracing::error!(provider = payment.provider, "there is no such provider any more");
+            tracing::error!(provider = payment.provider, "a payment's provider is not configured");
         }
         found
     }
 }
 
-/// What is noted of a payment whose provider is gone.
+/// The code of a payment whose provider is no longer configured.
 pub(crate) const PROVIDER_GONE: &str = "PROVIDER_GONE";

@@ -1,4 +1,4 @@
-//! What operators see of payments.
+//! The metrics of the payment service.
 
 use std::sync::atomic::AtomicI64;
 
@@ -9,18 +9,18 @@ use prometheus_client::metrics::gauge::Gauge;
 use urr_kernel::Timestamp;
 use urr_service::Metrics;
 
-use crate::domain::payment::Payment;
+use crate::domain::payment::{Payment, SagaStep};
 
-/// Numbers for Prometheus. Clones share them.
+/// Clones share the numbers.
 #[derive(Clone, Debug, Default)]
 pub struct PaymentMetrics {
-    moved: Family<TransitionLabels, Counter>,
+    transitions: Family<TransitionLabels, Counter>,
     alarms: Family<AlarmLabels, Counter>,
     due: Gauge<i64, AtomicI64>,
     stuck: Gauge<i64, AtomicI64>,
     unexplained: Gauge<i64, AtomicI64>,
     differences: Gauge<i64, AtomicI64>,
-    checked: Family<AuditLabels, Gauge<i64, AtomicI64>>,
+    audits: Family<AuditLabels, Gauge<i64, AtomicI64>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -41,25 +41,26 @@ struct AuditLabels {
 
 impl PaymentMetrics {
     pub fn register(&self, metrics: &Metrics) {
-        let help = "Steps of payments, by where they led";
-        metrics.register("urr_payment_moves", help, self.moved.clone());
-        let help = "Payments that somebody has to look at, by why";
+        let help = "Transitions of payments, by the status and step they led to";
+        metrics.register("urr_payment_moves", help, self.transitions.clone());
+        let help = "Events that need an operator's attention, by code";
         metrics.register("urr_payment_alarms", help, self.alarms.clone());
-        let help = "Payments that were due when they were last looked for";
+        let help = "Payments that were due at the last look of the resolver";
         metrics.register("urr_payments_due", help, self.due.clone());
-        let help = "Payments that have had the same thing to do for ten minutes";
+        let help = "Payments that have been at the same step for ten minutes";
         metrics.register("urr_payments_stuck", help, self.stuck.clone());
-        let help = "When the books, and each provider's, were last looked through to the end";
-        metrics.register("urr_payment_checked_timestamp_seconds", help, self.checked.clone());
-        let help = "Payments that the books cannot explain";
+        let help = "When the ledger, and each provider, was last audited to the end";
+        metrics.register("urr_payment_checked_timestamp_seconds", help, self.audits.clone());
+        let help = "Payments that the ledger does not explain";
         metrics.register("urr_ledger_unexplained", help, self.unexplained.clone());
-        let help = "Payments on which a provider's books and ours do not agree";
+        let help = "Orders on which a provider and we differ";
         metrics.register("urr_provider_differences", help, self.differences.clone());
     }
 
     pub fn count_transition(&self, payment: &Payment) {
-        let step = payment.step.map_or("", |step| step.name());
-        self.moved.get_or_create(&TransitionLabels { status: payment.status.name(), step }).inc();
+        let step = payment.step.map_or("", SagaStep::as_str);
+        let labels = TransitionLabels { status: payment.status.as_str(), step };
+        self.transitions.get_or_create(&labels).inc();
     }
 
     pub fn count_alarm(&self, code: &'static str) {
@@ -78,7 +79,7 @@ impl PaymentMetrics {
         self.unexplained.set(unexplained);
         self.differences.set(differences);
         for (name, at) in done {
-            self.checked.get_or_create(&AuditLabels { check: name.clone() }).set(at.as_second());
+            self.audits.get_or_create(&AuditLabels { check: name.clone() }).set(at.as_second());
         }
     }
 }

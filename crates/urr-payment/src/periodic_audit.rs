@@ -1,11 +1,11 @@
-//! What is looked through every few minutes: what moved in the books, and what moved at the
-//! providers. One process at a time does it, and goes on where the last one stopped.
+//! Periodic audits: of what changed in the ledger, and of what moved at the providers. One process
+//! at a time runs an audit and continues where the last run stopped.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use urr_kernel::Uuid;
-use urr_storage::{StorageError, TIME_MIN, Tx};
+use urr_storage::{StorageError, TIME_MIN};
 
 use crate::PaymentService;
 use crate::domain::ledger_audit::{LedgerDifference, LedgerSums};
@@ -14,35 +14,36 @@ use crate::provider_reconciliation::{ProviderDifference, TimeRange};
 use crate::store::audit_runs::{self, AuditRunHolder, AuditRunProgress};
 use crate::store::ledger::EntryMark;
 
-/// Whoever dies at it blocks the others for this long.
+/// A process that dies during an audit blocks the others for this long.
 const LEASE: Duration = Duration::from_secs(2 * 60);
-const BOOKS: &str = "books";
-/// What was written so shortly before the last time is looked at again: it may have been committed
-/// later.
-const WRITTEN_LATE: Duration = Duration::from_secs(2 * 60);
-/// So many stretches of the whole books are gone through each time as well.
-const STRETCHES: usize = 5;
-/// So many of those that could not be explained are looked at again each time.
-const AGAIN_MAX: u32 = 1_000;
-/// A provider's list is not whole up to the very moment.
-const LISTED_LATE: Duration = Duration::from_secs(60);
-/// The first time so much is compared.
-const COMPARED_FIRST: Duration = Duration::from_secs(24 * 60 * 60);
-/// A list of more would be too long.
-const COMPARED_AT_ONCE: Duration = Duration::from_secs(60 * 60);
-/// So many orders on which the books differed are looked at again each time.
+/// The name of the ledger's audit in `audit_runs` and in the metric.
+const LEDGER: &str = "ledger";
+/// Entries of this time before the last run are audited again: they may have been committed after
+/// it.
+const COMMIT_LAG: Duration = Duration::from_secs(2 * 60);
+/// How many ranges of the whole ledger each run audits as well.
+const RANGES_PER_RUN: usize = 5;
+/// How many unexplained payments each run checks again.
+const RECHECKED_MAX: u32 = 1_000;
+/// A provider's list is not complete up to the very moment.
+const LIST_LAG: Duration = Duration::from_secs(60);
+/// How far back the first run goes.
+const FIRST_RANGE: Duration = Duration::from_secs(24 * 60 * 60);
+/// How much time one list covers.
+const RANGE_MAX: Duration = Duration::from_secs(60 * 60);
+/// How many differing orders each run checks again.
 const DIFFERING_MAX: u32 = 100;
 
 impl PaymentService {
-    /// Looks through what was written since the last time, and through a part of the whole. The
-    /// answer is what nobody can explain, also from earlier times; none if it is not our turn.
+    /// Audits what was written since the last run, and a part of the whole ledger. Returns all that is
+    /// not explained, also from earlier runs; none if it is not the turn of this process.
     pub async fn audit_ledger_changes(
         &self,
     ) -> Result<Option<Vec<LedgerDifference>>, StorageError> {
-        let Some(progress) = self.claim_audit_run(BOOKS).await? else { return Ok(None) };
+        let Some(progress) = self.claim_audit_run(LEDGER).await? else { return Ok(None) };
         let checked = self.audit_changed_payments(progress).await;
         let is_done = matches!(checked, Ok(Some(_)));
-        self.finish_audit_run(BOOKS, is_done).await?;
+        self.finish_audit_run(LEDGER, is_done).await?;
         checked
     }
 
@@ -52,19 +53,19 @@ impl PaymentService {
     ) -> Result<Option<Vec<LedgerDifference>>, StorageError> {
         let now = self.0.clock.now();
         let mut sums = LedgerSums::default();
-        let from = progress.up_to.map_or(TIME_MIN, |up_to| up_to - WRITTEN_LATE);
+        let from = progress.up_to.map_or(TIME_MIN, |up_to| up_to - COMMIT_LAG);
         let mut after = EntryMark { at: from, id: Uuid::nil() };
         while let Some(until) = self.add_entries(after, &mut sums).await? {
             after = until;
-            if !self.update_audit_run(BOOKS, progress).await? {
+            if !self.update_audit_run(LEDGER, progress).await? {
                 return Ok(None);
             }
         }
         progress.up_to = Some(now);
-        for _ in 0..STRETCHES {
+        for _ in 0..RANGES_PER_RUN {
             let after = progress.after.unwrap_or(Uuid::nil());
             progress.after = self.add_payments(after, &mut sums).await?;
-            if !self.update_audit_run(BOOKS, progress).await? {
+            if !self.update_audit_run(LEDGER, progress).await? {
                 return Ok(None);
             }
             if progress.after.is_none() {
@@ -73,37 +74,33 @@ impl PaymentService {
         }
         let new: BTreeSet<Uuid> =
             sums.unexplained.iter().filter_map(LedgerDifference::payment_id).collect();
-        let note = move |tx: &mut Tx<'_>| {
+        self.write(move |tx| {
             new.iter().try_for_each(|id| audit_runs::unexplained_insert(tx, *id, now))
-        };
-        let noted: Result<(), StorageError> = self.0.db.write(note).await;
-        noted?;
+        })
+        .await?;
         self.recheck_unexplained().await.map(Some)
     }
 
-    /// What could not be explained once is looked at until it can.
+    /// Checks the payments that were not explained before.
     async fn recheck_unexplained(&self) -> Result<Vec<LedgerDifference>, StorageError> {
-        let list = |tx: &mut Tx<'_>| audit_runs::unexplained_list(tx, AGAIN_MAX);
-        let noted: Vec<Uuid> = self.0.db.read(list).await?;
+        let known = self.read(|tx| audit_runs::unexplained_list(tx, RECHECKED_MAX)).await?;
         let mut unexplained = Vec::new();
-        for id in noted {
-            let found = self.find_differences(id).await?;
+        for id in known {
+            let found = self.prove_payment(id).await?;
             if found.is_empty() {
-                let clear = move |tx: &mut Tx<'_>| audit_runs::unexplained_delete(tx, id);
-                let cleared: Result<(), StorageError> = self.0.db.write(clear).await;
-                cleared?;
+                self.write(move |tx| audit_runs::unexplained_delete(tx, id)).await?;
             }
             unexplained.extend(found);
         }
         for found in &unexplained {
-            tracing::error!(%found, "the books cannot explain this");
+            tracing::error!(%found, "the ledger does not explain this");
         }
         Ok(unexplained)
     }
 
-    /// Compares with every provider what moved since the last time. A provider that does not answer
-    /// is asked for the same the next time, and keeps nobody from the others. The answer is where
-    /// the books differ, also from earlier times.
+    /// Compares with every provider what moved since the last run. A provider that does not answer is
+    /// asked for the same next time and does not keep us from the others. Returns all differences,
+    /// also from earlier runs.
     pub async fn reconcile_providers(&self) -> Result<Vec<ProviderDifference>, StorageError> {
         let mut differences = Vec::new();
         for provider in &self.0.providers {
@@ -114,12 +111,12 @@ impl PaymentService {
             differences.extend(checked?.0);
         }
         for found in &differences {
-            tracing::error!(%found, "the provider's books say something else");
+            tracing::error!(%found, "the provider and we differ");
         }
         Ok(differences)
     }
 
-    /// With the differences, whether the provider has said everything.
+    /// Returns the differences, and whether the provider has answered completely.
     async fn reconcile_since(
         &self,
         provider: &ProviderClient,
@@ -128,10 +125,10 @@ impl PaymentService {
     ) -> Result<(Vec<ProviderDifference>, bool), StorageError> {
         let now = self.0.clock.now();
         let mut differences = self.recheck_differing_orders(provider).await?;
-        let end = now - LISTED_LATE;
-        let mut from = progress.up_to.unwrap_or(now - COMPARED_FIRST);
+        let end = now - LIST_LAG;
+        let mut from = progress.up_to.unwrap_or(now - FIRST_RANGE);
         while from < end {
-            let to = end.min(from + COMPARED_AT_ONCE);
+            let to = end.min(from + RANGE_MAX);
             let found = self.reconcile_with(provider, TimeRange { from, to }).await?;
             self.record_differing(provider, &[], &found.differences).await?;
             differences.extend(found.differences);
@@ -147,14 +144,14 @@ impl PaymentService {
         Ok((differences, true))
     }
 
-    /// What differed once is looked at until it does not.
+    /// Checks the orders that differed before.
     async fn recheck_differing_orders(
         &self,
         provider: &ProviderClient,
     ) -> Result<Vec<ProviderDifference>, StorageError> {
         let name = provider.name();
-        let list = move |tx: &mut Tx<'_>| audit_runs::differing_list(tx, name, DIFFERING_MAX);
-        let orders: Vec<String> = self.0.db.read(list).await?;
+        let list = self.read(move |tx| audit_runs::differing_list(tx, name, DIFFERING_MAX));
+        let orders = list.await?;
         let mut differences = Vec::new();
         for order_id in &orders {
             differences.extend(self.recheck_order(provider, order_id).await?);
@@ -166,45 +163,41 @@ impl PaymentService {
     async fn record_differing(
         &self,
         provider: &ProviderClient,
-        looked_at: &[String],
+        checked: &[String],
         differences: &[ProviderDifference],
     ) -> Result<(), StorageError> {
         let (name, now) = (provider.name(), self.0.clock.now());
-        let looked_at = looked_at.to_vec();
+        let checked = checked.to_vec();
         let orders: Vec<String> =
             differences.iter().map(|found| found.order_id().to_owned()).collect();
-        if looked_at.is_empty() && orders.is_empty() {
+        if checked.is_empty() && orders.is_empty() {
             return Ok(());
         }
-        let note =
-            move |tx: &mut Tx<'_>| audit_runs::differing_set(tx, name, &looked_at, &orders, now);
-        self.0.db.write(note).await
+        self.write(move |tx| audit_runs::differing_set(tx, name, &checked, &orders, now)).await
     }
 
-    /// What every process shows of the checks, whoever does them.
+    /// Every process shows the results of the audits, whichever runs them.
     pub(crate) async fn update_audit_metrics(&self) -> Result<(), StorageError> {
         let metrics = self.0.metrics.clone();
-        let read = move |tx: &mut Tx<'_>| {
+        self.read(move |tx| {
             let done = audit_runs::audit_runs_list(tx)?;
             let (unexplained, differing) =
                 (audit_runs::unexplained_count(tx)?, audit_runs::differing_count(tx)?);
             metrics.set_audits(&done, unexplained, differing);
             Ok(())
-        };
-        self.0.db.read(read).await
+        })
+        .await
     }
 
     fn holder(&self) -> AuditRunHolder {
-        AuditRunHolder { id: self.0.holder, lease: LEASE }
+        AuditRunHolder { id: self.0.process_id, lease: LEASE }
     }
 
-    /// None: somebody else is at it, or has just done it.
+    /// None if another process runs the audit or has just done so.
     async fn claim_audit_run(&self, name: &str) -> Result<Option<AuditRunProgress>, StorageError> {
         let (name, holder, now) = (name.to_owned(), self.holder(), self.0.clock.now());
         let done_since = now - self.0.settings.audit_interval / 2;
-        let take =
-            move |tx: &mut Tx<'_>| audit_runs::audit_run_claim(tx, &name, holder, done_since, now);
-        self.0.db.write(take).await
+        self.write(move |tx| audit_runs::audit_run_claim(tx, &name, holder, done_since, now)).await
     }
 
     async fn update_audit_run(
@@ -213,16 +206,12 @@ impl PaymentService {
         progress: AuditRunProgress,
     ) -> Result<bool, StorageError> {
         let (name, holder, now) = (name.to_owned(), self.holder(), self.0.clock.now());
-        let update_audit_run =
-            move |tx: &mut Tx<'_>| audit_runs::audit_run_update(tx, &name, holder, progress, now);
-        self.0.db.write(update_audit_run).await
+        self.write(move |tx| audit_runs::audit_run_update(tx, &name, holder, progress, now)).await
     }
 
     async fn finish_audit_run(&self, name: &str, is_done: bool) -> Result<(), StorageError> {
         let (name, holder, now) = (name.to_owned(), self.holder(), self.0.clock.now());
         let succeeded_at = is_done.then_some(now);
-        let end =
-            move |tx: &mut Tx<'_>| audit_runs::audit_run_finish(tx, &name, holder, succeeded_at);
-        self.0.db.write(end).await
+        self.write(move |tx| audit_runs::audit_run_finish(tx, &name, holder, succeeded_at)).await
     }
 }

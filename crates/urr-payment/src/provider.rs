@@ -1,7 +1,7 @@
-//! Those who move the money: one small interface, several providers.
+//! Payment providers: one interface for the sandbox, Toss and PortOne.
 //!
-//! A provider never decides alone whether something worked. Its answer is one of three: it did, it
-//! did not, or nobody knows. What nobody knows is asked for later, never assumed.
+//! The outcome of a call is one of three: done, not done, or unknown. An unknown outcome is queried
+//! later and never assumed.
 
 mod http;
 mod portone;
@@ -25,20 +25,20 @@ pub const CURRENCY: &str = "KRW";
 
 // Codes of our own, next to those that providers send.
 
-/// Nobody answered in time.
+/// The provider did not answer in time.
 pub const TIMEOUT: &str = "TIMEOUT";
-/// No connection came about. This call moved nothing; an earlier one may have.
+/// There was no connection. This call moved nothing; an earlier one may have.
 pub const UNREACHABLE: &str = "UNREACHABLE";
 /// The connection broke.
 pub const INTERRUPTED: &str = "INTERRUPTED";
-/// The provider kept failing and is left alone for a while.
+/// The breaker is open because the provider kept failing.
 pub const CIRCUIT_OPEN: &str = "CIRCUIT_OPEN";
-/// There is an answer, and nobody can read it.
+/// The answer cannot be parsed.
 pub const UNREADABLE: &str = "UNREADABLE";
-/// The provider says that it is done, and what it did is not what it was asked for.
+/// The provider did something else than it was asked for.
 pub const MISMATCH: &str = "MISMATCH";
 
-/// Codes that are about our credential, and about nobody's payment.
+/// Codes about our credential, not about a payment.
 const CREDENTIAL_REFUSED: &[&str] = &[
     "FORBIDDEN",
     "FORBIDDEN_REQUEST",
@@ -49,8 +49,8 @@ const CREDENTIAL_REFUSED: &[&str] = &[
     "UNAUTHORIZED_KEY",
 ];
 
-/// Codes that end nothing: ours for no answer or none that can be read, and those by which a
-/// provider says that it is at it, or that we are too many.
+/// Codes that are not final: ours for a missing or unreadable answer, and those by which a provider
+/// says that it is busy with the request or that we send too many.
 const NOT_FINAL: &[&str] = &[
     TIMEOUT,
     UNREACHABLE,
@@ -65,53 +65,54 @@ const NOT_FINAL: &[&str] = &[
     "TOO_MANY_REQUESTS",
 ];
 
-/// Whether a provider refuses us, whatever we ask: somebody has to look at the credential.
+/// Whether the provider refuses our credential, which an operator has to look at.
 pub(crate) fn is_about_credential(code: &str) -> bool {
     CREDENTIAL_REFUSED.contains(&code)
 }
 
-/// Whether a code is the provider's own last word to a request: it repeats it by the request's key.
+/// Whether a code is the provider's final answer to a request, which it repeats for the request's
+/// key.
 pub(crate) fn is_final_answer(code: &str) -> bool {
     !NOT_FINAL.contains(&code) && !is_about_credential(code)
 }
 
-/// What somebody is to be charged.
+/// A charge to make.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChargeRequest {
     pub order_id: String,
-    /// What the provider gave the buyer's browser.
+    /// The key that the provider gave the buyer's browser.
     pub payment_key: String,
     pub amount: Won,
     /// The same for every attempt at this charge.
     pub idempotency_key: String,
 }
 
-/// What is to be given back.
+/// A refund to make.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefundRequest {
     pub order_id: String,
     pub payment_key: String,
     pub amount: Won,
-    /// What was not given back before this.
+    /// What is left of the charge before this refund.
     pub remaining: Won,
     pub reason: String,
-    /// The same for every attempt at this return.
+    /// The same for every attempt at this refund.
     pub idempotency_key: String,
 }
 
-/// A payment as its provider has it.
+/// The provider's record of a payment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProviderPayment {
     pub order_id: String,
-    /// PortOne names a payment by its order: there it is the key that was asked with, or else the
-    /// id of the transaction.
+    /// PortOne identifies a payment by its order. There this is the key of the query, or else the
+    /// transaction's id.
     pub payment_key: String,
-    /// What the provider calls the charge, if that is not the key.
+    /// The provider's id of the charge, if that is not the key.
     pub transaction_id: Option<String>,
     pub amount: Won,
     pub currency: String,
     pub state: ProviderState,
-    /// Given back so far.
+    /// Refunded so far.
     pub refunded: Won,
     pub method: String,
     pub approved_at: Option<Timestamp>,
@@ -119,7 +120,7 @@ pub struct ProviderPayment {
 }
 
 impl ProviderPayment {
-    /// What the provider calls the charge: no two are called the same.
+    /// The provider's unique id of the charge.
     pub fn provider_key(&self) -> &str {
         self.transaction_id.as_deref().unwrap_or(&self.payment_key)
     }
@@ -127,40 +128,40 @@ impl ProviderPayment {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProviderState {
-    /// The buyer is still at it.
+    /// The buyer has not finished the checkout.
     Open,
-    /// The buyer was given an account into which the money can be paid.
+    /// The buyer was given a deposit account to transfer the money to.
     Deposit,
     Paid,
-    /// All of it was given back.
+    /// All of it was refunded.
     Refunded,
-    /// It will not be paid any more.
+    /// It can no longer be paid.
     Dead,
 }
 
-/// What came of a call.
+/// The outcome of a call that moves money.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProviderOutcome<T> {
     Done(T),
-    /// The provider says no, and that it has moved nothing.
+    /// The provider refuses and has moved nothing.
     Declined {
         code: String,
     },
-    /// Nothing was sent: this call has moved nothing. An earlier one may have.
+    /// Nothing was sent: this call moved nothing. An earlier one may have.
     Unsent {
         code: String,
     },
-    /// No answer, or one that does not tell. It may have moved the money.
+    /// There is no answer, or one that does not tell. The money may have moved.
     Unknown {
         code: String,
     },
 }
 
-/// What is known of a payment at the provider.
+/// The provider's answer to a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProviderLookup {
     Payment(ProviderPayment),
-    /// The provider has never heard of it: nothing was charged.
+    /// The provider does not know the order: nothing was charged.
     NotFound,
     /// No answer.
     Unknown {
@@ -168,7 +169,7 @@ pub enum ProviderLookup {
     },
 }
 
-/// An order whose money moved, and what the provider's list itself tells of it.
+/// An order in a provider's list, and what the list itself says about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedOrder {
     pub order_id: String,
@@ -178,18 +179,18 @@ pub struct ListedOrder {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListedState {
     Known(ProviderPayment),
-    /// So much was taken, and nothing else happened in the span.
+    /// This amount was charged, and nothing else happened in the time range.
     Charged(Won),
-    /// One has to ask.
+    /// The provider has to be asked about the order.
     Unclear,
 }
 
-/// What moved at the provider in a span of time.
+/// The orders whose money moved in a time range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProviderListing {
     /// Each order once.
     Orders(Vec<ListedOrder>),
-    /// No answer, or not a whole one.
+    /// There is no answer, or an incomplete one.
     Unknown { code: String },
 }
 
@@ -215,7 +216,7 @@ impl ListedOrder {
     }
 }
 
-/// What is told of another order is told of none.
+/// An answer about another order is no answer.
 fn of_order(order_id: &str, found: ProviderLookup) -> ProviderLookup {
     match found {
         ProviderLookup::Payment(payment) if payment.order_id != order_id => {
@@ -233,7 +234,7 @@ pub enum ProviderClient {
     PortOne(PortOneClient),
 }
 
-/// A call may take so long.
+/// The usual time limit of a call.
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 
 macro_rules! with_each {
@@ -255,7 +256,7 @@ impl ProviderClient {
         }
     }
 
-    /// What the page shows the provider's script. It is public.
+    /// The public key for the provider's script on the page.
     pub fn client_key(&self) -> &str {
         match self {
             ProviderClient::Sandbox(_) => "sandbox",
@@ -264,7 +265,7 @@ impl ProviderClient {
         }
     }
 
-    /// The shop, where the provider's script asks for it. It is public.
+    /// The public id of the shop, if the provider's script needs one.
     pub fn store_id(&self) -> Option<&str> {
         match self {
             ProviderClient::Sandbox(_) | ProviderClient::Toss(_) => None,
@@ -272,7 +273,7 @@ impl ProviderClient {
         }
     }
 
-    /// How long a call may take.
+    /// The time limit of a call.
     pub(crate) fn timeout(&self) -> Duration {
         match self {
             ProviderClient::Sandbox(sandbox) => sandbox.timeout(),
@@ -281,8 +282,8 @@ impl ProviderClient {
         }
     }
 
-    /// Takes the money that the buyer has agreed to. Done is done as asked: the same order, key,
-    /// amount and currency; or the buyer was given an account to pay into.
+    /// Charges what the buyer has agreed to. `Done` means exactly as asked (the same order, key,
+    /// amount and currency), or that the buyer was given a deposit account.
     pub async fn confirm(&self, charge: &ChargeRequest) -> ProviderOutcome<ProviderPayment> {
         let outcome = with_each!(self, provider => provider.confirm(charge).await);
         only_if(outcome, |payment| {
@@ -290,7 +291,7 @@ impl ProviderClient {
         })
     }
 
-    /// Closes the account that the buyer of an order was given. Done: nobody can pay into it.
+    /// Closes the deposit account of an order. `Done` means that the buyer can no longer use it.
     pub async fn close_deposit(&self, charge: &ChargeRequest) -> ProviderOutcome<ProviderPayment> {
         let outcome = match self {
             ProviderClient::Sandbox(_) => ProviderOutcome::declined("NOT_FOUND_PAYMENT"),
@@ -302,20 +303,20 @@ impl ProviderClient {
         })
     }
 
-    /// Gives money back. Done is done as asked: the same order, and no more is left than should be.
+    /// Refunds. `Done` means exactly as asked: the same order, and no more left than expected.
     pub async fn cancel(&self, what: &RefundRequest) -> ProviderOutcome<ProviderPayment> {
         let outcome = with_each!(self, provider => provider.cancel(what).await);
         only_if(outcome, |payment| is_returned(what, payment))
     }
 
-    /// What the provider knows of an order.
+    /// Queries an order.
     pub async fn find(&self, order_id: &str, payment_key: Option<&str>) -> ProviderLookup {
         let found = with_each!(self, provider => provider.find(order_id, payment_key).await);
         of_order(order_id, found)
     }
 
-    /// The orders whose money moved from `from` on and before `to`, by the provider's clock.
-    /// However this ends, it closes nothing to those who pay.
+    /// Lists the orders whose money moved from `from` on and before `to`, by the provider's clock. A
+    /// failure does not open the breaker of those who pay.
     pub async fn list(&self, from: Timestamp, to: Timestamp) -> ProviderListing {
         let orders = match self {
             ProviderClient::Sandbox(sandbox) => sandbox
@@ -331,8 +332,8 @@ impl ProviderClient {
         }
     }
 
-    /// What the provider knows of an order, for whoever compares the books: a breaker of their own
-    /// sees to it that nobody who pays notices when that fails.
+    /// Queries an order for the reconciliation, with a breaker of its own, so that failures there do
+    /// not affect those who pay.
     pub async fn find_for_reconciliation(
         &self,
         order_id: &str,
@@ -348,8 +349,7 @@ impl ProviderClient {
         of_order(order_id, found)
     }
 
-    /// Reads a message of the provider. It is only a hint to look: none if it tells of nothing
-    /// that concerns us.
+    /// Parses a webhook. None if it is about something else than a payment.
     pub fn read_webhook(
         &self,
         headers: &HeaderMap,
@@ -364,8 +364,8 @@ impl ProviderClient {
     }
 }
 
-/// A provider that did something else than it was asked for has not done it. What it did do, one
-/// has to ask.
+/// If the provider did something else than it was asked for, the outcome is unknown until the order
+/// is queried.
 fn only_if(
     outcome: ProviderOutcome<ProviderPayment>,
     is_as_asked: impl FnOnce(&ProviderPayment) -> bool,

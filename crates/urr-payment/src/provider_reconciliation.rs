@@ -1,7 +1,7 @@
-//! Our books beside the provider's, in both directions (P8).
+//! Reconciliation with the providers, in both directions (P8).
 //!
-//! What the provider has taken and we have given up is looked at again; what nobody can explain is
-//! named. Whatever has a step left explains itself.
+//! A payment that we gave up and the provider has charged is reopened; any other difference is
+//! reported. A payment with a step left is under way and cannot differ.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -16,36 +16,37 @@ use crate::provider::{
     ListedOrder, ListedState, ProviderClient, ProviderListing, ProviderLookup, ProviderPayment,
     ProviderState,
 };
-use crate::store::payments::{self, TransitionFrom, TransitionTo};
+use crate::store::payments;
+use crate::store::transitions::{self, TransitionFrom, TransitionTo};
 
-/// So many are read in one transaction.
+/// How many orders are compared in one transaction.
 const COMPARED_AT_ONCE: usize = 200;
-/// So many orders are asked for at once.
+/// How many orders the provider is asked for at once.
 const ASKED_AT_ONCE: usize = 8;
-/// So many differences are looked at once more; that many are no accident of time.
-const LOOKED_AT_AGAIN_MAX: usize = 100;
+/// How many differences are checked once more; beyond that they are not a matter of timing.
+const RECHECKED_MAX: usize = 100;
 
-/// What one look at a provider's list has brought.
+/// The result of a comparison.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reconciliation {
     /// Payments of the provider that were compared with ours.
     pub compared: usize,
-    /// Orders that were given up and are looked at again.
+    /// Orders that had been given up and are queried again.
     pub reopened: Vec<String>,
     /// Empty if all is well.
     pub differences: Vec<ProviderDifference>,
-    /// Providers that did not say everything.
+    /// Providers whose answer is missing or incomplete.
     pub silent: Vec<&'static str>,
 }
 
-/// Where the provider's books and ours differ.
+/// Where a provider and we differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProviderDifference {
-    /// Money for an order that we have never made.
+    /// The provider charged an order that we never created.
     UnknownOrder { order_id: String, amount: Won },
-    /// We say that it is paid, and the provider does not know of it.
+    /// We have it as charged, and the provider does not know it.
     MissingAtProvider { order_id: String, amount: Won },
-    /// Both know of it, and not the same: what was taken and what went back.
+    /// The amounts that were charged and refunded are not the same.
     Amounts { order_id: String, ours: (Won, Won), theirs: (Won, Won) },
 }
 
@@ -64,32 +65,31 @@ impl fmt::Display for ProviderDifference {
         match self {
             ProviderDifference::UnknownOrder { order_id, amount } => write!(
                 f,
-                "order {order_id}: the provider has taken {amount}, and we have never made it"
+                "order {order_id}: the provider has charged {amount}, and we never created it"
             ),
             ProviderDifference::MissingAtProvider { order_id, amount } => write!(
                 f,
-                "order {order_id}: we have {amount} as taken, and the provider does not know of it"
+                "order {order_id}: we have {amount} as charged, and the provider does not know it"
             ),
             ProviderDifference::Amounts { order_id, ours, theirs } => write!(
                 f,
-                "order {order_id}: taken and given back were {} and {} by our books, {} and {} by \
-                 the provider's",
+                "order {order_id}: we have {} as charged and {} as refunded, the provider {} and {}",
                 ours.0, ours.1, theirs.0, theirs.1
             ),
         }
     }
 }
 
-/// What to do about a payment of the provider's list.
+/// What follows from the comparison of an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum ListedOrderFinding {
+enum OrderFinding {
     Agrees,
-    /// We have given it up, and the provider has it like this.
+    /// We have given it up, and the provider has charged.
     Reopen(ProviderPayment),
     Differs(ProviderDifference),
 }
 
-fn judge(ours: Option<&Payment>, theirs: &ProviderPayment) -> ListedOrderFinding {
+fn compare_order(ours: Option<&Payment>, theirs: &ProviderPayment) -> OrderFinding {
     let taken = match theirs.state {
         ProviderState::Paid | ProviderState::Refunded => theirs.amount,
         ProviderState::Open | ProviderState::Deposit | ProviderState::Dead => Won::ZERO,
@@ -97,25 +97,21 @@ fn judge(ours: Option<&Payment>, theirs: &ProviderPayment) -> ListedOrderFinding
     let order_id = theirs.order_id.clone();
     let Some(ours) = ours else {
         return match taken {
-            Won::ZERO => ListedOrderFinding::Agrees,
-            amount => {
-                ListedOrderFinding::Differs(ProviderDifference::UnknownOrder { order_id, amount })
-            }
+            Won::ZERO => OrderFinding::Agrees,
+            amount => OrderFinding::Differs(ProviderDifference::UnknownOrder { order_id, amount }),
         };
     };
     let (our_sum, their_sum) = ((ours.charged, ours.refunded), (taken, theirs.refunded));
     let is_abandoned = matches!(ours.status, PaymentStatus::Failed | PaymentStatus::Pending);
     match ours.is_settled() {
-        false => ListedOrderFinding::Agrees,
-        true if our_sum == their_sum => ListedOrderFinding::Agrees,
-        // All of it is back already, by somebody else's hand.
-        true if is_abandoned && theirs.state == ProviderState::Refunded => {
-            ListedOrderFinding::Agrees
-        }
+        false => OrderFinding::Agrees,
+        true if our_sum == their_sum => OrderFinding::Agrees,
+        // It was refunded at the provider, but not by us.
+        true if is_abandoned && theirs.state == ProviderState::Refunded => OrderFinding::Agrees,
         true if is_abandoned && theirs.state == ProviderState::Paid => {
-            ListedOrderFinding::Reopen(theirs.clone())
+            OrderFinding::Reopen(theirs.clone())
         }
-        true => ListedOrderFinding::Differs(ProviderDifference::Amounts {
+        true => OrderFinding::Differs(ProviderDifference::Amounts {
             order_id,
             ours: our_sum,
             theirs: their_sum,
@@ -123,35 +119,29 @@ fn judge(ours: Option<&Payment>, theirs: &ProviderPayment) -> ListedOrderFinding
     }
 }
 
-/// What a provider's list tells of an order.
-enum ListedOrderCheck {
-    ListedOrderFinding(ListedOrderFinding),
-    /// The provider has to be asked how it stands.
+/// What a provider's list says about an order.
+enum ListCheck {
+    OrderFinding(OrderFinding),
+    /// The provider has to be asked about the order.
     Ask {
         payment_key: Option<String>,
     },
 }
 
-fn judge_listed(ours: Option<&Payment>, listed: &ListedOrder) -> ListedOrderCheck {
+fn check_listed(ours: Option<&Payment>, listed: &ListedOrder) -> ListCheck {
     let is_charged =
         |ours: &Payment, amount: Won| (ours.charged, ours.refunded) == (amount, Won::ZERO);
     match (&listed.state, ours) {
-        (ListedState::Known(theirs), ours) => {
-            ListedOrderCheck::ListedOrderFinding(judge(ours, theirs))
-        }
-        (_, Some(ours)) if !ours.is_settled() => {
-            ListedOrderCheck::ListedOrderFinding(ListedOrderFinding::Agrees)
-        }
+        (ListedState::Known(theirs), ours) => ListCheck::OrderFinding(compare_order(ours, theirs)),
+        (_, Some(ours)) if !ours.is_settled() => ListCheck::OrderFinding(OrderFinding::Agrees),
         (ListedState::Charged(amount), Some(ours)) if is_charged(ours, *amount) => {
-            ListedOrderCheck::ListedOrderFinding(ListedOrderFinding::Agrees)
+            ListCheck::OrderFinding(OrderFinding::Agrees)
         }
-        (_, ours) => {
-            ListedOrderCheck::Ask { payment_key: ours.and_then(|ours| ours.payment_key.clone()) }
-        }
+        (_, ours) => ListCheck::Ask { payment_key: ours.and_then(|ours| ours.payment_key.clone()) },
     }
 }
 
-/// From when on and before when money moved.
+/// From a time, and before another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TimeRange {
     pub from: Timestamp,
@@ -159,8 +149,8 @@ pub(crate) struct TimeRange {
 }
 
 impl PaymentService {
-    /// Compares everything that moved in a span of time. What a silent provider has to say is
-    /// missing, and nothing else.
+    /// Compares everything that moved in a time range. Providers that do not answer are listed in the
+    /// result.
     pub async fn reconcile(
         &self,
         from: Timestamp,
@@ -185,15 +175,19 @@ impl PaymentService {
         let listed = match provider.list(span.from, span.to).await {
             ProviderListing::Orders(listed) => listed,
             ProviderListing::Unknown { code } => {
-                tracing::warn!(provider = provider.name(), code, "no list to compare with");
+                tracing::warn!(
+                    provider = provider.name(),
+                    code,
+                    "the provider's payments cannot be listed"
+                );
                 let silent = vec![provider.name()];
                 return Ok(Reconciliation { silent, ..Reconciliation::default() });
             }
         };
-        self.compare(provider, listed, span).await
+        self.compare_list(provider, listed, span).await
     }
 
-    async fn compare(
+    async fn compare_list(
         &self,
         provider: &ProviderClient,
         listed: Vec<ListedOrder>,
@@ -204,14 +198,14 @@ impl PaymentService {
         let known: HashSet<String> = listed.iter().map(|order| order.order_id.clone()).collect();
         let mut suspects = Vec::new();
         for chunk in listed.chunks(COMPARED_AT_ONCE) {
-            let judged = self.judge_all(name, chunk.to_vec()).await?;
-            let asked = judged.into_iter().map(|(order, told)| self.ask(provider, order, told));
+            let checked = self.check_all(name, chunk.to_vec()).await?;
+            let asked = checked.into_iter().map(|(order, check)| self.ask(provider, order, check));
             let mut asked = stream::iter(asked).buffer_unordered(ASKED_AT_ONCE);
             while let Some(answer) = asked.next().await {
                 match answer? {
-                    Some(ListedOrderFinding::Agrees) => {}
-                    Some(ListedOrderFinding::Differs(difference)) => suspects.push(difference),
-                    Some(ListedOrderFinding::Reopen(theirs)) => {
+                    Some(OrderFinding::Agrees) => {}
+                    Some(OrderFinding::Differs(difference)) => suspects.push(difference),
+                    Some(OrderFinding::Reopen(theirs)) => {
                         if self.reopen(&theirs).await? {
                             found.reopened.push(theirs.order_id);
                         }
@@ -221,7 +215,7 @@ impl PaymentService {
             }
         }
         let TimeRange { from, to } = span;
-        let ours = self.0.db.read(move |tx| payments::payments_charged(tx, name, from, to)).await?;
+        let ours = self.read(move |tx| payments::payment_list_charged(tx, name, from, to)).await?;
         let missing = ours.into_iter().filter(|(order_id, _)| !known.contains(order_id));
         suspects.extend(
             missing.map(|(order_id, amount)| ProviderDifference::MissingAtProvider {
@@ -233,34 +227,38 @@ impl PaymentService {
         Ok(found)
     }
 
-    /// How an order of the list stands. None: the provider does not say.
+    /// The finding about an order of the list. None if the provider does not answer.
     async fn ask(
         &self,
         provider: &ProviderClient,
         order: ListedOrder,
-        told: ListedOrderCheck,
-    ) -> Result<Option<ListedOrderFinding>, StorageError> {
-        let payment_key = match told {
-            ListedOrderCheck::ListedOrderFinding(finding) => return Ok(Some(finding)),
-            ListedOrderCheck::Ask { payment_key } => payment_key,
+        check: ListCheck,
+    ) -> Result<Option<OrderFinding>, StorageError> {
+        let payment_key = match check {
+            ListCheck::OrderFinding(finding) => return Ok(Some(finding)),
+            ListCheck::Ask { payment_key } => payment_key,
         };
         let found = provider.find_for_reconciliation(&order.order_id, payment_key.as_deref()).await;
         match found {
             ProviderLookup::Payment(theirs) => {
                 let ours = self.find_order(&order.order_id).await?;
                 let ours = ours.filter(|payment| payment.provider == provider.name());
-                Ok(Some(judge(ours.as_ref(), &theirs)))
+                Ok(Some(compare_order(ours.as_ref(), &theirs)))
             }
             ProviderLookup::NotFound => Ok(None),
             ProviderLookup::Unknown { code } => {
-                tracing::warn!(order = order.order_id, code, "the provider does not say");
+                tracing::warn!(
+                    order = order.order_id,
+                    code,
+                    "the provider does not answer about an order"
+                );
                 Ok(None)
             }
         }
     }
 
-    /// Their list and our books are not read at one moment, and a list may lag behind: what differs
-    /// is asked for by its order after a while, and named only if it has not moved meanwhile.
+    /// The provider and we are not read at the same moment, and a list may lag behind. So an order that
+    /// differs is checked again after a while, and reported only if it has not changed meanwhile.
     async fn recheck(
         &self,
         provider: &ProviderClient,
@@ -272,7 +270,7 @@ impl PaymentService {
         tokio::time::sleep(self.0.settings.recheck_after).await;
         let mut named = Vec::new();
         for (number, suspect) in suspects.into_iter().enumerate() {
-            match number < LOOKED_AT_AGAIN_MAX {
+            match number < RECHECKED_MAX {
                 true => named.extend(self.recheck_difference(provider, suspect).await?),
                 false => named.push(suspect),
             }
@@ -292,17 +290,17 @@ impl PaymentService {
         let after = self.find_order(order_id).await?;
         Ok(match theirs {
             _ if before != after => None,
-            ProviderLookup::Payment(theirs) => match judge(after.as_ref(), &theirs) {
-                ListedOrderFinding::Differs(difference) => Some(difference),
-                ListedOrderFinding::Agrees | ListedOrderFinding::Reopen(_) => None,
+            ProviderLookup::Payment(theirs) => match compare_order(after.as_ref(), &theirs) {
+                OrderFinding::Differs(difference) => Some(difference),
+                OrderFinding::Agrees | OrderFinding::Reopen(_) => None,
             },
-            // Nothing there, and nothing here.
+            // Neither side has charged anything.
             ProviderLookup::NotFound if after.is_none_or(|ours| ours.charged == Won::ZERO) => None,
             ProviderLookup::NotFound | ProviderLookup::Unknown { .. } => Some(found),
         })
     }
 
-    /// Looks once more at an order on which the books differed. None: they agree now.
+    /// Checks an order again that differed before. None if it agrees now.
     pub(crate) async fn recheck_order(
         &self,
         provider: &ProviderClient,
@@ -319,29 +317,29 @@ impl PaymentService {
         .await
     }
 
-    async fn judge_all(
+    async fn check_all(
         &self,
         provider: &'static str,
         listed: Vec<ListedOrder>,
-    ) -> Result<Vec<(ListedOrder, ListedOrderCheck)>, StorageError> {
-        let judged = self.0.db.read(move |tx| {
-            let judge_one = |listed: &ListedOrder| {
+    ) -> Result<Vec<(ListedOrder, ListCheck)>, StorageError> {
+        let checked = self.read(move |tx| {
+            let check_one = |listed: &ListedOrder| {
                 let ours = payments::payment_find_by_order(tx, &listed.order_id)?;
                 let ours = ours.filter(|payment| payment.provider == provider);
-                Ok((listed.clone(), judge_listed(ours.as_ref(), listed)))
+                Ok((listed.clone(), check_listed(ours.as_ref(), listed)))
             };
-            listed.iter().map(judge_one).collect::<Result<Vec<_>, StorageError>>()
+            listed.iter().map(check_one).collect::<Result<Vec<_>, StorageError>>()
         });
-        judged.await
+        checked.await
     }
 
-    /// False: in the meantime there is nothing to be looked at any more.
+    /// Returns false if meanwhile there is no reason to query any more.
     async fn reopen(&self, theirs: &ProviderPayment) -> Result<bool, StorageError> {
         let (theirs, now) = (theirs.clone(), self.0.clock.now());
         self.commit("reopened", move |tx| {
             let ours = payments::payment_lock_by_order(tx, &theirs.order_id)?;
             let is_abandoned = |ours: &Payment| {
-                matches!(judge(Some(ours), &theirs), ListedOrderFinding::Reopen(_))
+                matches!(compare_order(Some(ours), &theirs), OrderFinding::Reopen(_))
             };
             match ours.filter(is_abandoned) {
                 Some(ours) => payment_reopen(tx, &ours, now, now).map(|()| true),
@@ -352,7 +350,7 @@ impl PaymentService {
     }
 }
 
-/// The provider may have charged after all: it is asked, and then there is a ticket or a refund.
+/// The provider may have charged: it is queried, which leads to a ticket or a refund.
 pub(crate) fn payment_reopen(
     tx: &mut Tx<'_>,
     payment: &Payment,
@@ -361,7 +359,7 @@ pub(crate) fn payment_reopen(
 ) -> Result<(), StorageError> {
     let (status, step) = (PaymentStatus::Failed, Some(SagaStep::Query));
     let to = TransitionTo { status, step, claimed_until: None, attempt_at, now };
-    payments::payment_transition(tx, TransitionFrom::of(payment), to).map(|_| ())
+    transitions::payment_transition(tx, TransitionFrom::of(payment), to).map(|_| ())
 }
 
 #[cfg(test)]
@@ -389,16 +387,16 @@ mod tests {
         use ProviderState::{Open, Paid, Refunded};
         let charged =
             |status, step| Payment { charged: Won::new(100_000), ..payment(status, step) };
-        let word =
-            |ours: Option<Payment>, theirs: &ProviderPayment| match judge(ours.as_ref(), theirs) {
-                ListedOrderFinding::Agrees => "agrees",
-                ListedOrderFinding::Reopen(_) => "reopen",
-                ListedOrderFinding::Differs(ProviderDifference::UnknownOrder { .. }) => "unknown",
-                ListedOrderFinding::Differs(ProviderDifference::Amounts { .. }) => "amounts",
-                ListedOrderFinding::Differs(ProviderDifference::MissingAtProvider { .. }) => {
-                    "missing"
-                }
-            };
+        let word = |ours: Option<Payment>, theirs: &ProviderPayment| match compare_order(
+            ours.as_ref(),
+            theirs,
+        ) {
+            OrderFinding::Agrees => "agrees",
+            OrderFinding::Reopen(_) => "reopen",
+            OrderFinding::Differs(ProviderDifference::UnknownOrder { .. }) => "unknown",
+            OrderFinding::Differs(ProviderDifference::Amounts { .. }) => "amounts",
+            OrderFinding::Differs(ProviderDifference::MissingAtProvider { .. }) => "missing",
+        };
         let (paid, open) = (theirs(Paid, 0), theirs(Open, 0));
         assert_eq!(word(None, &paid), "unknown");
         assert_eq!(word(None, &open), "agrees");
@@ -424,7 +422,7 @@ mod tests {
     fn only_what_the_list_leaves_open_or_tells_otherwise_is_asked_for() {
         let is_asked = |ours: Option<Payment>, state| {
             let listed = ListedOrder { order_id: "ORD_1".to_owned(), state };
-            matches!(judge_listed(ours.as_ref(), &listed), ListedOrderCheck::Ask { .. })
+            matches!(check_listed(ours.as_ref(), &listed), ListCheck::Ask { .. })
         };
         let charged =
             |status, step| Payment { charged: Won::new(100_000), ..payment(status, step) };

@@ -1,24 +1,23 @@
-//! Looking at payments.
+//! Read-only operations on payments.
 
 use urr_kernel::Uuid;
 use urr_service::Page;
-use urr_service::admin_audit::{self, ActionFilter, NotedAction};
 use urr_storage::StorageError;
 
 use crate::PaymentService;
 use crate::domain::payment::{Payment, PaymentId};
 use crate::domain::refund::Refund;
-use crate::store::listing::{self, PaymentFilter};
-use crate::store::{payments, refunds};
+use crate::store::payments::{self, PaymentFilter};
+use crate::store::refunds;
 
 impl PaymentService {
     pub async fn find(&self, id: PaymentId) -> Result<Option<Payment>, StorageError> {
-        self.0.db.read(move |tx| payments::payment_find(tx, id)).await
+        self.read(move |tx| payments::payment_find(tx, id)).await
     }
 
     pub async fn find_order(&self, order_id: &str) -> Result<Option<Payment>, StorageError> {
         let order_id = order_id.to_owned();
-        self.0.db.read(move |tx| payments::payment_find_by_order(tx, &order_id)).await
+        self.read(move |tx| payments::payment_find_by_order(tx, &order_id)).await
     }
 
     /// The newest first.
@@ -27,19 +26,10 @@ impl PaymentService {
         filter: PaymentFilter,
         page: Page,
     ) -> Result<(Vec<Payment>, u64), StorageError> {
-        self.0.db.read(move |tx| listing::payment_list(tx, filter, page)).await
+        self.read(move |tx| payments::payment_list(tx, filter, page)).await
     }
 
-    /// What administrators did, the newest first.
-    pub(crate) async fn list_admin_actions(
-        &self,
-        filter: ActionFilter,
-        page: Page,
-    ) -> Result<(Vec<NotedAction>, u64), StorageError> {
-        self.0.db.read(move |tx| admin_audit::action_list(tx, &filter, page)).await
-    }
-
-    /// Whatever was ever to be paid for something; a hundred at most.
+    /// All orders that were ever made for a payable; a hundred at most.
     pub async fn list_by_payable(&self, payable_id: Uuid) -> Result<Vec<Payment>, StorageError> {
         let filter = PaymentFilter { payable_id: Some(payable_id), ..PaymentFilter::default() };
         Ok(self.list(filter, Page::new(1, 100)).await?.0)
@@ -47,6 +37,6 @@ impl PaymentService {
 
     /// The oldest first.
     pub async fn list_refunds(&self, id: PaymentId) -> Result<Vec<Refund>, StorageError> {
-        self.0.db.read(move |tx| refunds::refund_list(tx, id)).await
+        self.read(move |tx| refunds::refund_list(tx, id)).await
     }
 }

@@ -1,8 +1,8 @@
-//! The two sagas: a purchase, and the return of money.
+//! The two sagas of a payment: the purchase and the refund.
 //!
-//! A payment's row says what is to be done next. Whoever drives it takes one step after the other:
-//! a call, then one transaction with everything that follows from the answer. Nothing is kept in
-//! memory between two steps, so any process can go on where another has stopped.
+//! A payment's row names its next step. A step is one outside call, then one transaction with
+//! everything that follows from the answer. Nothing is kept in memory between two steps, so any
+//! process can resume where another has stopped.
 
 mod approve_order;
 mod close_refund;
@@ -19,5 +19,6 @@ pub use close_refund::{CloseError, CloseRefundRequest, RefundClosure};
 pub use create_order::{
     CommandContext, CreateError, CreateOrder, CreateResult, OrderRequest, PrepareError,
 };
+pub(crate) use purchase_steps::TICKETS_UNAVAILABLE;
 pub use request_refund::{AdminRefundRequest, OwnerCancelRequest, RefundError};
 pub(crate) use start_refund::{CancelledPurchase, RefundRejection, start_cancelled_refund};

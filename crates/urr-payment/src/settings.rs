@@ -1,14 +1,14 @@
-//! How payments are set up.
+//! The settings of the payment service.
 
 use std::time::Duration;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PaymentSettings {
-    /// A buyer who pays is answered within this, whatever is known by then.
+    /// A buyer who confirms gets an answer within this time, also if the outcome is open.
     pub answer_timeout: Duration,
-    /// How often the books are proved and compared with the providers'.
+    /// How often the ledger is audited and compared with the providers.
     pub audit_interval: Duration,
-    /// Where a provider's books and ours differ, both are read again after this: one of them may
+    /// Where a provider and we differ, both are read again after this time, because one of them may
     /// have been ahead.
     pub recheck_after: Duration,
 }

@@ -1,13 +1,12 @@
-//! The tables of the payment service. Every function runs inside the caller's transaction.
+//! The tables of the payment service. Every function runs in the caller's transaction.
 
 pub mod audit_runs;
-pub mod idempotency_keys;
 pub mod ledger;
-pub mod listing;
 pub mod payments;
 pub mod provider_calls;
 pub mod refunds;
+pub mod transitions;
 pub mod webhooks;
 
 #[cfg(test)]
-mod query_plans;
+mod tests;

@@ -1,21 +1,24 @@
-//! Our books beside the ticket service's: every ticket is paid, and every payment has its ticket.
+//! Reconciliation with the ticket service: every ticket is paid, and every payment has its ticket.
 //!
-//! The two are never read at one moment. Whatever attempts wrong is therefore looked at once more, and
-//! only what has not moved meanwhile is named.
+//! The two services are never read at the same moment. What looks wrong is checked once more, and
+//! only what has not changed meanwhile is reported.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use urr_contracts::clients::{ClientError, PayableRef};
+use urr_contracts::internal::ticket::{
+    PaidReservationPage, PayableKind, PayableStatus, PayableView,
+};
 use urr_kernel::{CallContext, Timestamp, Uuid, Won};
 use urr_storage::StorageError;
 
-use crate::domain::payment::{PayableKind, Payment, PaymentId, PaymentStatus};
+use crate::PaymentService;
+use crate::domain::payment::{Payment, PaymentId, PaymentStatus};
 use crate::jobs::STUCK_AFTER;
-use crate::store::payments::{self, PayableRange};
-use crate::ticket_client::{PaidPage, PaidReservation};
-use crate::{PaymentService, TicketClientError};
+use crate::store::payments;
 
-/// So many payments are compared at a time at most.
+/// How many payments are compared at a time.
 const PAYMENTS_PER_PAGE: usize = 1_000;
 
 /// What one stretch of reservations came to.
@@ -25,36 +28,35 @@ pub struct TicketComparison {
     pub payments: usize,
     /// Empty if all is well.
     pub differences: Vec<TicketDifference>,
-    /// The last reservation of the stretch; none if it was the last stretch.
+    /// The last reservation of the page; none if it was the last page.
     pub next: Option<Uuid>,
 }
 
-/// Where the ticket service's books and ours differ.
+/// Where the ticket service and we differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TicketDifference {
-    /// The ticket service was paid by a payment that is not there or has not taken anything.
+    /// A reservation is paid by a payment that does not exist or has charged nothing.
     Unpaid { reservation_id: Uuid, payment_id: Option<Uuid>, amount: Won },
-    /// The money is ours, and the buyer has no ticket for it.
+    /// We have the money, and the buyer has no ticket for it.
     NoTicket { reservation_id: Uuid, payment_id: Uuid, amount: Won },
-    /// The ticket was paid, and not what it costs.
+    /// The ticket is paid with another amount than it costs.
     Amounts { reservation_id: Uuid, payment_id: Uuid, costs: Won, paid: Won },
 }
 
-/// Why nothing could be compared.
 #[derive(Debug, thiserror::Error)]
 pub enum CompareError {
     #[error(transparent)]
     Storage(#[from] StorageError),
     #[error(transparent)]
-    Tickets(#[from] TicketClientError),
+    Tickets(#[from] ClientError),
 }
 
-/// Decides whether a reservation and its payments tell the same story. `reservation` is one that
-/// was ever paid; one that was handed over is paid by the payment of that transfer. Whatever has a
-/// step left is on its way, and so is what the ticket service has just announced.
-fn judge(
+/// Decides whether a reservation and its payments agree. `reservation` is one that was ever paid; one
+/// that was transferred is paid by the payment of that transfer. A payment with a step left is under
+/// way, and so is what the ticket service has just announced.
+fn compare(
     id: Uuid,
-    reservation: Option<&PaidReservation>,
+    reservation: Option<&PayableView>,
     payments: &[Payment],
     now: Timestamp,
 ) -> Option<TicketDifference> {
@@ -69,7 +71,7 @@ fn judge(
         return Some(no_ticket(id, payment));
     }
     let reservation = reservation?;
-    let is_confirmed = reservation.status == "confirmed";
+    let is_confirmed = reservation.status == PayableStatus::Confirmed;
     let payment = payments.iter().find(|payment| Some(payment.id.0) == paid_by);
     let payment = payment.filter(|payment| {
         payment.payable.id == id || payment.payable.kind == PayableKind::Transfer
@@ -104,17 +106,17 @@ fn no_ticket(id: Uuid, payment: &Payment) -> TicketDifference {
 }
 
 impl PaymentService {
-    /// Compares a stretch of reservations with their payments, in both directions.
+    /// Compares a page of reservations with their payments, in both directions.
     pub async fn reconcile_tickets(
         &self,
         after: Option<Uuid>,
         context: &CallContext,
     ) -> Result<TicketComparison, CompareError> {
-        let PaidPage { mut reservations, more } = self.0.tickets.paid(after, context).await?;
+        let page = self.0.tickets.list_paid_reservations(after, context).await?;
+        let PaidReservationPage { mut reservations, more } = page;
         let end = reservations.last().filter(|_| more).map(|reservation| reservation.id);
-        let span =
-            PayableRange { after: after.unwrap_or(Uuid::nil()), until: end.unwrap_or(Uuid::max()) };
-        let (payments, cut) = self.payments_within(span).await?;
+        let (from, until) = (after.unwrap_or(Uuid::nil()), end.unwrap_or(Uuid::max()));
+        let (payments, cut) = self.payments_within(from, until).await?;
         if let Some(cut) = cut {
             reservations.retain(|reservation| reservation.id <= cut);
         }
@@ -124,35 +126,36 @@ impl PaymentService {
             differences: Vec::new(),
             next: cut.or(end),
         };
-        let reservations: BTreeMap<Uuid, PaidReservation> =
+        let reservations: BTreeMap<Uuid, PayableView> =
             reservations.into_iter().map(|reservation| (reservation.id, reservation)).collect();
         let now = self.0.clock.now();
         let ids: BTreeSet<Uuid> = reservations.keys().chain(payments.keys()).copied().collect();
         for id in ids {
             let ours = payments.get(&id).map_or(&[][..], Vec::as_slice);
-            if judge(id, reservations.get(&id), ours, now).is_some() {
+            if compare(id, reservations.get(&id), ours, now).is_some() {
                 found.differences.extend(self.recheck_reservation(id, context).await?);
             }
         }
         Ok(found)
     }
 
-    /// The payments of a span by what they are for. If there are too many, the answer also says
-    /// how far they reach.
+    /// The payments of a range by reservation. If there are too many for one page, also the last
+    /// reservation that they reach.
     async fn payments_within(
         &self,
-        span: PayableRange,
+        after: Uuid,
+        until: Uuid,
     ) -> Result<(BTreeMap<Uuid, Vec<Payment>>, Option<Uuid>), StorageError> {
         let limit = u32::try_from(PAYMENTS_PER_PAGE).expect("a page is small");
-        let read =
-            move |tx: &mut urr_storage::Tx<'_>| payments::payments_of_reservations(tx, span, limit);
-        let list = self.0.db.read(read).await?;
+        let list = self
+            .read(move |tx| payments::payment_list_by_reservation(tx, after, until, limit))
+            .await?;
         let is_cut = list.len() == PAYMENTS_PER_PAGE;
         let mut payments: BTreeMap<Uuid, Vec<Payment>> = BTreeMap::new();
         for payment in list {
             payments.entry(payment.payable.id).or_default().push(payment);
         }
-        // There may be others of the last one.
+        // The last reservation may have more payments than fit.
         if is_cut && payments.len() > 1 {
             payments.pop_last();
         }
@@ -160,26 +163,27 @@ impl PaymentService {
         Ok((payments, reach.filter(|_| is_cut)))
     }
 
-    /// None: it has moved meanwhile, or was seen half way.
+    /// None if it has changed meanwhile, or was seen half way.
     async fn recheck_reservation(
         &self,
         id: Uuid,
         context: &CallContext,
     ) -> Result<Option<TicketDifference>, CompareError> {
-        let reservation = self.0.tickets.find(id, context).await?;
+        let payable = PayableRef { kind: PayableKind::Reservation, id };
+        let reservation = self.0.tickets.find_payable(payable, context).await?;
         let paid_by = reservation.and_then(|reservation| reservation.payment_id);
         let before = self.payments_for_reservation(id, paid_by).await?;
-        let reservation = self.0.tickets.find(id, context).await?;
+        let reservation = self.0.tickets.find_payable(payable, context).await?;
         let reservation = reservation.filter(|reservation| reservation.payment_id.is_some());
         let after = self.payments_for_reservation(id, paid_by).await?;
         let is_still = reservation.as_ref().and_then(|now| now.payment_id) == paid_by;
         match is_still && before == after {
-            true => Ok(judge(id, reservation.as_ref(), &after, self.0.clock.now())),
+            true => Ok(compare(id, reservation.as_ref(), &after, self.0.clock.now())),
             false => Ok(None),
         }
     }
 
-    /// Those for a reservation, and the one that has paid for it, whatever that was for.
+    /// The payments for a reservation, and the one that pays for it, which may be a transfer's.
     async fn payments_for_reservation(
         &self,
         id: Uuid,
@@ -202,18 +206,18 @@ impl fmt::Display for TicketDifference {
                 let payment = payment_id.map_or_else(|| "none".to_owned(), |id| id.to_string());
                 write!(
                     f,
-                    "reservation {reservation_id}: the ticket service has {amount} as paid by \
-                     payment {payment}, which has not taken them"
+                    "reservation {reservation_id}: {amount} are paid by payment \
+                     {payment}, which has not charged them"
                 )
             }
             TicketDifference::NoTicket { reservation_id, payment_id, amount } => write!(
                 f,
-                "payment {payment_id}: {amount} are taken for reservation {reservation_id}, which \
-                 is not theirs"
+                "payment {payment_id}: {amount} are charged for reservation {reservation_id}, which \
+                 it does not pay"
             ),
             TicketDifference::Amounts { reservation_id, payment_id, costs, paid } => write!(
                 f,
-                "payment {payment_id}: {paid} are taken for reservation {reservation_id}, which \
+                "payment {payment_id}: {paid} are charged for reservation {reservation_id}, which \
                  costs {costs}"
             ),
         }
@@ -222,9 +226,11 @@ impl fmt::Display for TicketDifference {
 
 #[cfg(test)]
 mod tests {
+    use urr_contracts::internal::ticket::PayablePaymentStatus;
+
     use super::*;
+    use crate::domain::payment::SagaStep;
     use crate::domain::payment::tests::payment;
-    use crate::domain::payment::{PayableRef, SagaStep};
 
     const NOW: &str = "2026-12-01T12:00:00Z";
     const LONG_AGO: &str = "2026-12-01T11:00:00Z";
@@ -233,30 +239,38 @@ mod tests {
         text.parse().unwrap()
     }
 
-    fn paid(by: &Payment, status: &str, updated_at: &str) -> PaidReservation {
-        PaidReservation {
+    fn paid(by: &Payment, status: &str, updated_at: &str) -> PayableView {
+        PayableView {
+            kind: by.payable.kind,
             id: by.payable.id,
-            reservation_number: "R12345".to_owned(),
             order_name: None,
-            user_id: by.user_id,
-            event_id: Uuid::nil(),
-            status: status.to_owned(),
-            payment_status: "paid".to_owned(),
+            user_id: Some(by.user_id),
+            event_id: None,
+            artist_id: None,
+            reservation_number: Some("R12345".to_owned()),
+            reservation_id: None,
+            seller_id: None,
+            status: status.parse().unwrap(),
+            payment_status: PayablePaymentStatus::Paid,
             total_amount: by.amount,
             booking_fee: Won::ZERO,
+            transfer_fee: Won::ZERO,
+            quantity: Some(1),
+            expires_at: None,
             fencing_token: 1,
             pinned_by: None,
             payment_id: Some(by.id.0),
             refund_amount: None,
+            cancellation_fee: None,
             updated_at: Some(at(updated_at)),
             correlation_id: None,
             last_event_id: None,
         }
     }
 
-    fn word(reservation: Option<&PaidReservation>, payments: &[Payment]) -> &'static str {
+    fn word(reservation: Option<&PayableView>, payments: &[Payment]) -> &'static str {
         let id = reservation.map_or_else(|| payments[0].payable.id, |reservation| reservation.id);
-        match judge(id, reservation, payments, at(NOW)) {
+        match compare(id, reservation, payments, at(NOW)) {
             None => "agrees",
             Some(TicketDifference::Unpaid { .. }) => "unpaid",
             Some(TicketDifference::NoTicket { .. }) => "no ticket",
@@ -276,9 +290,9 @@ mod tests {
             assert_eq!(word(Some(&ticket), &[payment(status, None)]), expected);
         }
         assert_eq!(word(None, std::slice::from_ref(&confirmed)), "no ticket");
-        let of_another = PaidReservation { payment_id: Some(Uuid::max()), ..ticket.clone() };
+        let of_another = PayableView { payment_id: Some(Uuid::max()), ..ticket.clone() };
         assert_eq!(word(Some(&of_another), std::slice::from_ref(&confirmed)), "no ticket");
-        let cheap = PaidReservation { total_amount: Won::new(1), ..ticket };
+        let cheap = PayableView { total_amount: Won::new(1), ..ticket };
         assert_eq!(word(Some(&cheap), &[confirmed]), "amounts");
     }
 
@@ -292,12 +306,12 @@ mod tests {
             ..payment(PaymentStatus::Confirmed, None)
         };
         let ticket = paid(&first, "confirmed", LONG_AGO);
-        let ticket = PaidReservation { payment_id: Some(second.id.0), ..ticket };
+        let ticket = PayableView { payment_id: Some(second.id.0), ..ticket };
         assert_eq!(word(Some(&ticket), &[first.clone(), second.clone()]), "agrees");
-        // Nobody has given the seller their money.
+        // The seller was not refunded.
         let unpaid_seller = payment(PaymentStatus::Confirmed, None);
         assert_eq!(word(Some(&ticket), &[unpaid_seller.clone(), second.clone()]), "no ticket");
-        let announced = PaidReservation { updated_at: Some(at(NOW)), ..ticket.clone() };
+        let announced = PayableView { updated_at: Some(at(NOW)), ..ticket.clone() };
         assert_eq!(word(Some(&announced), &[unpaid_seller, second.clone()]), "agrees");
         let other = PayableRef { kind: PayableKind::Reservation, id: Uuid::from_u128(99) };
         assert_eq!(word(Some(&ticket), &[first, Payment { payable: other, ..second }]), "unpaid");

@@ -14,7 +14,7 @@ use crate::PaymentService;
 use crate::domain::payment::{Payment, PaymentStatus};
 use crate::provider::WebhookNotice;
 use crate::provider_reconciliation::payment_reopen;
-use crate::store::{payments, webhooks};
+use crate::store::{payments, transitions, webhooks};
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 /// This many messages about an order cause a query at once.
@@ -39,8 +39,7 @@ impl PaymentService {
         notice: WebhookNotice,
     ) -> Result<(), StorageError> {
         let (now, seen) = (self.0.clock.now(), notice.clone());
-        let plan = move |tx: &mut Tx<'_>| plan_query(tx, provider, &seen, now);
-        if self.0.db.read(plan).await?.is_none() {
+        if self.read(move |tx| plan_query(tx, provider, &seen, now)).await?.is_none() {
             return Ok(());
         }
         self.commit("webhook", move |tx| {
@@ -51,7 +50,7 @@ impl PaymentService {
             }
             match may_have_charged(&query.payment) {
                 true => payment_reopen(tx, &query.payment, query.at, now),
-                false => payments::payment_attempt_by(tx, query.payment.id, query.at),
+                false => transitions::payment_attempt_by(tx, query.payment.id, query.at),
             }
         })
         .await
@@ -80,7 +79,7 @@ fn plan_query(
         return Ok(Some(PlannedQuery { payment, at: now, is_stored }));
     }
     let at = now + QUERY_WITHIN;
-    let is_soon = match payments::payment_next_attempt(tx, payment.id)? {
+    let is_soon = match transitions::payment_next_attempt(tx, payment.id)? {
         Some(attempt_at) => attempt_at <= at,
         None => !may_have_charged(&payment),
     };

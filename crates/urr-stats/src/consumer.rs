@@ -24,10 +24,11 @@ use crate::domain::{
     CountedMessage, QueueHour, ReservationFact, ReservationTerms, Transaction, TransactionKind,
     UserFact, hour_in_korea, keep_earliest,
 };
-use crate::rebuild::{RebuildProgress, RebuildStage};
+use crate::rebuild::RebuildProgress;
 use crate::store::catalog::{self, EventProjection, TicketTypeProjection};
 use crate::store::counters::progress_lock;
-use crate::store::{facts, queues};
+use crate::store::facts::{self, StoredFact};
+use crate::store::queues;
 
 /// The consumer group of the statistics.
 pub const GROUP: &str = "stats-service-group";
@@ -60,7 +61,7 @@ pub(crate) fn apply_event(tx: &mut Tx<'_>, event: &DomainEvent) -> Result<(), Ha
         day: day_in_korea(at),
         event_type: event.event_type.clone(),
     };
-    progress.apply(tx, RebuildStage::Messages, event.id, &message, CountedMessage::count)?;
+    progress.apply(tx, &message)?;
     match event.event_type.as_str() {
         EventCreated::TYPE => apply_snapshot(tx, &decode_event::<EventCreated>(event)?.0),
         EventUpdated::TYPE => apply_snapshot(tx, &decode_event::<EventUpdated>(event)?.0),
@@ -162,7 +163,7 @@ fn apply_user(
     let stored = facts::user_find(tx, id)?;
     let mut user = stored.unwrap_or(UserFact { id, registered_at: None, deleted_at: None });
     change(&mut user);
-    Ok(progress.apply(tx, RebuildStage::Users, id, &user, UserFact::count)?)
+    Ok(progress.apply(tx, &user)?)
 }
 
 /// What an event of a reservation says, whatever its type.
@@ -227,27 +228,23 @@ fn apply_reservation(
     let stored = facts::reservation_find(tx, id)?;
     let mut fact = stored.unwrap_or_else(|| ReservationFact::new(id, terms.clone()));
     fact.update_terms(terms);
-    match event.event_type.as_str() {
-        ReservationCreated::TYPE => {
-            if keep_earliest(&mut fact.created_at, at) {
-                fact.hold_ends_at = notice.expires_at;
-            }
-        }
-        ReservationConfirmed::TYPE => {
-            keep_earliest(&mut fact.confirmed_at, at);
-        }
-        ReservationCancelled::TYPE => {
-            if keep_earliest(&mut fact.cancelled_at, at) {
-                fact.refund_amount = notice.refund_amount.amount();
-            }
-        }
-        ReservationExpired::TYPE => {
-            keep_earliest(&mut fact.expired_at, at);
-        }
+    let event_type = event.event_type.as_str();
+    let is_first = match event_type {
+        ReservationCreated::TYPE => keep_earliest(&mut fact.created_at, at),
+        ReservationConfirmed::TYPE => keep_earliest(&mut fact.confirmed_at, at),
+        ReservationCancelled::TYPE => keep_earliest(&mut fact.cancelled_at, at),
+        ReservationExpired::TYPE => keep_earliest(&mut fact.expired_at, at),
         // Only the terms of a changed reservation are different.
+        _ => false,
+    };
+    match event_type {
+        ReservationCreated::TYPE if is_first => fact.hold_ends_at = notice.expires_at,
+        ReservationCancelled::TYPE if is_first => {
+            fact.refund_amount = notice.refund_amount.amount();
+        }
         _ => {}
     }
-    Ok(progress.apply(tx, RebuildStage::Reservations, id, &fact, ReservationFact::count)?)
+    Ok(progress.apply(tx, &fact)?)
 }
 
 /// The transaction that an event reports, if it reports one.
@@ -305,9 +302,8 @@ fn apply_transaction(
         catalog::event_insert_unknown(tx, event_id)?;
     }
     // Of several copies the earliest counts.
-    let stored = facts::Fact::find(transaction, tx)?;
+    let stored = transaction.find(tx)?;
     let earlier = stored.filter(|stored| stored.at < transaction.at);
     let first = earlier.unwrap_or_else(|| transaction.clone());
-    let stage = RebuildStage::of(transaction.kind);
-    Ok(progress.apply(tx, stage, transaction.id, &first, Transaction::count)?)
+    Ok(progress.apply(tx, &first)?)
 }

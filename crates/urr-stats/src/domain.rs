@@ -13,8 +13,8 @@ use urr_kernel::Timestamp;
 
 pub use counters::{CounterChanges, MethodTotals, StatsCounter, StatsCounters};
 pub use facts::{
-    CountedMessage, ReservationFact, ReservationTerms, Transaction, TransactionKind, UserFact,
-    keep_earliest,
+    CountedMessage, Fact, ReservationFact, ReservationTerms, Transaction, TransactionKind,
+    UserFact, keep_earliest,
 };
 pub use hourly::{HourlyCounters, ReservationDistribution};
 pub use queues::{QueueHour, hourly_differences};

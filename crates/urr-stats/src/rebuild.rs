@@ -14,11 +14,9 @@ use urr_storage::{StorageError, Tx};
 
 use crate::StatsService;
 use crate::consumer::{TOPICS, apply_event};
-use crate::domain::{
-    CountedMessage, CounterChanges, ReservationFact, Transaction, TransactionKind, UserFact,
-};
+use crate::domain::{CounterChanges, Fact, TransactionKind};
 use crate::store::counters::{counters_apply, counters_delete, progress_lock, progress_write};
-use crate::store::facts::{self, Fact, FactPage};
+use crate::store::facts::{self, FactPage, StoredFact};
 
 /// Messages that are applied concurrently.
 const CONCURRENT_MESSAGES_MAX: usize = 32;
@@ -27,15 +25,12 @@ const CONCURRENT_MESSAGES_MAX: usize = 32;
 const FACTS_PER_PAGE: u32 = 1_000;
 
 /// The kinds of facts in the order in which they are counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RebuildStage {
     Messages,
     Users,
     Reservations,
-    Charges,
-    Refunds,
-    Transfers,
-    Memberships,
+    Transactions(TransactionKind),
 }
 
 impl RebuildStage {
@@ -43,23 +38,19 @@ impl RebuildStage {
         RebuildStage::Messages,
         RebuildStage::Users,
         RebuildStage::Reservations,
-        RebuildStage::Charges,
-        RebuildStage::Refunds,
-        RebuildStage::Transfers,
-        RebuildStage::Memberships,
+        RebuildStage::Transactions(TransactionKind::Charge),
+        RebuildStage::Transactions(TransactionKind::Refund),
+        RebuildStage::Transactions(TransactionKind::Transfer),
+        RebuildStage::Transactions(TransactionKind::Membership),
     ];
 
-    pub fn of(kind: TransactionKind) -> RebuildStage {
-        match kind {
-            TransactionKind::Charge => RebuildStage::Charges,
-            TransactionKind::Refund => RebuildStage::Refunds,
-            TransactionKind::Transfer => RebuildStage::Transfers,
-            TransactionKind::Membership => RebuildStage::Memberships,
-        }
-    }
-
     fn number(self) -> i32 {
-        self as i32
+        match self {
+            RebuildStage::Messages => 0,
+            RebuildStage::Users => 1,
+            RebuildStage::Reservations => 2,
+            RebuildStage::Transactions(kind) => 3 + kind as i32,
+        }
     }
 }
 
@@ -83,27 +74,20 @@ impl RebuildProgress {
     }
 
     /// Stores a fact and moves the counters by the difference.
-    pub fn apply<F: Fact>(
-        &self,
-        tx: &mut Tx<'_>,
-        stage: RebuildStage,
-        id: Uuid,
-        fact: &F,
-        count: fn(&F, &mut CounterChanges, i64),
-    ) -> Result<(), StorageError> {
+    pub fn apply<F: StoredFact>(&self, tx: &mut Tx<'_>, fact: &F) -> Result<(), StorageError> {
         let before = fact.find(tx)?;
         if before.as_ref() == Some(fact) {
             return Ok(());
         }
         fact.write(tx)?;
-        if !self.has_counted(stage, id) {
+        if !self.has_counted(fact.stage(), fact.id()) {
             return Ok(());
         }
         let mut changes = CounterChanges::default();
         if let Some(before) = &before {
-            count(before, &mut changes, -1);
+            before.count(&mut changes, -1);
         }
-        count(fact, &mut changes, 1);
+        fact.count(&mut changes, 1);
         counters_apply(tx, &changes)
     }
 }
@@ -266,30 +250,16 @@ fn count_page(tx: &mut Tx<'_>, step: &RebuildStep) -> Result<CountedPage, Rebuil
     let RebuildStep { stage, after, .. } = *step;
     let facts_page = FactPage { after, limit: FACTS_PER_PAGE };
     let mut changes = CounterChanges::default();
-    let ids: Vec<Uuid> = match stage {
+    let ids = match stage {
         RebuildStage::Messages => {
-            let page = facts::counted_message_page(tx, &facts_page)?;
-            count_all(&page, &mut changes, CountedMessage::count, |fact| fact.id)
+            count_all(&facts::counted_message_page(tx, &facts_page)?, &mut changes)
         }
-        RebuildStage::Users => {
-            let page = facts::user_page(tx, &facts_page)?;
-            count_all(&page, &mut changes, UserFact::count, |fact| fact.id)
-        }
+        RebuildStage::Users => count_all(&facts::user_page(tx, &facts_page)?, &mut changes),
         RebuildStage::Reservations => {
-            let page = facts::reservation_page(tx, &facts_page)?;
-            count_all(&page, &mut changes, ReservationFact::count, |fact| fact.id)
+            count_all(&facts::reservation_page(tx, &facts_page)?, &mut changes)
         }
-        RebuildStage::Charges => {
-            count_transactions(tx, TransactionKind::Charge, &facts_page, &mut changes)?
-        }
-        RebuildStage::Refunds => {
-            count_transactions(tx, TransactionKind::Refund, &facts_page, &mut changes)?
-        }
-        RebuildStage::Transfers => {
-            count_transactions(tx, TransactionKind::Transfer, &facts_page, &mut changes)?
-        }
-        RebuildStage::Memberships => {
-            count_transactions(tx, TransactionKind::Membership, &facts_page, &mut changes)?
+        RebuildStage::Transactions(kind) => {
+            count_all(&facts::transaction_page(tx, kind, &facts_page)?, &mut changes)
         }
     };
     counters_apply(tx, &changes)?;
@@ -300,22 +270,8 @@ fn count_page(tx: &mut Tx<'_>, step: &RebuildStep) -> Result<CountedPage, Rebuil
     Ok(CountedPage { facts: u64::try_from(ids.len()).expect("a page is small"), progress })
 }
 
-fn count_transactions(
-    tx: &mut Tx<'_>,
-    kind: TransactionKind,
-    facts_page: &FactPage,
-    changes: &mut CounterChanges,
-) -> Result<Vec<Uuid>, StorageError> {
-    let page = facts::transaction_page(tx, kind, facts_page)?;
-    Ok(count_all(&page, changes, Transaction::count, |fact| fact.id))
-}
-
-fn count_all<F>(
-    page: &[F],
-    changes: &mut CounterChanges,
-    count: fn(&F, &mut CounterChanges, i64),
-    id: fn(&F) -> Uuid,
-) -> Vec<Uuid> {
-    page.iter().for_each(|fact| count(fact, changes, 1));
-    page.iter().map(id).collect()
+/// Counts the facts of a page and returns their ids.
+fn count_all(page: &[impl Fact], changes: &mut CounterChanges) -> Vec<Uuid> {
+    page.iter().for_each(|fact| fact.count(changes, 1));
+    page.iter().map(Fact::id).collect()
 }

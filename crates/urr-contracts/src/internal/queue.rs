@@ -69,7 +69,6 @@ pub struct SlotCheck {
 /// The body of [`CHECK_SLOTS`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckSlotsBody {
-    #[serde(alias = "asks")]
     pub checks: Vec<SlotCheck>,
 }
 

@@ -116,7 +116,7 @@ impl<'a> Shop<'a> {
     }
 
     pub async fn pay(&self, held: &HeldSeats, card: TestCard) -> TestResponse {
-        let body = json!({"reservationId": held.id, "paymentMethod": card.name()});
+        let body = json!({"reservationId": held.id, "paymentMethod": card.as_str()});
         self.send(held.user_id, Method::POST, "/api/payments/process", Some(body)).await
     }
 

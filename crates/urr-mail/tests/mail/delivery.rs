@@ -16,7 +16,7 @@ const HALF_MINUTE: Duration = Duration::from_secs(30);
 const GREYLISTED: Fault = Fault::Recipient("451 4.7.1 come back later");
 
 contract! {
-    async fn a_purchase_is_told_with_what_the_ticket_office_knows(world: World) {
+    async fn the_mail_of_a_purchase_has_what_the_ticket_service_knows(world: World) {
         let server = SmtpServer::open().await;
         let mail = world.purchase().await;
         assert_eq!(send(&world.service_over(&server)).await, 1);
@@ -105,7 +105,7 @@ contract! {
         assert!(server.connections() < 300, "connections are used again");
     }
 
-    async fn in_a_storm_whose_turn_is_near_is_told_first(world: World) {
+    async fn reminders_of_admissions_are_sent_before_a_storm_of_other_mails(world: World) {
         for _ in 0..40 {
             world.purchase().await;
         }
@@ -126,7 +126,7 @@ contract! {
     }
 
     /// The peers of a mail may take long: its own time begins with its own attempt.
-    async fn a_mail_that_waited_for_its_neighbours_is_not_sent_twice(world: World) {
+    async fn a_mail_that_waited_for_its_batch_is_not_sent_twice(world: World) {
         let server = SmtpServer::open().await;
         for _ in 0..9 {
             world.purchase().await;
@@ -149,7 +149,7 @@ contract! {
         assert_eq!(first.await.unwrap(), 9);
     }
 
-    async fn whoever_has_lost_a_mail_before_the_attempt_does_not_send_it(world: World) {
+    async fn a_process_that_lost_the_lease_before_the_attempt_does_not_send(world: World) {
         let (server, other) = (SmtpServer::open().await, SmtpServer::open().await);
         for _ in 0..9 {
             world.purchase().await;
@@ -176,7 +176,7 @@ contract! {
         assert_eq!(second.await.unwrap(), 9);
     }
 
-    async fn that_a_mail_was_sent_is_noted_whoever_has_it_in_hand_now(world: World) {
+    async fn a_sent_mail_is_marked_so_even_if_another_process_has_the_lease(world: World) {
         let (server, other) = (SmtpServer::open().await, SmtpServer::open().await);
         let mail = world.purchase().await;
         server.fail([Fault::Held]);
@@ -215,7 +215,7 @@ contract! {
         assert_eq!((mail.status, mail.attempts), (MailStatus::Sent, 2));
     }
 
-    async fn who_never_comes_to_the_end_is_given_up(world: World) {
+    async fn a_mail_whose_attempts_never_finish_is_given_up(world: World) {
         let server = SmtpServer::open().await;
         let mail = world.purchase().await;
         for crashes in 1..=ATTEMPTS_MAX {
@@ -264,7 +264,7 @@ contract! {
         assert_eq!(figure.as_deref(), Some("1"));
     }
 
-    async fn who_comes_through_after_some_attempts_was_sent_once(world: World) {
+    async fn a_mail_that_succeeds_after_some_attempts_was_sent_once(world: World) {
         let server = SmtpServer::open().await;
         let mails = world.service_over(&server);
         let mail = world.purchase().await;
@@ -296,7 +296,7 @@ contract! {
         assert_eq!(world.reload(&mail).await.status, MailStatus::Sent);
     }
 
-    async fn while_the_ticket_ticket_is_unavailable_purchases_wait_and_turns_do_not(world: World) {
+    async fn while_the_ticket_service_is_unavailable_purchases_wait_and_reminders_do_not(world: World) {
         let mail = world.purchase().await;
         let waiting = world.register_user("waiting@example.com");
         world.consume(&world.admission_near(waiting)).await.unwrap();
@@ -312,7 +312,7 @@ contract! {
         assert_eq!(world.reload(&mail).await.status, MailStatus::Sent);
     }
 
-    async fn of_a_reservation_that_nobody_knows_the_mail_says_less(world: World) {
+    async fn the_mail_of_an_unknown_reservation_says_less(world: World) {
         let mut event = world.confirmed(world.register_user("mina@example.com"));
         event.data["reservationId"] = serde_json::json!(world.ids.next_id());
         world.consume(&event).await.unwrap();
@@ -322,7 +322,7 @@ contract! {
         assert!(!world.service.preview_mail(&mail).text.contains("장소"));
     }
 
-    async fn who_is_gone_or_has_no_address_is_not_written_to(world: World) {
+    async fn a_user_without_account_or_address_gets_no_mail(world: World) {
         let gone = world.purchase().await;
         world.peers.forget(gone.user_id);
         let without = world.purchase().await;
@@ -337,7 +337,7 @@ contract! {
         assert_eq!(server.accepted(), []);
     }
 
-    async fn a_turn_that_has_passed_is_not_told(world: World) {
+    async fn a_reminder_that_comes_too_late_is_dropped(world: World) {
         let user_id = world.register_user("mina@example.com");
         world.consume(&world.admission_near(user_id)).await.unwrap();
         let late = world.all().await.remove(0);
@@ -386,7 +386,7 @@ contract! {
         assert!(world.service.find_mail(waiting.id).await.unwrap().is_some(), "it was never sent");
     }
 
-    async fn who_is_told_to_stop_takes_nothing_in_hand(world: World) {
+    async fn a_stopped_process_leases_nothing(world: World) {
         let mail = world.purchase().await;
         let stop = CancellationToken::new();
         stop.cancel();

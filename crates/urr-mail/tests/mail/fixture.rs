@@ -157,7 +157,7 @@ impl World {
         self.service.find_mail(mail.id).await.unwrap().unwrap()
     }
 
-    /// The value of a figure, as operators see it.
+    /// The value of a metric.
     pub fn metric(&self, line: &str) -> Option<String> {
         let text = self.metrics.text();
         let found = text.lines().find_map(|found| found.strip_prefix(&format!("{line} ")));

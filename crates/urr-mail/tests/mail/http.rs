@@ -45,7 +45,7 @@ async fn mine(world: &World, user_id: Uuid, query: &str) -> Value {
 }
 
 contract! {
-    async fn everybody_sees_what_they_were_told_and_nobody_elses(world: World) {
+    async fn users_see_their_own_notifications_only(world: World) {
         let bought = world.purchase().await;
         let other = world.purchase().await;
         world.clock.advance(std::time::Duration::from_secs(60));
@@ -157,7 +157,7 @@ contract! {
         assert_eq!(server.accepted().len(), 1);
     }
 
-    async fn what_is_stored_names_nobody(world: World) {
+    async fn no_address_is_stored(world: World) {
         world.purchase().await;
         send(&world.service).await;
         let sql = "select cast(template_data as text) || coalesce(last_error, '') as words from mails";

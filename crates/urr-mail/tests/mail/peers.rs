@@ -1,4 +1,4 @@
-//! The accounts and the ticket server, as far as mails ask them. They fail when they are told to.
+//! The auth and ticket services, as far as mails call them. They fail on demand.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! A server that speaks SMTP (RFC 5321, STARTTLS, AUTH PLAIN) and fails when it is told to.
+//! A server that speaks SMTP (RFC 5321, STARTTLS, AUTH PLAIN) and fails on demand.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};

@@ -123,7 +123,7 @@ fn a_text_without_end_is_cut() {
 }
 
 #[test]
-fn who_may_enter_now_is_told_so() {
+fn an_admitted_user_is_told_to_enter_now() {
     let now =
         TemplateData { position: Some(0), wait_seconds: None, ..data(MailKind::AdmissionNear) };
     let rendered = render(MailKind::AdmissionNear, MailLanguage::English, &now, PUBLIC_URL);

@@ -8,42 +8,41 @@ use super::payment::Payment;
 use super::timeouts::SagaTimeouts;
 use crate::provider::{ProviderLookup, ProviderOutcome, ProviderPayment, ProviderState};
 
-/// So often the same charge is tried again while the provider says that nothing was paid.
+/// How often the same charge is retried while the provider says that nothing was paid.
 pub const CHARGE_RETRIES_MAX: u32 = 4;
-/// A buyer who has waited so long since the first attempt does not expect to be charged any more.
+/// Later than this after the first attempt, the buyer no longer expects to be charged.
 pub const CHARGE_RETRIED_WITHIN: Duration = Duration::from_secs(10 * 60);
 
-/// The provider tells of another order than it was asked for.
+/// The provider answered about another order.
 pub const ORDER_MISMATCH: &str = "ORDER_MISMATCH";
-/// A part of the charge is back, by somebody else's hand.
+/// A part of the charge was refunded, but not by us.
 pub const PARTLY_RETURNED: &str = "PARTLY_RETURNED";
-/// Surely nothing was sent to the provider.
+/// The request did not reach the provider.
 pub const PROVIDER_UNAVAILABLE: &str = "PROVIDER_UNAVAILABLE";
-/// The buyer has chosen to pay later, by transferring money to an account. Seats do not wait so
-/// long.
+/// The buyer chose to transfer money to a deposit account later. Seats are not held that long.
 pub const METHOD_NOT_SUPPORTED: &str = "METHOD_NOT_SUPPORTED";
 
-/// So long may the name of a payment method be at the ticket tickets.
+/// The ticket service's limit for the name of a payment method.
 const METHOD_CHARS_MAX: usize = 50;
 
-/// What is now known of a charge.
+/// What to do about a charge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChargeDecision {
-    /// What was ordered was paid.
+    /// The provider charged what was ordered.
     Paid(ProviderPayment),
-    /// Something else was paid on this order: all of it goes back (P3).
+    /// The provider charged something else on this order: all of it is refunded (P3).
     Mismatch { paid: ProviderPayment, code: &'static str },
-    /// Nothing was taken, and nothing will be.
+    /// Nothing was charged, and nothing will be.
     Failed { code: String },
-    /// The same charge, by the same key, may be tried again.
+    /// The same charge may be retried with the same key.
     RetryCharge,
-    /// The buyer was given an account to pay into: the provider is told to close it.
+    /// The buyer was given a deposit account: the provider is asked to close it.
     CloseDeposit,
-    /// Ask later.
+    /// Query the provider later.
     Wait { code: String },
 }
 
-/// What the answer to a first charge means.
+/// Decides by the answer to the first attempt at a charge.
 pub fn decide_charge(
     payment: &Payment,
     outcome: ProviderOutcome<ProviderPayment>,
@@ -58,8 +57,8 @@ pub fn decide_charge(
     }
 }
 
-/// What the answer to another attempt at the same charge means. A refusal of it says nothing of the
-/// first attempt: whether that one charged is for the next look at the provider to tell.
+/// Decides by the answer to a retried charge. A refusal of the retry says nothing about the first
+/// attempt: whether that one charged is for the next query to tell.
 pub fn decide_retried_charge(
     payment: &Payment,
     outcome: ProviderOutcome<ProviderPayment>,
@@ -72,7 +71,7 @@ pub fn decide_retried_charge(
     }
 }
 
-/// What the provider's own view of the order means.
+/// Decides by the provider's own record of the order.
 pub fn decide_queried_charge(
     payment: &Payment,
     found: ProviderLookup,
@@ -91,7 +90,7 @@ pub fn decide_queried_charge(
             false => ChargeDecision::Wait { code },
         }
     };
-    let is_called_off = payment.failure_code.as_deref() == Some(METHOD_NOT_SUPPORTED);
+    let is_deposit_closed = payment.failure_code.as_deref() == Some(METHOD_NOT_SUPPORTED);
     match found {
         ProviderLookup::Unknown { code } => ChargeDecision::Wait { code },
         ProviderLookup::NotFound => unpaid("NOTHING_CHARGED"),
@@ -101,7 +100,7 @@ pub fn decide_queried_charge(
         ProviderLookup::Payment(found) => match found.state {
             ProviderState::Open => unpaid("NOT_PAID"),
             ProviderState::Paid | ProviderState::Deposit => decide_paid(payment, found),
-            ProviderState::Refunded | ProviderState::Dead if is_called_off => {
+            ProviderState::Refunded | ProviderState::Dead if is_deposit_closed => {
                 ChargeDecision::Failed { code: METHOD_NOT_SUPPORTED.to_owned() }
             }
             ProviderState::Refunded => ChargeDecision::Failed { code: "RETURNED".to_owned() },
@@ -110,8 +109,8 @@ pub fn decide_queried_charge(
     }
 }
 
-/// A payment of another order is not ours, whatever the provider calls it: it is no success, and not
-/// ours to give back.
+/// A payment of another order, whatever the provider calls it, is neither a success nor ours to
+/// refund.
 fn decide_paid(payment: &Payment, paid: ProviderPayment) -> ChargeDecision {
     if paid.order_id != payment.order_id {
         return ChargeDecision::Wait { code: ORDER_MISMATCH.to_owned() };
@@ -130,13 +129,13 @@ fn decide_paid(payment: &Payment, paid: ProviderPayment) -> ChargeDecision {
     }
     let paid = ProviderPayment { method: method_name(&paid, payment), ..paid };
     if paid.refunded != Won::ZERO {
-        // Somebody has had a hand in it: so must somebody of ours.
+        // Somebody refunded it at the provider: an operator has to look at it.
         return ChargeDecision::Wait { code: PARTLY_RETURNED.to_owned() };
     }
     ChargeDecision::Paid(paid)
 }
 
-/// What others are told of the method: never nothing, and never much.
+/// The method's name for other services: not empty, and not too long.
 fn method_name(paid: &ProviderPayment, payment: &Payment) -> String {
     match paid.method.trim() {
         "" => payment.provider.clone(),
@@ -176,12 +175,12 @@ mod tests {
         format!("2026-12-01T{text}Z").parse().unwrap()
     }
 
-    /// One word for what a look means, after so many attempts, so long after the charge was sent.
-    fn look(found: ProviderLookup, attempts: u32, now: &str) -> String {
+    /// One word for the decision by a query, after some attempts and some time.
+    fn query(found: ProviderLookup, attempts: u32, now: &str) -> String {
         let sent_at = Some(at("12:00:00"));
         let payment =
             Payment { attempts, charge_sent_at: sent_at, last_charge_at: sent_at, ..ours() };
-        let timeouts = SagaTimeouts::of(Duration::from_secs(10));
+        let timeouts = SagaTimeouts::new(Duration::from_secs(10));
         match decide_queried_charge(&payment, found, &timeouts, at(now)) {
             ChargeDecision::Paid(_) => "paid".to_owned(),
             ChargeDecision::Mismatch { code, .. } => format!("mismatch {code}"),
@@ -200,48 +199,51 @@ mod tests {
             ProviderLookup::Payment(payment)
         };
         let timeout = || ProviderLookup::Unknown { code: "TIMEOUT".to_owned() };
-        assert_eq!(look(of(|_| {}), 0, "12:00:01"), "paid");
-        assert_eq!(look(of(|p| p.amount = Won::new(1)), 0, "12:00:01"), "mismatch AMOUNT_MISMATCH");
+        assert_eq!(query(of(|_| {}), 0, "12:00:01"), "paid");
         assert_eq!(
-            look(of(|p| p.currency = "USD".into()), 0, "12:00:01"),
+            query(of(|p| p.amount = Won::new(1)), 0, "12:00:01"),
+            "mismatch AMOUNT_MISMATCH"
+        );
+        assert_eq!(
+            query(of(|p| p.currency = "USD".into()), 0, "12:00:01"),
             "mismatch CURRENCY_MISMATCH"
         );
-        assert_eq!(look(of(|p| p.refunded = Won::new(1)), 0, "12:00:01"), "wait PARTLY_RETURNED");
-        assert_eq!(look(of(|p| p.state = ProviderState::Dead), 0, "12:00:01"), "failed NOT_PAID");
+        assert_eq!(query(of(|p| p.refunded = Won::new(1)), 0, "12:00:01"), "wait PARTLY_RETURNED");
+        assert_eq!(query(of(|p| p.state = ProviderState::Dead), 0, "12:00:01"), "failed NOT_PAID");
         assert_eq!(
-            look(of(|p| p.state = ProviderState::Refunded), 0, "12:00:01"),
+            query(of(|p| p.state = ProviderState::Refunded), 0, "12:00:01"),
             "failed RETURNED"
         );
-        assert_eq!(look(of(|p| p.state = ProviderState::Open), 0, "12:00:01"), "again");
-        assert_eq!(look(ProviderLookup::NotFound, 0, "12:00:01"), "again");
-        assert_eq!(look(timeout(), 40, "23:00:00"), "wait TIMEOUT", "silence is never a no");
+        assert_eq!(query(of(|p| p.state = ProviderState::Open), 0, "12:00:01"), "again");
+        assert_eq!(query(ProviderLookup::NotFound, 0, "12:00:01"), "again");
+        assert_eq!(query(timeout(), 40, "23:00:00"), "wait TIMEOUT", "silence is never a no");
     }
 
     #[test]
     fn nothing_is_believed_after_several_looks_and_a_minute() {
-        assert_eq!(look(ProviderLookup::NotFound, 3, "12:09:59"), "again");
-        assert_eq!(look(ProviderLookup::NotFound, 4, "12:00:59"), "wait NOTHING_CHARGED");
-        assert_eq!(look(ProviderLookup::NotFound, 4, "12:01:00"), "failed NOTHING_CHARGED");
+        assert_eq!(query(ProviderLookup::NotFound, 3, "12:09:59"), "again");
+        assert_eq!(query(ProviderLookup::NotFound, 4, "12:00:59"), "wait NOTHING_CHARGED");
+        assert_eq!(query(ProviderLookup::NotFound, 4, "12:01:00"), "failed NOTHING_CHARGED");
     }
 
     #[test]
     fn ten_minutes_after_the_first_attempt_nobody_is_charged_any_more() {
         for found in [ProviderLookup::NotFound, ProviderLookup::Payment(open())] {
-            assert_eq!(look(found.clone(), 0, "12:09:59"), "again");
-            assert!(look(found, 0, "12:10:00").starts_with("failed"));
+            assert_eq!(query(found.clone(), 0, "12:09:59"), "again");
+            assert!(query(found, 0, "12:10:00").starts_with("failed"));
         }
         assert_eq!(
-            look(ProviderLookup::Payment(paid()), 0, "12:10:00"),
+            query(ProviderLookup::Payment(paid()), 0, "12:10:00"),
             "paid",
             "what was paid was paid"
         );
     }
 
     #[test]
-    fn an_account_to_pay_into_is_called_off() {
+    fn an_account_to_pay_into_is_deposit_closed() {
         let account = ProviderPayment { state: ProviderState::Deposit, ..paid() };
         assert_eq!(
-            look(ProviderLookup::Payment(account.clone()), 0, "12:00:01"),
+            query(ProviderLookup::Payment(account.clone()), 0, "12:00:01"),
             "call close deposit"
         );
         assert_eq!(
@@ -251,7 +253,7 @@ mod tests {
         let payment = Payment { failure_code: Some(METHOD_NOT_SUPPORTED.to_owned()), ..ours() };
         let dead =
             ProviderLookup::Payment(ProviderPayment { state: ProviderState::Dead, ..paid() });
-        let timeouts = SagaTimeouts::of(Duration::from_secs(10));
+        let timeouts = SagaTimeouts::new(Duration::from_secs(10));
         let failed = ChargeDecision::Failed { code: METHOD_NOT_SUPPORTED.to_owned() };
         assert_eq!(decide_queried_charge(&payment, dead, &timeouts, at("12:00:01")), failed);
     }
@@ -261,7 +263,7 @@ mod tests {
         let foreign = ProviderPayment { order_id: "ORD_2".to_owned(), ..paid() };
         let verdict = decide_charge(&ours(), ProviderOutcome::Done(foreign.clone()));
         assert_eq!(verdict, ChargeDecision::Wait { code: "ORDER_MISMATCH".to_owned() });
-        assert_eq!(look(ProviderLookup::Payment(foreign), 4, "12:01:00"), "failed ORDER_MISMATCH");
+        assert_eq!(query(ProviderLookup::Payment(foreign), 4, "12:01:00"), "failed ORDER_MISMATCH");
     }
 
     #[test]

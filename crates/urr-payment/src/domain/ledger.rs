@@ -1,46 +1,47 @@
-//! What every movement of money is in the books: lines that add up to zero.
+//! The ledger's accounts and entries. The lines of an entry add up to zero.
 //!
-//! What we have or are owed is above zero, what we owe or have earned is below.
+//! What we have or are owed is above zero; what we owe or have earned is below.
 
+use urr_contracts::internal::ticket::PayableKind;
 use urr_kernel::Won;
+use urr_storage::storable_enum;
 
-use super::payment::{PayableKind, Payment, named};
+use super::payment::Payment;
 
-named! {
-    /// Where money is.
-    LedgerAccount {
-        /// At the provider, for us.
-        Provider = "provider",
-        /// Taken, and nothing given for it yet.
-        Deposits = "deposits",
-        /// Tickets, whoever sold them.
-        Sales = "sales",
-        BookingFees = "booking_fees",
-        CancellationFees = "cancellation_fees",
-        /// To be given back.
-        RefundsDue = "refunds_due",
-        Memberships = "memberships",
-        /// What buyers pay for handing a ticket over.
-        TransferFees = "transfer_fees",
-        /// Given back from elsewhere, where the provider would not: what it has for us includes it.
-        PaidOtherwise = "paid_otherwise",
-    }
+/// Where money is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LedgerAccount {
+    /// At the provider, for us.
+    Provider,
+    /// Charged, and not delivered yet.
+    Deposits,
+    /// Tickets, also those that a member sold on.
+    Sales,
+    BookingFees,
+    CancellationFees,
+    /// To be refunded.
+    RefundsDue,
+    Memberships,
+    /// What buyers pay for a transfer.
+    TransferFees,
+    /// Refunded by other means where the provider would not: its balance still includes it.
+    PaidOtherwise,
 }
 
-impl LedgerAccount {
-    pub const ALL: [LedgerAccount; 9] = [
-        LedgerAccount::Provider,
-        LedgerAccount::Deposits,
-        LedgerAccount::Sales,
-        LedgerAccount::BookingFees,
-        LedgerAccount::CancellationFees,
-        LedgerAccount::RefundsDue,
-        LedgerAccount::Memberships,
-        LedgerAccount::TransferFees,
-        LedgerAccount::PaidOtherwise,
-    ];
+storable_enum!(LedgerAccount {
+    Provider => "provider",
+    Deposits => "deposits",
+    Sales => "sales",
+    BookingFees => "booking_fees",
+    CancellationFees => "cancellation_fees",
+    RefundsDue => "refunds_due",
+    Memberships => "memberships",
+    TransferFees => "transfer_fees",
+    PaidOtherwise => "paid_otherwise",
+});
 
-    /// Where the price goes of what is sold.
+impl LedgerAccount {
+    /// The account of the price.
     fn of_price(kind: PayableKind) -> LedgerAccount {
         match kind {
             PayableKind::Reservation | PayableKind::Transfer => LedgerAccount::Sales,
@@ -48,8 +49,8 @@ impl LedgerAccount {
         }
     }
 
-    /// Where the fee goes that is part of the price.
-    pub fn of_fee(kind: PayableKind) -> LedgerAccount {
+    /// The account of the fee that is part of the price.
+    fn of_fee(kind: PayableKind) -> LedgerAccount {
         match kind {
             PayableKind::Reservation | PayableKind::Membership => LedgerAccount::BookingFees,
             PayableKind::Transfer => LedgerAccount::TransferFees,
@@ -57,37 +58,34 @@ impl LedgerAccount {
     }
 }
 
-/// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryKind {
     Charge,
     Deliver,
+    /// What was delivered, or a part of it, is to be refunded.
     Cancel,
+    /// What was not delivered is to be refunded.
     Return,
     Refund,
     Withdraw,
     Close,
 }
 
-impl EntryKind {
-    pub const fn name(self) -> &'static str {
-        match self {
-            EntryKind::Charge => "charge",
-            EntryKind::Deliver => "deliver",
-            EntryKind::Cancel => "cancel",
-            EntryKind::Return => "return",
-            EntryKind::Refund => "refund",
-            EntryKind::Withdraw => "withdraw",
-            EntryKind::Close => "close",
-        }
-    }
-}
+storable_enum!(EntryKind {
+    Charge => "charge",
+    Deliver => "deliver",
+    Cancel => "cancel",
+    Return => "return",
+    Refund => "refund",
+    Withdraw => "withdraw",
+    Close => "close",
+});
 
-/// A movement of money.
+/// The lines of one entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Posting {
     pub kind: EntryKind,
-    /// No two of one account, none of zero.
+    /// At most one line per account, and none of zero.
     pub lines: Vec<(LedgerAccount, Won)>,
 }
 
@@ -102,35 +100,47 @@ impl Posting {
         }
     }
 
-    /// The provider has taken money.
+    /// Adds the amount to one account and takes it from another.
+    fn between(kind: EntryKind, to: LedgerAccount, from: LedgerAccount, amount: Won) -> Posting {
+        Posting::new(kind, &[(to, amount.amount()), (from, -amount.amount())])
+    }
+
+    /// The provider has charged.
     pub fn charge(amount: Won) -> Posting {
-        let amount = amount.amount();
-        Posting::new(
+        Posting::between(
             EntryKind::Charge,
-            &[(LedgerAccount::Provider, amount), (LedgerAccount::Deposits, -amount)],
+            LedgerAccount::Provider,
+            LedgerAccount::Deposits,
+            amount,
         )
     }
 
-    /// The buyer has what was paid for.
-    pub fn deliver(sale: PurchaseAmounts) -> Posting {
-        let (amount, fee) = (sale.amount.amount(), sale.fee.amount());
+    /// The buyer got what was paid.
+    pub fn deliver(purchase: PurchaseAmounts) -> Posting {
+        let (amount, fee) = (purchase.amount.amount(), purchase.fee.amount());
         let lines = [
             (LedgerAccount::Deposits, amount),
-            (LedgerAccount::of_price(sale.kind), fee - amount),
-            (LedgerAccount::of_fee(sale.kind), -fee),
+            (LedgerAccount::of_price(purchase.kind), fee - amount),
+            (LedgerAccount::of_fee(purchase.kind), -fee),
         ];
         Posting::new(EntryKind::Deliver, &lines)
     }
 
-    /// What was delivered is cancelled: the sale is undone. Of what is kept, the fee that is part
-    /// of the price stays what it is and the rest is a cancellation fee.
+    /// A delivered purchase is cancelled. Of what is kept, the fee that is part of the price stays
+    /// what it is, and the rest is a cancellation fee.
     pub fn cancel(cancelled: Cancellation) -> Posting {
-        let Cancellation { sale: PurchaseAmounts { kind, amount, fee }, given_before, refund } =
-            cancelled;
-        let kept = amount.amount() - given_before.amount() - refund.amount();
+        let Cancellation {
+            purchase: PurchaseAmounts { kind, amount, fee },
+            refunded_before,
+            refund,
+        } = cancelled;
+        let kept = amount.amount() - refunded_before.amount() - refund.amount();
         let fee_kept = fee.amount().min(kept);
         let lines = [
-            (LedgerAccount::of_price(kind), amount.amount() - fee.amount() - given_before.amount()),
+            (
+                LedgerAccount::of_price(kind),
+                amount.amount() - fee.amount() - refunded_before.amount(),
+            ),
             (LedgerAccount::of_fee(kind), fee.amount() - fee_kept),
             (LedgerAccount::CancellationFees, fee_kept - kept),
             (LedgerAccount::RefundsDue, -refund.amount()),
@@ -138,15 +148,14 @@ impl Posting {
         Posting::new(EntryKind::Cancel, &lines)
     }
 
-    /// A part of a sale is given back, and the sale stands.
+    /// A part of a purchase is refunded, and the purchase stands.
     pub fn goodwill(kind: PayableKind, refund: Won) -> Posting {
-        let refund = refund.amount();
-        let lines = [(LedgerAccount::of_price(kind), refund), (LedgerAccount::RefundsDue, -refund)];
-        Posting::new(EntryKind::Cancel, &lines)
+        let price = LedgerAccount::of_price(kind);
+        Posting::between(EntryKind::Cancel, price, LedgerAccount::RefundsDue, refund)
     }
 
-    /// What was kept of a cancelled sale is given back after all: the cancellation fee first, then
-    /// the fee that was part of the price. `cancellation_fee` is what is left of the first.
+    /// What was kept of a cancelled purchase is refunded after all: the cancellation fee first, then
+    /// the fee that was part of the price. `cancellation_fee` is what is left of the former.
     pub fn waive_fee(kind: PayableKind, refund: Won, cancellation_fee: Won) -> Posting {
         let (refund, first) = (refund.amount(), refund.min(cancellation_fee).amount());
         let lines = [
@@ -157,40 +166,33 @@ impl Posting {
         Posting::new(EntryKind::Cancel, &lines)
     }
 
-    /// Something is not given back after all: what owed it is undone.
+    /// A refund is withdrawn: the lines that owed it are reversed.
     pub fn withdraw(owed: &[(LedgerAccount, Won)]) -> Posting {
         let lines: Vec<(LedgerAccount, i64)> =
             owed.iter().map(|(account, amount)| (*account, -amount.amount())).collect();
         Posting::new(EntryKind::Withdraw, &lines)
     }
 
-    /// Something was given back by other means than the provider.
+    /// A refund was paid by other means than the provider.
     pub fn close(amount: Won) -> Posting {
-        let amount = amount.amount();
-        let lines = [(LedgerAccount::RefundsDue, amount), (LedgerAccount::PaidOtherwise, -amount)];
-        Posting::new(EntryKind::Close, &lines)
+        let (due, otherwise) = (LedgerAccount::RefundsDue, LedgerAccount::PaidOtherwise);
+        Posting::between(EntryKind::Close, due, otherwise, amount)
     }
 
-    /// Nothing was given for the money: all of it is to go back.
+    /// Nothing was delivered: the whole charge is to be refunded.
     pub fn reverse_charge(amount: Won) -> Posting {
-        let amount = amount.amount();
-        Posting::new(
-            EntryKind::Return,
-            &[(LedgerAccount::Deposits, amount), (LedgerAccount::RefundsDue, -amount)],
-        )
+        let (deposits, due) = (LedgerAccount::Deposits, LedgerAccount::RefundsDue);
+        Posting::between(EntryKind::Return, deposits, due, amount)
     }
 
-    /// The provider has given money back.
+    /// The provider has refunded.
     pub fn refund(amount: Won) -> Posting {
-        let amount = amount.amount();
-        Posting::new(
-            EntryKind::Refund,
-            &[(LedgerAccount::RefundsDue, amount), (LedgerAccount::Provider, -amount)],
-        )
+        let (due, provider) = (LedgerAccount::RefundsDue, LedgerAccount::Provider);
+        Posting::between(EntryKind::Refund, due, provider, amount)
     }
 }
 
-/// What was sold.
+/// The amounts of a purchase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PurchaseAmounts {
     pub kind: PayableKind,
@@ -200,7 +202,7 @@ pub struct PurchaseAmounts {
 }
 
 impl PurchaseAmounts {
-    pub fn of(payment: &Payment) -> PurchaseAmounts {
+    pub fn new(payment: &Payment) -> PurchaseAmounts {
         PurchaseAmounts {
             kind: payment.payable.kind,
             amount: payment.charged,
@@ -209,12 +211,12 @@ impl PurchaseAmounts {
     }
 }
 
-/// What is cancelled of a payment.
+/// The amounts of a cancelled purchase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cancellation {
-    pub sale: PurchaseAmounts,
-    /// Given back while the sale stood.
-    pub given_before: Won,
+    pub purchase: PurchaseAmounts,
+    /// Refunded while the purchase stood.
+    pub refunded_before: Won,
     pub refund: Won,
 }
 
@@ -243,19 +245,19 @@ mod tests {
 
     #[test]
     fn a_cancelled_sale_leaves_only_what_was_kept() {
-        let sale = ticket(102_000, 2_000);
+        let purchase = ticket(102_000, 2_000);
         let refund = Won::new(70_000);
-        let mut books = vec![
-            Posting::charge(sale.amount),
-            Posting::deliver(sale),
-            Posting::cancel(Cancellation { sale, given_before: Won::ZERO, refund }),
+        let mut postings = vec![
+            Posting::charge(purchase.amount),
+            Posting::deliver(purchase),
+            Posting::cancel(Cancellation { purchase, refunded_before: Won::ZERO, refund }),
             Posting::refund(refund),
         ];
-        assert_eq!(balances(&books), [32_000, 0, 0, -2_000, -30_000, 0, 0, 0, 0]);
+        assert_eq!(balances(&postings), [32_000, 0, 0, -2_000, -30_000, 0, 0, 0, 0]);
         let kind = PayableKind::Reservation;
-        books.push(Posting::waive_fee(kind, Won::new(31_000), Won::new(30_000)));
-        books.push(Posting::refund(Won::new(31_000)));
-        assert_eq!(balances(&books), [1_000, 0, 0, -1_000, 0, 0, 0, 0, 0]);
+        postings.push(Posting::waive_fee(kind, Won::new(31_000), Won::new(30_000)));
+        postings.push(Posting::refund(Won::new(31_000)));
+        assert_eq!(balances(&postings), [1_000, 0, 0, -1_000, 0, 0, 0, 0, 0]);
     }
 
     #[test]
@@ -266,30 +268,30 @@ mod tests {
             amount: Won::new(112_200),
             fee: Won::new(10_200),
         };
-        let given_before = Won::ZERO;
-        let books = [
+        let refunded_before = Won::ZERO;
+        let postings = [
             Posting::charge(sold.amount),
             Posting::deliver(sold),
             Posting::charge(handed_over.amount),
             Posting::deliver(handed_over),
-            Posting::cancel(Cancellation { sale: sold, given_before, refund: sold.amount }),
+            Posting::cancel(Cancellation { purchase: sold, refunded_before, refund: sold.amount }),
             Posting::refund(sold.amount),
         ];
-        assert_eq!(balances(&books), [112_200, 0, -102_000, 0, 0, 0, 0, -10_200, 0]);
+        assert_eq!(balances(&postings), [112_200, 0, -102_000, 0, 0, 0, 0, -10_200, 0]);
     }
 
     #[test]
     fn what_is_withdrawn_or_paid_otherwise_is_not_owed_any_more() {
-        let sale = ticket(102_000, 2_000);
-        let goodwill = Posting::goodwill(sale.kind, Won::new(5_000));
-        let mut books =
-            vec![Posting::charge(sale.amount), Posting::deliver(sale), goodwill.clone()];
-        let before = balances(&books[..2]);
-        books.push(Posting::withdraw(&goodwill.lines));
-        assert_eq!(balances(&books), before);
-        books.pop();
-        books.push(Posting::close(Won::new(5_000)));
-        assert_eq!(balances(&books), [102_000, 0, -95_000, -2_000, 0, 0, 0, 0, -5_000]);
+        let purchase = ticket(102_000, 2_000);
+        let goodwill = Posting::goodwill(purchase.kind, Won::new(5_000));
+        let mut postings =
+            vec![Posting::charge(purchase.amount), Posting::deliver(purchase), goodwill.clone()];
+        let before = balances(&postings[..2]);
+        postings.push(Posting::withdraw(&goodwill.lines));
+        assert_eq!(balances(&postings), before);
+        postings.pop();
+        postings.push(Posting::close(Won::new(5_000)));
+        assert_eq!(balances(&postings), [102_000, 0, -95_000, -2_000, 0, 0, 0, 0, -5_000]);
     }
 
     proptest! {
@@ -300,23 +302,23 @@ mod tests {
         ) {
             let (fee, before) = (fee.min(amount), before.min(amount));
             let refund = refund.min(amount - before);
-            let sale = ticket(amount, fee);
-            let [given_before, refund] = [before, refund].map(Won::new);
-            let books = [
-                Posting::charge(sale.amount),
-                Posting::deliver(sale),
-                Posting::goodwill(sale.kind, given_before),
-                Posting::refund(given_before),
-                Posting::cancel(Cancellation { sale, given_before, refund }),
+            let purchase = ticket(amount, fee);
+            let [refunded_before, refund] = [before, refund].map(Won::new);
+            let postings = [
+                Posting::charge(purchase.amount),
+                Posting::deliver(purchase),
+                Posting::goodwill(purchase.kind, refunded_before),
+                Posting::refund(refunded_before),
+                Posting::cancel(Cancellation { purchase, refunded_before, refund }),
                 Posting::refund(refund),
             ];
-            prop_assert_eq!(sum(&books, LedgerAccount::Deposits), 0);
-            prop_assert_eq!(sum(&books, LedgerAccount::RefundsDue), 0);
-            prop_assert_eq!(sum(&books, LedgerAccount::Sales), 0);
+            prop_assert_eq!(sum(&postings, LedgerAccount::Deposits), 0);
+            prop_assert_eq!(sum(&postings, LedgerAccount::RefundsDue), 0);
+            prop_assert_eq!(sum(&postings, LedgerAccount::Sales), 0);
             let left = amount - before - refund.amount();
-            prop_assert_eq!(sum(&books, LedgerAccount::Provider), left);
-            prop_assert!(sum(&books, LedgerAccount::BookingFees) <= 0);
-            prop_assert!(sum(&books, LedgerAccount::CancellationFees) <= 0);
+            prop_assert_eq!(sum(&postings, LedgerAccount::Provider), left);
+            prop_assert!(sum(&postings, LedgerAccount::BookingFees) <= 0);
+            prop_assert!(sum(&postings, LedgerAccount::CancellationFees) <= 0);
         }
     }
 }

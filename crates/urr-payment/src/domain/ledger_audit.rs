@@ -1,8 +1,7 @@
-//! Whether the books explain every won: decided from what payments say of themselves and what the
-//! books say of them.
+//! Whether the ledger explains every won: what payments say about themselves against the ledger.
 //!
-//! The books of a payment explain themselves, without those of any other: so they can be gone
-//! through a stretch at a time.
+//! The entries of one payment are proved without those of any other, so the ledger can be audited a
+//! range at a time.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,17 +10,18 @@ use urr_kernel::{Uuid, Won};
 
 use super::ledger::{EntryKind, LedgerAccount};
 
-/// What a payment says of itself.
+/// What a payment says about itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PaymentTotals {
     pub id: Uuid,
     pub charged: Won,
     pub refunded: Won,
-    /// Whether nothing is left to do.
+    /// Whether the saga has no step left.
     pub is_settled: bool,
 }
 
-/// A line of the books, with what its entry is.
+/// A line of the ledger with its entry. Kind and account are texts, because an audit must survive
+/// names that do not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LedgerLine {
     pub payment_id: Uuid,
@@ -31,53 +31,53 @@ pub struct LedgerLine {
     pub amount: Won,
 }
 
-/// Money that nobody can explain.
+/// Money that the ledger does not explain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LedgerDifference {
     /// The lines of an entry do not add up to zero.
     Entry { id: Uuid, payment_id: Uuid, amount: Won },
-    /// What the books have at the provider is not what a payment took and gave back.
+    /// The ledger's balance at the provider is not what the payment charged less what it refunded.
     Payment { id: Uuid, amount: Won },
-    /// A payment has come to its end, and something is left on an account that should be empty.
+    /// The payment is settled, and an account that should be empty is not.
     Left { payment_id: Uuid, account: String, amount: Won },
     /// The accounts do not add up to zero.
-    Books { amount: Won },
-    /// An account that does not exist.
+    Accounts { amount: Won },
+    /// There is no such account.
     Account { name: String, amount: Won },
 }
 
 impl LedgerDifference {
-    /// Whose it is, if it is a payment's.
+    /// The payment that it is about, if it is about one.
     pub fn payment_id(&self) -> Option<Uuid> {
         match self {
             LedgerDifference::Entry { payment_id, .. }
             | LedgerDifference::Left { payment_id, .. } => Some(*payment_id),
             LedgerDifference::Payment { id, .. } => Some(*id),
-            LedgerDifference::Books { .. } | LedgerDifference::Account { .. } => None,
+            LedgerDifference::Accounts { .. } | LedgerDifference::Account { .. } => None,
         }
     }
 }
 
-/// The accounts that are empty when a payment has come to its end.
+/// The accounts that are empty when a payment is settled.
 const EMPTY_WHEN_SETTLED: [LedgerAccount; 2] = [LedgerAccount::Deposits, LedgerAccount::RefundsDue];
 
-/// What stretches of the books add up to.
+/// The sums of the ranges that were added.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LedgerSums {
     /// By the payments themselves.
     pub charged: i64,
     pub refunded: i64,
-    /// By the books: what was handed over, and what of that was cancelled and goes back by the
+    /// By the ledger: what was delivered, and what of it was cancelled and is refunded by the
     /// provider.
     pub sold: i64,
     pub cancelled: i64,
     pub balances: BTreeMap<String, i64>,
-    /// Of payments.
+    /// About single payments.
     pub unexplained: Vec<LedgerDifference>,
 }
 
 impl LedgerSums {
-    /// Adds the payments of a stretch and all lines about them, in the order of the payments.
+    /// Adds the payments of a range and all lines about them.
     pub fn add(&mut self, payments: &[PaymentTotals], lines: &[LedgerLine]) {
         let mut of_payment: BTreeMap<Uuid, Vec<&LedgerLine>> = BTreeMap::new();
         for line in lines {
@@ -95,12 +95,12 @@ impl LedgerSums {
 
     fn note_kind(&mut self, line: &LedgerLine) {
         let is_of = |kinds: &[EntryKind], account: LedgerAccount| {
-            line.account == account.name() && kinds.iter().any(|kind| kind.name() == line.kind)
+            line.account == account.as_str() && kinds.iter().any(|kind| kind.as_str() == line.kind)
         };
         if is_of(&[EntryKind::Deliver], LedgerAccount::Deposits) {
             self.sold += line.amount.amount();
         }
-        // What is withdrawn or given by other means does not go back from the provider.
+        // A refund that is withdrawn or paid by other means is not refunded by the provider.
         if is_of(
             &[EntryKind::Cancel, EntryKind::Withdraw, EntryKind::Close],
             LedgerAccount::RefundsDue,
@@ -109,15 +109,15 @@ impl LedgerSums {
         }
     }
 
-    /// What is wrong with the accounts as a whole. Only if everything was added.
+    /// What is wrong with the accounts as a whole. It makes sense only if every range was added.
     pub fn unexplained_of_all(&self) -> Vec<LedgerDifference> {
         let mut found = Vec::new();
         let sum: i64 = self.balances.values().sum();
         if sum != 0 {
-            found.push(LedgerDifference::Books { amount: Won::new(sum) });
+            found.push(LedgerDifference::Accounts { amount: Won::new(sum) });
         }
         for (name, amount) in &self.balances {
-            if LedgerAccount::parse(name).is_none() {
+            if name.parse::<LedgerAccount>().is_err() {
                 let (name, amount) = (name.clone(), Won::new(*amount));
                 found.push(LedgerDifference::Account { name, amount });
             }
@@ -137,7 +137,7 @@ fn find_differences(
         *entries.entry(line.entry_id).or_default() += line.amount.amount();
         *accounts.entry(line.account.as_str()).or_default() += line.amount.amount();
     }
-    let on = |account: LedgerAccount| accounts.get(account.name()).copied().unwrap_or(0);
+    let on = |account: LedgerAccount| accounts.get(account.as_str()).copied().unwrap_or(0);
     let unbalanced = entries.into_iter().filter(|(_, sum)| *sum != 0);
     found.extend(unbalanced.map(|(id, sum)| LedgerDifference::Entry {
         id,
@@ -150,7 +150,7 @@ fn find_differences(
     }
     for account in EMPTY_WHEN_SETTLED.into_iter().filter(|_| payment.is_settled) {
         if on(account) != 0 {
-            let (account_name, amount) = (account.name().to_owned(), Won::new(on(account)));
+            let (account_name, amount) = (account.as_str().to_owned(), Won::new(on(account)));
             let payment_id = payment.id;
             found.push(LedgerDifference::Left { payment_id, account: account_name, amount });
         }
@@ -167,17 +167,16 @@ impl fmt::Display for LedgerDifference {
             ),
             LedgerDifference::Payment { id, amount } if amount.amount() < 0 => write!(
                 f,
-                "payment {id}: it says that it has {} more at the provider than the books do",
+                "payment {id}: it says that it has {} more at the provider than the ledger does",
                 Won::new(-amount.amount())
             ),
             LedgerDifference::Payment { id, amount } => {
-                write!(f, "payment {id}: the books have {amount} more at the provider than it says")
+                write!(f, "payment {id}: the ledger has {amount} more at the provider than it says")
             }
-            LedgerDifference::Left { payment_id, account, amount } => write!(
-                f,
-                "payment {payment_id}: it has come to its end, and {amount} are left on {account}"
-            ),
-            LedgerDifference::Books { amount } => {
+            LedgerDifference::Left { payment_id, account, amount } => {
+                write!(f, "payment {payment_id}: it is settled, and {amount} are left on {account}")
+            }
+            LedgerDifference::Accounts { amount } => {
                 write!(f, "the accounts together add up to {amount} and not to zero")
             }
             LedgerDifference::Account { name, amount } => {

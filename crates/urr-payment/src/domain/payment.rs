@@ -1,101 +1,75 @@
-//! A payment: what is paid for, how far it is, and what is to be done next.
+//! A payment: what is paid for, how far it is, and which step comes next.
 
 use std::time::Duration;
 
+use urr_contracts::clients::PayableRef;
+use urr_contracts::internal::ticket::PayableKind;
 use urr_kernel::{Timestamp, Uuid, Won, define_id};
+use urr_storage::{storable_enum, storable_id};
 
 define_id!(
     /// A payment. The ticket service knows it by this id.
     PaymentId
 );
+storable_id!(PaymentId);
 
 /// All prices are in won.
 pub const CURRENCY: &str = "KRW";
 
-macro_rules! named {
-    ($(#[$meta:meta])* $type:ident { $($(#[$doc:meta])* $variant:ident = $name:literal,)* }) => {
-        $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum $type {
-            $($(#[$doc])* $variant,)*
-        }
-
-        impl $type {
-            pub const fn name(self) -> &'static str {
-                match self {
-                    $($type::$variant => $name,)*
-                }
-            }
-
-            pub fn parse(name: &str) -> Option<$type> {
-                match name {
-                    $($name => Some($type::$variant),)*
-                    _ => None,
-                }
-            }
-        }
-    };
-}
-pub(crate) use named;
-
-named! {
-    /// How far a payment is, as everybody sees it.
-    PaymentStatus {
-        /// An order was made; nobody has agreed to pay it yet.
-        Pending = "pending",
-        Approving = "approving",
-        /// The money is ours. With nothing left to do, so is the ticket the buyer's.
-        Confirmed = "confirmed",
-        Failed = "failed",
-        /// The provider was asked to charge, and nobody knows whether it did.
-        Unknown = "unknown",
-        Refunding = "refunding",
-        /// Partly or wholly.
-        Refunded = "refunded",
-    }
+/// How far a payment is, for users and other services.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PaymentStatus {
+    /// The order was created, and the buyer has not confirmed it.
+    Pending,
+    Approving,
+    /// The money was charged. With no step left, the ticket was delivered too.
+    Confirmed,
+    Failed,
+    /// The provider was asked to charge, and its answer does not say whether it did.
+    Unknown,
+    Refunding,
+    /// Partly or wholly.
+    Refunded,
 }
 
-named! {
-    /// What is to be done next.
-    SagaStep {
-        /// The hold must not expire any more.
-        Pin = "pin",
-        /// The provider was asked to charge, or is about to be.
-        Charge = "charge",
-        /// The provider is asked what it did.
-        Query = "query",
-        /// The ticket service gives the ticket.
-        Deliver = "deliver",
-        /// The hold may expire again.
-        Unpin = "unpin",
-        /// The provider gives money back.
-        Refund = "refund",
-        /// The ticket service learns that the money is back.
-        Report = "report",
-    }
+storable_enum!(PaymentStatus {
+    Pending => "pending",
+    Approving => "approving",
+    Confirmed => "confirmed",
+    Failed => "failed",
+    Unknown => "unknown",
+    Refunding => "refunding",
+    Refunded => "refunded",
+});
+
+/// The next step of a payment's saga.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SagaStep {
+    /// Pin the hold, so that it does not expire.
+    Pin,
+    /// Ask the provider to charge.
+    Charge,
+    /// Ask the provider what it did.
+    Query,
+    /// Have the ticket service confirm what was paid.
+    Deliver,
+    /// Release the pin.
+    Unpin,
+    /// Have the provider refund.
+    Refund,
+    /// Report the refund to the ticket service.
+    Report,
 }
 
-named! {
-    /// What can be paid for.
-    PayableKind {
-        Reservation = "reservation",
-        Transfer = "transfer",
-        Membership = "membership",
-    }
-}
-
-/// What is paid for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PayableRef {
-    pub kind: PayableKind,
-    pub id: Uuid,
-}
-
-impl PayableRef {
-    pub fn reservation(id: Uuid) -> PayableRef {
-        PayableRef { kind: PayableKind::Reservation, id }
-    }
-}
+storable_enum!(SagaStep {
+    Pin => "pin",
+    Charge => "charge",
+    Query => "query",
+    Deliver => "deliver",
+    Unpin => "unpin",
+    Refund => "refund",
+    Report => "report",
+});
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Payment {
@@ -105,9 +79,9 @@ pub struct Payment {
     pub user_id: Uuid,
     pub payable: PayableRef,
     pub event_id: Option<Uuid>,
-    /// The ticket that a transfer hands over.
+    /// The reservation that a transfer hands over.
     pub reservation_id: Option<Uuid>,
-    /// Of the hold that is paid for: another one is another purchase.
+    /// Of the hold that is paid. A hold with another token is another purchase.
     pub fencing_token: Option<i64>,
     pub order_name: String,
     pub amount: Won,
@@ -115,31 +89,32 @@ pub struct Payment {
     pub booking_fee: Won,
     pub currency: String,
     pub provider: String,
-    /// What the buyer brought back from the provider.
+    /// The provider's key of the checkout, which the buyer's browser sends.
     pub payment_key: Option<String>,
-    /// What the provider calls the charge.
+    /// The provider's id of the charge.
     pub provider_key: Option<String>,
     pub method: Option<String>,
     pub status: PaymentStatus,
     pub step: Option<SagaStep>,
+    /// How often the present step was tried without success.
     pub attempts: u32,
     /// When the provider was first asked to charge.
     pub charge_sent_at: Option<Timestamp>,
-    /// When it was last asked.
+    /// When the provider was last asked to charge.
     pub last_charge_at: Option<Timestamp>,
-    /// Why it failed, or why the money goes back.
+    /// Why the payment failed or is refunded.
     pub failure_code: Option<String>,
-    /// What the last look said that brought nothing.
+    /// The code of the last attempt that had no result.
     pub wait_code: Option<String>,
-    /// Why the buyer wants their money back, in their own words.
+    /// Why the buyer cancelled, in their own words.
     pub cancel_reason: Option<String>,
     pub approved_at: Option<Timestamp>,
     pub receipt_url: Option<String>,
-    /// What the provider took.
+    /// What the provider charged.
     pub charged: Won,
     pub refunded: Won,
     pub correlation_id: Uuid,
-    /// What told of the hold that is paid for.
+    /// The event that announced the hold.
     pub cause_event_id: Option<Uuid>,
     pub confirmed_event_id: Option<Uuid>,
     pub created_at: Timestamp,
@@ -147,22 +122,23 @@ pub struct Payment {
 }
 
 impl Payment {
-    /// What was taken and not given back.
+    /// What was charged and not refunded.
     pub fn remaining(&self) -> Won {
-        self.charged.minus(self.refunded).expect("no more is given back than was taken")
+        self.charged.minus(self.refunded).expect("no more is refunded than was charged")
     }
 
-    /// Every attempt at the charge has the same key, so that together they charge once.
+    /// The idempotency key of the charge. Every attempt has the same one, so that together they
+    /// charge once.
     pub fn charge_key(&self) -> String {
         format!("{}:confirm", self.id)
     }
 
-    /// Of an attempt to close the account that its buyer was given: closing it twice does no harm.
+    /// The idempotency key for closing the buyer's deposit account; closing it twice does no harm.
     pub fn close_deposit_key(&self) -> String {
         format!("{}:close-deposit:{}", self.id, self.attempts)
     }
 
-    /// The reservation that it pays for, by itself or by a transfer.
+    /// The reservation that is paid, directly or by a transfer.
     pub fn reservation(&self) -> Option<Uuid> {
         match self.payable.kind {
             PayableKind::Reservation => Some(self.payable.id),
@@ -171,18 +147,24 @@ impl Payment {
         }
     }
 
-    /// Whether somebody has concluded that nothing was charged.
+    /// Whether money was taken for it at some time.
+    pub fn is_paid(&self) -> bool {
+        use PaymentStatus::{Confirmed, Refunded, Refunding};
+        matches!(self.status, Confirmed | Refunding | Refunded)
+    }
+
+    /// Whether we concluded that nothing was charged.
     pub fn is_abandoned(&self) -> bool {
         self.status == PaymentStatus::Failed && self.charged == Won::ZERO
     }
 
-    /// Whether nothing more happens to it by itself.
+    /// Whether the saga has no step left.
     pub fn is_settled(&self) -> bool {
         self.step.is_none()
     }
 }
 
-/// What a buyer says when they come back from the provider.
+/// A buyer's confirmation of an order after the provider's checkout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Approval {
     pub user_id: Uuid,
@@ -190,33 +172,32 @@ pub struct Approval {
     pub amount: Won,
 }
 
-/// What an approval of a payment leads to.
+/// What an approval leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApprovalDecision {
     Begin,
-    /// This very approval was begun before.
+    /// The same approval has begun before.
     Begun,
 }
 
-/// Why an approval leads to nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ApprovalRejection {
-    /// Another user's does not exist either.
+    /// Also the answer to another user's order.
     #[error("there is no such order")]
     NotFound,
     #[error("the amount is not that of the order")]
     AmountMismatch,
-    /// With another key.
+    /// With another payment key.
     #[error("a payment of the order is under way")]
     InProgress,
-    /// With another key, or by another order.
+    /// With another payment key, or by another order.
     #[error("it is paid")]
     AlreadyPaid,
     #[error("the order has come to an end")]
     Over,
 }
 
-/// Decides about a buyer's approval. The caller locked the payment.
+/// Decides about a buyer's approval. The caller has locked the payment.
 pub fn decide_approval(
     payment: &Payment,
     approval: &Approval,
@@ -230,17 +211,7 @@ pub fn decide_approval(
     let is_same = payment.payment_key.as_deref() == Some(approval.payment_key.as_str());
     match payment.status {
         PaymentStatus::Pending => Ok(ApprovalDecision::Begin),
-        PaymentStatus::Approving
-        | PaymentStatus::Unknown
-        | PaymentStatus::Confirmed
-        | PaymentStatus::Failed
-            if is_same =>
-        {
-            Ok(ApprovalDecision::Begun)
-        }
-        PaymentStatus::Refunding | PaymentStatus::Refunded if is_same => {
-            Ok(ApprovalDecision::Begun)
-        }
+        _ if is_same => Ok(ApprovalDecision::Begun),
         PaymentStatus::Approving | PaymentStatus::Unknown => Err(ApprovalRejection::InProgress),
         PaymentStatus::Confirmed => Err(ApprovalRejection::AlreadyPaid),
         PaymentStatus::Failed | PaymentStatus::Refunding | PaymentStatus::Refunded => {
@@ -252,7 +223,7 @@ pub fn decide_approval(
 const RETRY_DELAY_MIN: Duration = Duration::from_secs(1);
 const RETRY_DELAY_MAX: Duration = Duration::from_secs(5 * 60);
 
-/// How long a payment that could not get on waits for the next look.
+/// The pause before the next attempt at a step: exponential, up to five minutes.
 pub fn retry_delay(attempts: u32) -> Duration {
     let factor = 1_u32.checked_shl(attempts).unwrap_or(u32::MAX);
     RETRY_DELAY_MIN.saturating_mul(factor).min(RETRY_DELAY_MAX)
@@ -350,20 +321,9 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn looks_become_rarer_up_to_five_minutes() {
+    fn attempts_become_rarer_up_to_five_minutes() {
         let waits: Vec<u64> =
             [0, 1, 2, 5, 8, 9, 40].map(|attempts| retry_delay(attempts).as_secs()).into();
         assert_eq!(waits, [1, 2, 4, 32, 256, 300, 300]);
-    }
-
-    #[test]
-    fn names_are_read_as_they_are_written() {
-        for status in ["pending", "approving", "confirmed", "failed", "unknown", "refunded"] {
-            assert_eq!(PaymentStatus::parse(status).unwrap().name(), status);
-        }
-        for step in ["pin", "charge", "query", "deliver", "unpin", "refund", "report"] {
-            assert_eq!(SagaStep::parse(step).unwrap().name(), step);
-        }
-        assert_eq!((PaymentStatus::parse("paid"), SagaStep::parse("")), (None, None));
     }
 }

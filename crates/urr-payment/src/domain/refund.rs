@@ -1,96 +1,123 @@
-//! Money that goes back: why, how much, and what is left of the payment afterwards.
+//! Refunds: why, how much, in which order, and the payment's state afterwards.
 
+use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
-use urr_kernel::{Timestamp, Uuid, Won, define_id};
+use urr_contracts::events::payment::RefundCause;
+use urr_kernel::{Timestamp, UnknownName, Uuid, Won, define_id};
+use urr_storage::{Column, FromColumn, storable_enum, storable_id};
 
 use super::charge::ORDER_MISMATCH;
-use super::payment::{Payment, PaymentId, PaymentStatus, named};
+use super::payment::{Payment, PaymentId, PaymentStatus};
 use crate::provider::{ProviderLookup, ProviderState, is_final_answer};
 
 define_id!(
-    /// A return of money. The provider knows it by this id.
+    /// A refund. The provider knows it by this id.
     RefundId
 );
+storable_id!(RefundId);
 
-/// Why money goes back. Each happens once per payment.
+/// Why money goes back. Each origin gives at most one refund per payment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RefundCause {
-    /// What was paid for is cancelled.
+pub enum RefundOrigin {
+    /// The purchase was cancelled.
     Cancelled,
-    /// The ticket is somebody else's now, who has paid for it (M-8).
+    /// The reservation was sold to another member, whose payment replaces this one (M-8).
     Transferred,
-    /// The ticket service could not give what was paid for (P7).
+    /// The ticket service refused to confirm what was paid (P7).
     NotConfirmable,
-    /// Another payment has paid for it already.
+    /// Another payment has paid for the same payable.
     Duplicate,
-    /// The provider took something else than what was ordered.
+    /// The provider charged something else than was ordered.
     Mismatch,
-    /// An administrator gives back a part, by a key of their own.
+    /// An administrator gives back a part. The key names the request.
     Goodwill(String),
 }
 
 const GOODWILL: &str = "admin:";
 
-impl RefundCause {
-    pub fn name(&self) -> String {
+impl RefundOrigin {
+    /// The cause as others see it: without an administrator's key.
+    pub fn cause(&self) -> RefundCause {
         match self {
-            RefundCause::Cancelled => "cancelled".to_owned(),
-            RefundCause::Transferred => "transferred".to_owned(),
-            RefundCause::NotConfirmable => "not_confirmable".to_owned(),
-            RefundCause::Duplicate => "duplicate".to_owned(),
-            RefundCause::Mismatch => "mismatch".to_owned(),
-            RefundCause::Goodwill(key) => format!("{GOODWILL}{key}"),
-        }
-    }
-
-    /// As everybody else calls it: an administrator's key is nobody's business.
-    pub fn public_name(&self) -> &'static str {
-        match self {
-            RefundCause::Cancelled => "cancelled",
-            RefundCause::Transferred => "transferred",
-            RefundCause::NotConfirmable => "not_confirmable",
-            RefundCause::Duplicate => "duplicate",
-            RefundCause::Mismatch => "mismatch",
-            RefundCause::Goodwill(_) => "goodwill",
-        }
-    }
-
-    pub fn parse(name: &str) -> Option<RefundCause> {
-        match name {
-            "cancelled" => Some(RefundCause::Cancelled),
-            "transferred" => Some(RefundCause::Transferred),
-            "not_confirmable" => Some(RefundCause::NotConfirmable),
-            "duplicate" => Some(RefundCause::Duplicate),
-            "mismatch" => Some(RefundCause::Mismatch),
-            name => Some(RefundCause::Goodwill(name.strip_prefix(GOODWILL)?.to_owned())),
+            RefundOrigin::Cancelled => RefundCause::Cancelled,
+            RefundOrigin::Transferred => RefundCause::Transferred,
+            RefundOrigin::NotConfirmable => RefundCause::NotConfirmable,
+            RefundOrigin::Duplicate => RefundCause::Duplicate,
+            RefundOrigin::Mismatch => RefundCause::Mismatch,
+            RefundOrigin::Goodwill(_) => RefundCause::Goodwill,
         }
     }
 
     pub fn is_goodwill(&self) -> bool {
-        matches!(self, RefundCause::Goodwill(_))
+        matches!(self, RefundOrigin::Goodwill(_))
     }
 
-    /// Whether the hold may still be pinned by the payment, and is to be let go.
+    /// Whether the payment may still pin the hold.
     pub fn needs_unpin(&self) -> bool {
-        matches!(self, RefundCause::NotConfirmable | RefundCause::Duplicate | RefundCause::Mismatch)
+        use RefundOrigin::{Duplicate, Mismatch, NotConfirmable};
+        matches!(self, NotConfirmable | Duplicate | Mismatch)
     }
 }
 
-named! {
-    /// How far a return is.
-    RefundStatus {
-        Requested = "requested",
-        /// The provider was asked, and nobody knows whether it did.
-        Unknown = "unknown",
-        /// The provider has given it back.
-        Done = "done",
-        /// It was given by other means.
-        Closed = "closed",
-        /// It is not given after all.
-        Withdrawn = "withdrawn",
+/// The name in the tables.
+impl fmt::Display for RefundOrigin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RefundOrigin::Goodwill(key) => write!(f, "{GOODWILL}{key}"),
+            other => f.write_str(other.cause().as_str()),
+        }
     }
 }
+
+impl FromStr for RefundOrigin {
+    type Err = UnknownName;
+
+    fn from_str(text: &str) -> Result<RefundOrigin, UnknownName> {
+        if let Some(key) = text.strip_prefix(GOODWILL) {
+            return Ok(RefundOrigin::Goodwill(key.to_owned()));
+        }
+        match text.parse()? {
+            RefundCause::Cancelled => Ok(RefundOrigin::Cancelled),
+            RefundCause::Transferred => Ok(RefundOrigin::Transferred),
+            RefundCause::NotConfirmable => Ok(RefundOrigin::NotConfirmable),
+            RefundCause::Duplicate => Ok(RefundOrigin::Duplicate),
+            RefundCause::Mismatch => Ok(RefundOrigin::Mismatch),
+            RefundCause::Goodwill | RefundCause::Other => {
+                Err(UnknownName { type_name: "RefundOrigin", text: text.to_owned() })
+            }
+        }
+    }
+}
+
+impl FromColumn for RefundOrigin {
+    fn from_column(column: Column<'_>) -> Result<RefundOrigin, String> {
+        String::from_column(column)?.parse().map_err(|error: UnknownName| error.to_string())
+    }
+}
+
+/// How far a refund is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RefundStatus {
+    Requested,
+    /// The provider was asked, and its answer does not say whether it refunded.
+    Unknown,
+    /// The provider has refunded.
+    Done,
+    /// The buyer got the money by other means.
+    Closed,
+    /// The refund was withdrawn.
+    Withdrawn,
+}
+
+storable_enum!(RefundStatus {
+    Requested => "requested",
+    Unknown => "unknown",
+    Done => "done",
+    Closed => "closed",
+    Withdrawn => "withdrawn",
+});
 
 impl RefundStatus {
     pub fn is_open(self) -> bool {
@@ -102,22 +129,22 @@ impl RefundStatus {
 pub struct Refund {
     pub id: RefundId,
     pub payment_id: PaymentId,
-    pub cause: RefundCause,
+    pub origin: RefundOrigin,
     pub amount: Won,
     /// What is kept of the price.
     pub fee: Won,
     pub reason: String,
     pub requested_by: Option<Uuid>,
-    /// What the ticket service has asked for; none if it has not asked.
+    /// The amount that the ticket service asked for; none if it did not ask.
     pub requested_amount: Option<Won>,
     pub status: RefundStatus,
-    /// When the provider was first asked by the present key.
+    /// When the provider was first asked with the present key.
     pub sent_at: Option<Timestamp>,
-    /// The number of the key.
+    /// The number of the present idempotency key.
     pub key_number: u32,
-    /// How often the provider has said no.
+    /// How often the provider has declined.
     pub declines: u32,
-    /// What the provider last said, if that was not yes.
+    /// The provider's last code that did not mean success.
     pub failure_code: Option<String>,
     pub correlation_id: Uuid,
     pub causation_id: Option<Uuid>,
@@ -126,55 +153,84 @@ pub struct Refund {
 }
 
 impl Refund {
-    /// Whether the buyer has the money, or shall have it.
+    /// A refund of this amount, caused by the charge, that nothing was done about yet.
+    pub fn new(
+        id: Uuid,
+        payment: &Payment,
+        origin: RefundOrigin,
+        amount: Won,
+        reason: String,
+        now: Timestamp,
+    ) -> Refund {
+        Refund {
+            id: RefundId(id),
+            payment_id: payment.id,
+            origin,
+            amount,
+            fee: Won::ZERO,
+            reason,
+            requested_by: None,
+            requested_amount: None,
+            status: RefundStatus::Requested,
+            sent_at: None,
+            key_number: 0,
+            declines: 0,
+            failure_code: None,
+            correlation_id: payment.correlation_id,
+            causation_id: payment.confirmed_event_id,
+            created_at: now,
+            done_at: None,
+        }
+    }
+
+    /// Whether the buyer has the money or will get it.
     fn is_due_or_given(&self) -> bool {
         self.status != RefundStatus::Withdrawn
     }
 
-    /// What the provider is told, and shows the buyer. `words` are the buyer's own, if they gave
-    /// any.
-    pub fn reason_text(&self, words: Option<&str>) -> String {
-        let why = match &self.cause {
-            RefundCause::Cancelled => match self.reason.as_str() {
+    /// The reason that the provider is given and shows to the buyer. `buyer_reason` is the buyer's
+    /// own, if they gave one.
+    pub fn reason_text(&self, buyer_reason: Option<&str>) -> String {
+        let why = match &self.origin {
+            RefundOrigin::Cancelled => match self.reason.as_str() {
                 "CANCELLED_BY_OWNER" => "고객 요청에 따른 예매 취소",
                 "EVENT_CANCELLED" | "EVENT_DELETED" => "공연 취소에 따른 환불",
                 _ => "예매 취소에 따른 환불",
             },
-            RefundCause::Transferred => "티켓 양도 완료에 따른 환불",
-            RefundCause::NotConfirmable => "예매 확정 불가에 따른 전액 환불",
-            RefundCause::Duplicate => "중복 결제 환불",
-            RefundCause::Mismatch => "결제 내용 불일치에 따른 환불",
-            RefundCause::Goodwill(_) => return format!("고객센터 환불: {}", self.reason),
+            RefundOrigin::Transferred => "티켓 양도 완료에 따른 환불",
+            RefundOrigin::NotConfirmable => "예매 확정 불가에 따른 전액 환불",
+            RefundOrigin::Duplicate => "중복 결제 환불",
+            RefundOrigin::Mismatch => "결제 내용 불일치에 따른 환불",
+            RefundOrigin::Goodwill(_) => return format!("고객센터 환불: {}", self.reason),
         };
-        match words.filter(|_| self.cause == RefundCause::Cancelled) {
-            Some(words) => format!("{why}: {words}"),
+        match buyer_reason.filter(|_| self.origin == RefundOrigin::Cancelled) {
+            Some(reason) => format!("{why}: {reason}"),
             None => why.to_owned(),
         }
     }
 }
 
-/// What the provider is asked to give back at once: one return, or all that are left.
+/// Refunds that the provider is asked for in one request: one, or all that are left.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefundBatch(Vec<Refund>);
 
 impl RefundBatch {
-    /// What is to be done next of a payment's returns. What is unclear comes first: before it is
-    /// clear, nobody can tell by the sum what a later return has done. If nothing is to stay, all
-    /// go together, which a provider that gives no part back may grant. Otherwise one that was
-    /// declined stands back behind the others.
+    /// The refunds to work on next. An unclear one comes first: until it is clear, the provider's
+    /// sum does not tell what a later refund has done. If nothing is to stay, all go together,
+    /// which a provider that refuses partial refunds may grant. Otherwise a declined one goes behind
+    /// the others.
     pub fn choose(payment: &Payment, all: &[Refund]) -> Option<RefundBatch> {
-        let open: Vec<&Refund> = all.iter().filter(|refund| refund.status.is_open()).collect();
-        let is_unclear = |refund: &&&Refund| refund.status == RefundStatus::Unknown;
-        let unclear: Vec<Refund> = open.iter().filter(is_unclear).map(|r| (*r).clone()).collect();
-        if !unclear.is_empty() {
-            return Some(RefundBatch(unclear));
+        let mut open: Vec<Refund> = all.to_vec();
+        open.retain(|refund| refund.status.is_open());
+        if open.iter().any(|refund| refund.status == RefundStatus::Unknown) {
+            open.retain(|refund| refund.status == RefundStatus::Unknown);
+            return Some(RefundBatch(open));
         }
-        let together: Vec<Refund> = open.iter().map(|refund| (*refund).clone()).collect();
-        if sum(&together) == payment.remaining() && together.len() > 1 {
-            return Some(RefundBatch(together));
+        if open.len() > 1 && sum(&open) == payment.remaining() {
+            return Some(RefundBatch(open));
         }
-        let first = open.iter().min_by_key(|refund| (refund.amount != Won::ZERO, refund.declines));
-        first.map(|refund| RefundBatch(vec![(*refund).clone()]))
+        let order = |refund: &Refund| (refund.amount != Won::ZERO, refund.declines);
+        open.into_iter().min_by_key(order).map(|refund| RefundBatch(vec![refund]))
     }
 
     pub fn all(&self) -> &[Refund] {
@@ -189,8 +245,8 @@ impl RefundBatch {
         self.0.iter().any(|refund| refund.status == RefundStatus::Unknown)
     }
 
-    /// Every attempt has the same key until the provider has said no, or that it failed: it repeats
-    /// its answers by key.
+    /// The idempotency key. It stays the same until the provider has declined or reported a failure,
+    /// because providers repeat their answer to a key.
     pub fn key(&self) -> String {
         let first = &self.0[0];
         let key_number: u32 = self.0.iter().map(|refund| refund.key_number).sum();
@@ -201,8 +257,8 @@ impl RefundBatch {
         }
     }
 
-    /// Whether the present key leads nowhere any more: the provider has answered to it that it
-    /// failed, which it will repeat for ever, and after a while nothing has come of it.
+    /// Whether the present key is useless: the provider answered it with a failure, which it would
+    /// repeat for ever, and after a while the refund has still not happened.
     pub fn needs_new_key(&self, quiet: Duration, now: Timestamp) -> bool {
         self.0.iter().all(|refund| {
             refund.failure_code.as_deref().is_some_and(is_final_answer)
@@ -210,9 +266,9 @@ impl RefundBatch {
         })
     }
 
-    /// What the provider is told, and shows the buyer.
-    pub fn reason_text(&self, words: Option<&str>) -> String {
-        self.0[self.0.len() - 1].reason_text(words)
+    /// The reason that the provider is given and shows to the buyer.
+    pub fn reason_text(&self, buyer_reason: Option<&str>) -> String {
+        self.0[self.0.len() - 1].reason_text(buyer_reason)
     }
 }
 
@@ -220,29 +276,29 @@ fn sum(refunds: &[Refund]) -> Won {
     Won::new(refunds.iter().map(|refund| refund.amount.amount()).sum())
 }
 
-/// What was given back or is to be, by whatever means.
+/// The sum of all refunds that are done or due, by whatever means.
 pub fn refund_total(refunds: &[Refund]) -> Won {
-    let refund_total = refunds.iter().filter(|refund| refund.is_due_or_given());
-    Won::new(refund_total.map(|refund| refund.amount.amount()).sum())
+    let due = refunds.iter().filter(|refund| refund.is_due_or_given());
+    Won::new(due.map(|refund| refund.amount.amount()).sum())
 }
 
-/// What of a cancelled payment goes back. `asked` is the price less what is kept; what was given
-/// before counts towards it, so that what is kept stays the same.
+/// The amount that goes back when a payment is cancelled. `asked` is the price less the
+/// cancellation fee; earlier refunds count towards it, so that the fee stays the same.
 pub fn refundable_amount(payment: &Payment, asked: Won, refunds: &[Refund]) -> Won {
     let asked = asked.min(payment.charged).amount();
     Won::new((asked - refund_total(refunds).amount()).max(0))
 }
 
-/// Whether what was paid for is the buyer's still: only parts were given back, by administrators.
+/// Whether the buyer still owns what was paid: all refunds are parts given by administrators.
 pub fn purchase_stands(refunds: &[Refund]) -> bool {
     refunds
         .iter()
         .filter(|refund| refund.is_due_or_given())
-        .all(|refund| refund.cause.is_goodwill())
+        .all(|refund| refund.origin.is_goodwill())
 }
 
-/// The state of a payment when nothing more of it is on its way back. A part that an administrator
-/// gave back leaves the ticket as it is.
+/// The status of a payment without open refunds. A partial refund by an administrator leaves the
+/// ticket, and the payment, as they are.
 pub fn status_after_refunds(payment: &Payment, refunds: &[Refund]) -> PaymentStatus {
     match purchase_stands(refunds) && refund_total(refunds) < payment.charged {
         true => PaymentStatus::Confirmed,
@@ -250,24 +306,25 @@ pub fn status_after_refunds(payment: &Payment, refunds: &[Refund]) -> PaymentSta
     }
 }
 
-/// What the provider's own view says about a return.
+/// What the provider's own record says about a refund.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RefundDecision {
     Refunded,
-    /// It was not given back: the same return may be asked for again.
+    /// Not refunded: the provider may be asked again.
     NotYet,
     Wait {
         code: String,
     },
 }
 
-/// Returns of a payment go one after the other, so the sum of what was given back tells.
+/// Decides by the provider's sum of refunds, which works because refunds of a payment are made one
+/// after the other.
 pub fn decide_queried_refund(
     payment: &Payment,
     amount: Won,
     found: ProviderLookup,
 ) -> RefundDecision {
-    let expected = payment.refunded.plus(amount).expect("it was charged");
+    let expected = payment.refunded.plus(amount).expect("no more is refunded than was charged");
     match found {
         ProviderLookup::Unknown { code } => RefundDecision::Wait { code },
         ProviderLookup::Payment(found) if found.order_id != payment.order_id => {
@@ -288,31 +345,14 @@ mod tests {
     use super::super::payment::tests::payment;
     use super::*;
 
-    fn refund(number: u128, cause: RefundCause, amount: i64) -> Refund {
-        let created_at: Timestamp = "2026-12-01T12:00:00Z".parse().unwrap();
-        Refund {
-            id: RefundId(Uuid::from_u128(number)),
-            payment_id: PaymentId(Uuid::from_u128(1)),
-            cause,
-            amount: Won::new(amount),
-            fee: Won::ZERO,
-            reason: "a kindness".to_owned(),
-            requested_by: None,
-            requested_amount: None,
-            status: RefundStatus::Requested,
-            sent_at: None,
-            key_number: 0,
-            declines: 0,
-            failure_code: None,
-            correlation_id: Uuid::nil(),
-            causation_id: None,
-            created_at,
-            done_at: None,
-        }
+    fn refund(number: u128, origin: RefundOrigin, amount: i64) -> Refund {
+        let now: Timestamp = "2026-12-01T12:00:00Z".parse().unwrap();
+        let (id, amount, reason) = (Uuid::from_u128(number), Won::new(amount), "a kindness");
+        Refund::new(id, &paid(0), origin, amount, reason.to_owned(), now)
     }
 
     fn goodwill(number: u128, amount: i64) -> Refund {
-        refund(number, RefundCause::Goodwill(number.to_string()), amount)
+        refund(number, RefundOrigin::Goodwill(number.to_string()), amount)
     }
 
     fn paid(refunded: i64) -> Payment {
@@ -329,22 +369,24 @@ mod tests {
     #[test]
     fn causes_are_read_as_they_are_written() {
         let causes = [
-            RefundCause::Cancelled,
-            RefundCause::Transferred,
-            RefundCause::NotConfirmable,
-            RefundCause::Duplicate,
-            RefundCause::Mismatch,
-            RefundCause::Goodwill("key:1".to_owned()),
+            RefundOrigin::Cancelled,
+            RefundOrigin::Transferred,
+            RefundOrigin::NotConfirmable,
+            RefundOrigin::Duplicate,
+            RefundOrigin::Mismatch,
+            RefundOrigin::Goodwill("key:1".to_owned()),
         ];
         for cause in causes {
-            assert_eq!(RefundCause::parse(&cause.name()), Some(cause));
+            assert_eq!(cause.to_string().parse(), Ok(cause));
         }
-        assert_eq!(RefundCause::parse("something"), None);
+        for unknown in ["something", "goodwill", "other"] {
+            assert!(unknown.parse::<RefundOrigin>().is_err(), "{unknown}");
+        }
     }
 
     #[test]
     fn a_part_given_back_by_an_administrator_leaves_the_payment_as_it_is() {
-        let cancelled = refund(9, RefundCause::Cancelled, 0);
+        let cancelled = refund(9, RefundOrigin::Cancelled, 0);
         assert_eq!(status_after_refunds(&paid(40), &[goodwill(1, 40)]), PaymentStatus::Confirmed);
         assert_eq!(status_after_refunds(&paid(100), &[goodwill(1, 100)]), PaymentStatus::Refunded);
         assert_eq!(
@@ -366,9 +408,9 @@ mod tests {
         assert_eq!(chosen(&paid(0), &[declined.clone(), fresh.clone()]), [2]);
         let unclear = Refund { status: RefundStatus::Unknown, ..declined.clone() };
         assert_eq!(chosen(&paid(0), &[fresh.clone(), unclear]), [1]);
-        let rest = refund(3, RefundCause::Cancelled, 70);
+        let rest = refund(3, RefundOrigin::Cancelled, 70);
         assert_eq!(chosen(&paid(0), &[declined.clone(), fresh.clone(), rest]), [1, 2, 3]);
-        let rest = refund(3, RefundCause::Cancelled, 60);
+        let rest = refund(3, RefundOrigin::Cancelled, 60);
         assert_eq!(chosen(&paid(0), &[declined, fresh, rest]), [2], "something is to stay");
         let closed = Refund { status: RefundStatus::Closed, ..goodwill(1, 10) };
         assert_eq!(chosen(&paid(0), &[closed]), [] as [u128; 0]);
@@ -422,16 +464,16 @@ mod tests {
     #[test]
     fn the_provider_is_told_a_sentence_that_the_buyer_can_read() {
         let refund =
-            |cause, reason: &str| Refund { reason: reason.to_owned(), ..refund(1, cause, 100) };
-        let owner = refund(RefundCause::Cancelled, "CANCELLED_BY_OWNER");
+            |origin, reason: &str| Refund { reason: reason.to_owned(), ..refund(1, origin, 100) };
+        let owner = refund(RefundOrigin::Cancelled, "CANCELLED_BY_OWNER");
         assert_eq!(owner.reason_text(None), "고객 요청에 따른 예매 취소");
         assert_eq!(owner.reason_text(Some("감기")), "고객 요청에 따른 예매 취소: 감기");
-        let event = refund(RefundCause::Cancelled, "EVENT_CANCELLED");
+        let event = refund(RefundOrigin::Cancelled, "EVENT_CANCELLED");
         assert_eq!(event.reason_text(None), "공연 취소에 따른 환불");
-        let duplicate = refund(RefundCause::Duplicate, "RESERVATION_CONFIRMED");
+        let duplicate = refund(RefundOrigin::Duplicate, "RESERVATION_CONFIRMED");
         assert_eq!(duplicate.reason_text(Some("감기")), "중복 결제 환불", "not their reason");
-        let goodwill = refund(RefundCause::Goodwill("key".to_owned()), "늦은 입장");
+        let goodwill = refund(RefundOrigin::Goodwill("key".to_owned()), "늦은 입장");
         assert_eq!(goodwill.reason_text(None), "고객센터 환불: 늦은 입장");
-        assert_eq!(goodwill.cause.public_name(), "goodwill");
+        assert_eq!(goodwill.origin.cause().as_str(), "goodwill");
     }
 }

@@ -1,48 +1,49 @@
-//! How long others are waited for, which follows from how long a call to the provider may take.
+//! How long the saga waits for others. It follows from the time limit of a call to the provider.
 
 use std::time::Duration;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SagaTimeouts {
-    /// So long a payment is left to whoever takes its step: longer than all calls of a step.
+    /// How long a payment belongs to the process that works on it: longer than all calls of a step.
     pub claim_ttl: Duration,
-    /// A call that nobody waits for any more may still arrive at the provider: before this,
-    /// "nothing" is not believed.
+    /// A request that timed out may still arrive at the provider. Before this time, the provider's
+    /// "not found" is not trusted.
     pub not_found_trusted_after: Duration,
 }
 
-/// No step has more calls of the provider than this: one attempts, one charges, one calls that off,
-/// and after each of these one reads what it did.
+/// The most calls of the provider in one step: query, charge and closing of a deposit account, and
+/// a read after each of the latter two.
 const PROVIDER_CALLS_MAX: u32 = 5;
-/// For the ticket service, which a step asks four times at most, and for our own tables.
+/// For the ticket service, which a step calls at most four times, and for our own tables.
 const CLAIM_MARGIN: Duration = Duration::from_secs(30);
-const BELIEF_MARGIN: Duration = Duration::from_secs(40);
+const NOT_FOUND_MARGIN: Duration = Duration::from_secs(40);
 
 impl SagaTimeouts {
-    /// `timeout` is the longest that a call to a provider may take.
-    pub fn of(timeout: Duration) -> SagaTimeouts {
+    /// `provider_timeout` is the longest time that a call to a provider may take.
+    pub fn new(provider_timeout: Duration) -> SagaTimeouts {
         SagaTimeouts {
-            claim_ttl: timeout * PROVIDER_CALLS_MAX + CLAIM_MARGIN,
-            not_found_trusted_after: timeout * 2 + BELIEF_MARGIN,
+            claim_ttl: provider_timeout * PROVIDER_CALLS_MAX + CLAIM_MARGIN,
+            not_found_trusted_after: provider_timeout * 2 + NOT_FOUND_MARGIN,
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use urr_contracts::internal::ticket::CONFIRM_PAYABLE;
+
     use super::*;
 
     #[test]
     fn a_claim_outlasts_the_longest_step_whatever_the_time_limit() {
         for seconds in [1, 10, 30, 60] {
             let timeout = Duration::from_secs(seconds);
-            let SagaTimeouts { claim_ttl: claim, not_found_trusted_after } =
-                SagaTimeouts::of(timeout);
-            let tickets = crate::ticket_client::DEADLINE * 4;
-            assert!(claim > timeout * PROVIDER_CALLS_MAX, "{seconds}");
-            assert!(claim > tickets, "{seconds}");
+            let SagaTimeouts { claim_ttl, not_found_trusted_after } = SagaTimeouts::new(timeout);
+            assert!(claim_ttl > timeout * PROVIDER_CALLS_MAX, "{seconds}");
+            assert!(claim_ttl > CONFIRM_PAYABLE.deadline * 4, "{seconds}");
             assert!(not_found_trusted_after > timeout, "{seconds}");
         }
-        assert_eq!(SagaTimeouts::of(Duration::from_secs(10)).claim_ttl, Duration::from_secs(80));
+        let usual = SagaTimeouts::new(Duration::from_secs(10));
+        assert_eq!(usual.claim_ttl, Duration::from_secs(80));
     }
 }

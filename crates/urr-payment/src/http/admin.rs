@@ -1,32 +1,28 @@
-//! Everybody's payments, for administrators.
+//! All payments, for administrators.
 
 use axum::extract::State;
 use axum::http::HeaderMap;
-use serde::{Deserialize, Serialize};
-use urr_kernel::{Uuid, Won, one_line};
-use urr_service::{
-    Admin, ApiError, Context, ErrorBody, Json, Page, Paged, Path, Query, idempotency_key,
-};
+use serde::Deserialize;
+use urr_kernel::{Uuid, Won};
+use urr_service::idempotency::header_key;
+use urr_service::{Admin, ApiError, Context, ErrorBody, Json, Page, Paged, Path, Query};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::errors::not_found;
-use super::idempotency::{self, ClientKey};
+use super::errors::payment_not_found;
+use super::idempotency::claim_key;
+use super::orders::parse_reason;
 use super::views::{AdminPaymentAnswerView, AdminPaymentListView, AdminPaymentView};
 use crate::PaymentService;
-use crate::domain::payment::{PaymentId, PaymentStatus};
+use crate::domain::payment::PaymentId;
 use crate::domain::refund::RefundId;
-use crate::ledger_audit::LedgerAudit;
 use crate::saga::{AdminRefundRequest, CloseRefundRequest, RefundClosure};
-use crate::store::listing::PaymentFilter;
-
-const REASON_CHARS_MAX: usize = 200;
+use crate::store::payments::PaymentFilter;
 
 pub fn routes() -> OpenApiRouter<PaymentService> {
     OpenApiRouter::new()
         .routes(routes!(list_payments))
-        .routes(routes!(audit_payments))
         .routes(routes!(get_payment))
         .routes(routes!(refund_payment))
         .routes(routes!(close_refund))
@@ -43,7 +39,7 @@ struct AdminPaymentFilter {
     reservation_id: Option<Uuid>,
 }
 
-/// Everybody's payments, the newest first. More than ten thousand are not counted.
+/// All payments, the newest first. More than ten thousand are not counted.
 #[utoipa::path(
     get, path = "/api/admin/payments", tag = "admin", params(Page, AdminPaymentFilter),
     responses(
@@ -61,8 +57,8 @@ async fn list_payments(
 ) -> Result<Json<AdminPaymentListView>, ApiError> {
     let status = match filter.status.as_deref().filter(|name| !name.is_empty()) {
         None => None,
-        Some(name) => Some(PaymentStatus::parse(name).ok_or_else(|| {
-            ApiError::bad_request("INVALID_STATUS", "There is no such state of a payment.")
+        Some(name) => Some(name.parse().map_err(|_| {
+            ApiError::bad_request("INVALID_STATUS", "There is no such payment status.")
         })?),
     };
     let (user_id, payable_id) = (filter.user_id, filter.reservation_id);
@@ -72,60 +68,7 @@ async fn list_payments(
     Ok(Json(AdminPaymentListView { payments, pagination }))
 }
 
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct BalanceView {
-    account: &'static str,
-    #[schema(value_type = i64)]
-    balance: Won,
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct ProofView {
-    /// Whether every won is explained.
-    holds: bool,
-    #[schema(value_type = i64)]
-    charged: Won,
-    #[schema(value_type = i64)]
-    refunded: Won,
-    balances: Vec<BalanceView>,
-    unexplained: Vec<String>,
-}
-
-impl ProofView {
-    fn new(proof: &LedgerAudit) -> ProofView {
-        let balance = |(account, balance): &(crate::LedgerAccount, Won)| BalanceView {
-            account: account.name(),
-            balance: *balance,
-        };
-        ProofView {
-            holds: proof.is_balanced(),
-            charged: proof.charged,
-            refunded: proof.refunded,
-            balances: proof.balances.iter().map(balance).collect(),
-            unexplained: proof.unexplained.iter().map(|found| format!("{found:?}")).collect(),
-        }
-    }
-}
-
-/// The proof of the books: what was taken, where it is, and what nobody can explain.
-#[utoipa::path(
-    get, path = "/api/admin/payments/audit", tag = "admin",
-    responses(
-        (status = 200, body = ProofView),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-    ),
-)]
-async fn audit_payments(
-    State(payments): State<PaymentService>,
-    _admin: Admin,
-) -> Result<Json<ProofView>, ApiError> {
-    Ok(Json(ProofView::new(&payments.audit_ledger().await?)))
-}
-
-/// Anybody's payment, with what went back of it.
+/// A payment with its refunds.
 #[utoipa::path(
     get, path = "/api/admin/payments/{id}", tag = "admin", params(("id" = Uuid, Path)),
     responses(
@@ -147,17 +90,17 @@ async fn get_payment(
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct RefundBody {
-    /// A part of it, and the reservation stays. Left out, the reservation is cancelled.
+    /// A partial refund; the reservation stays. Without an amount, the reservation is cancelled.
     #[schema(minimum = 1, example = 5_000)]
     amount: Option<i64>,
-    /// It is written down, and the provider is told.
+    /// It is logged and sent to the provider.
     #[schema(min_length = 1, max_length = 200)]
     reason: String,
 }
 
-/// Gives money back: a part of it as it is, everything by cancelling the reservation.
+/// Refunds a part of a payment, or everything by cancelling the reservation.
 ///
-/// With the same `Idempotency-Key` it is the same refund.
+/// The same `Idempotency-Key` names the same refund.
 #[utoipa::path(
     post, path = "/api/admin/payments/{id}/refund", tag = "admin",
     params(("id" = Uuid, Path)), request_body = RefundBody,
@@ -179,9 +122,8 @@ async fn refund_payment(
     Path(id): Path<Uuid>,
     Json(body): Json<RefundBody>,
 ) -> Result<Json<AdminPaymentAnswerView>, ApiError> {
-    let reason = one_line(&body.reason, REASON_CHARS_MAX)
-        .map_err(|unfit| ApiError::bad_request("INVALID_REASON", format!("The reason {unfit}.")))?;
-    let key = idempotency_key(&headers, None)?;
+    let reason = parse_reason(&body.reason)?;
+    let key = header_key(&headers)?;
     let refund = AdminRefundRequest {
         admin_id: admin.user_id,
         amount: body.amount.map(Won::new),
@@ -191,22 +133,22 @@ async fn refund_payment(
             None => payments.0.ids.next_id().to_string(),
         },
     };
-    let client = ClientKey { user_id: admin.user_id, action: "refund", key: key.as_ref() };
-    let request = format!("{id} {:?} {reason}", body.amount);
-    let held = idempotency::take(&payments, client, &request).await?;
-    let begun = payments.refund_as_admin(PaymentId(id), refund, &context).await;
-    held.release_if_refused(&payments, begun.map_err(ApiError::from)).await?;
+    let request = (id, body.amount, reason);
+    let (admin_id, key) = (admin.user_id, key.as_ref());
+    let claimed = claim_key(&payments, admin_id, "refund_payment", key, &request).await?;
+    let started = payments.refund_as_admin(PaymentId(id), refund, &context).await;
+    claimed.release_if_refused(&payments, started.map_err(ApiError::from)).await?;
     answer(&payments, PaymentId(id)).await
 }
 
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct CloseBody {
-    /// It is written down.
+    /// It is logged.
     #[schema(min_length = 1, max_length = 200)]
     reason: String,
-    /// `paid_otherwise` if it is left out: the buyer has the money by other means. `withdrawn`: it
-    /// is not given after all, which only a goodwill can be.
+    /// `paid_otherwise`, the default: the buyer got the money by other means. `withdrawn`: it is not
+    /// refunded after all, which is possible only for a goodwill refund.
     #[schema(example = "paid_otherwise")]
     outcome: Option<String>,
 }
@@ -230,9 +172,8 @@ async fn close_refund(
     Path((id, refund_id)): Path<(Uuid, Uuid)>,
     Json(body): Json<CloseBody>,
 ) -> Result<Json<AdminPaymentAnswerView>, ApiError> {
-    let reason = one_line(&body.reason, REASON_CHARS_MAX)
-        .map_err(|unfit| ApiError::bad_request("INVALID_REASON", format!("The reason {unfit}.")))?;
-    let closing = match body.outcome.as_deref() {
+    let reason = parse_reason(&body.reason)?;
+    let closure = match body.outcome.as_deref() {
         None | Some("paid_otherwise") => RefundClosure::PaidOtherwise,
         Some("withdrawn") => RefundClosure::Withdrawn,
         Some(_) => {
@@ -243,7 +184,7 @@ async fn close_refund(
     let close = CloseRefundRequest {
         admin_id: admin.user_id,
         refund_id: RefundId(refund_id),
-        closing,
+        closure,
         reason: reason.to_owned(),
     };
     payments.close_refund(PaymentId(id), close).await?;
@@ -254,7 +195,7 @@ async fn answer(
     payments: &PaymentService,
     id: PaymentId,
 ) -> Result<Json<AdminPaymentAnswerView>, ApiError> {
-    let payment = payments.find(id).await?.ok_or_else(not_found)?;
+    let payment = payments.find(id).await?.ok_or_else(payment_not_found)?;
     let refunds = payments.list_refunds(id).await?;
     Ok(Json(AdminPaymentAnswerView::new(&payment, &refunds)))
 }

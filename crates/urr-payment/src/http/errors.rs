@@ -1,53 +1,38 @@
-//! What clients are told when something is refused.
+//! Errors of the operations as answers to clients.
 
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use urr_service::{ApiError, UpstreamError};
+use urr_contracts::clients::ClientError;
+use urr_service::ApiError;
 
+use crate::CompareError;
 use crate::domain::payment::ApprovalRejection;
-use crate::saga::{ApproveError, CloseError, CreateError, PrepareError, RefundError};
-use crate::ticket_client::TicketClientError;
+use crate::saga::{ApproveError, CloseError, PrepareError, RefundError};
 
-pub fn not_found() -> ApiError {
+pub fn payment_not_found() -> ApiError {
     ApiError::not_found("PAYMENT_NOT_FOUND", "There is no such payment.")
 }
 
-/// Asking too often is the user's doing, although the next time it may be answered.
-fn is_of_the_user(error: &UpstreamError) -> bool {
-    let refusal = error.refusal();
-    refusal.is_some_and(|refusal| refusal.status == StatusCode::TOO_MANY_REQUESTS)
-}
-
-/// A refusal of the ticket service itself, also one that a service alone could take for a refusal of
-/// our credential.
-fn passed_on(error: UpstreamError) -> ApiError {
-    match error.refusal() {
-        Some(refusal) if refusal.status == StatusCode::FORBIDDEN => {
-            ApiError::new(refusal.status, refusal.code.clone(), refusal.sentence.clone())
+/// The ticket service's refusals reach the user through us (M-12).
+fn ticket_error(error: ClientError) -> ApiError {
+    let status = error.source().refusal().map(|refusal| refusal.status);
+    match error {
+        // An upstream error of 403 would be taken for a refusal of our own credential.
+        ClientError::Refused { source, .. } if status == Some(StatusCode::FORBIDDEN) => {
+            let refusal = source.refusal().expect("a status comes from a refusal");
+            ApiError::new(StatusCode::FORBIDDEN, refusal.code.clone(), refusal.sentence.clone())
         }
-        _ => error.into(),
-    }
-}
-
-/// What the ticket service says to a user, it says through us (M-12).
-impl From<TicketClientError> for ApiError {
-    fn from(error: TicketClientError) -> ApiError {
-        match error {
-            TicketClientError::Refused { source, .. } => passed_on(source),
-            TicketClientError::NoAnswer(Some(source)) if is_of_the_user(&source) => source.into(),
-            TicketClientError::NoAnswer(source) => {
-                let error = ApiError::unavailable(
-                    "SERVICE_UNAVAILABLE",
-                    "The ticket service does not answer. Please try again.",
-                    Duration::from_secs(1),
-                );
-                match source {
-                    Some(source) => error.caused_by(source),
-                    None => error,
-                }
-            }
+        ClientError::Refused { source, .. } => source.into(),
+        ClientError::NoAnswer { source, .. } if status == Some(StatusCode::TOO_MANY_REQUESTS) => {
+            source.into()
         }
+        ClientError::NoAnswer { source, .. } => ApiError::unavailable(
+            "SERVICE_UNAVAILABLE",
+            "The ticket service does not answer. Please try again.",
+            Duration::from_secs(1),
+        )
+        .caused_by(source),
     }
 }
 
@@ -58,25 +43,20 @@ impl From<PrepareError> for ApiError {
                 let sentence = format!("The amount to pay is {amount}.");
                 ApiError::bad_request("AMOUNT_MISMATCH", sentence).with("amount", amount.amount())
             }
-            PrepareError::Tickets(error) => error.into(),
+            PrepareError::Tickets(error) => ticket_error(error),
             PrepareError::Storage(error) => error.into(),
         }
     }
 }
 
-impl From<CreateError> for ApiError {
-    fn from(error: CreateError) -> ApiError {
-        match error {
-            CreateError::CausationMissing | CreateError::Lost => ApiError::internal(error),
-            CreateError::Storage(error) => error.into(),
-        }
-    }
-}
-
-impl From<ApprovalRejection> for ApiError {
-    fn from(refused: ApprovalRejection) -> ApiError {
-        match refused {
-            ApprovalRejection::NotFound => not_found(),
+impl From<ApproveError> for ApiError {
+    fn from(error: ApproveError) -> ApiError {
+        let rejection = match error {
+            ApproveError::Refused(rejection) => rejection,
+            ApproveError::Storage(error) => return error.into(),
+        };
+        match rejection {
+            ApprovalRejection::NotFound => payment_not_found(),
             ApprovalRejection::AmountMismatch => {
                 ApiError::bad_request("AMOUNT_MISMATCH", "This is not the amount of the order.")
             }
@@ -91,38 +71,30 @@ impl From<ApprovalRejection> for ApiError {
     }
 }
 
-impl From<ApproveError> for ApiError {
-    fn from(error: ApproveError) -> ApiError {
-        match error {
-            ApproveError::Refused(refused) => refused.into(),
-            ApproveError::Storage(error) => error.into(),
-        }
-    }
-}
-
 impl From<RefundError> for ApiError {
     fn from(error: RefundError) -> ApiError {
         match error {
-            RefundError::NotFound => not_found(),
-            RefundError::NotConfirmed => {
-                ApiError::conflict("PAYMENT_NOT_CONFIRMED", "Nothing was paid that could go back.")
-            }
+            RefundError::NotFound => payment_not_found(),
+            RefundError::NotConfirmed => ApiError::conflict(
+                "PAYMENT_NOT_CONFIRMED",
+                "Nothing was paid that can be refunded.",
+            ),
             RefundError::TooMuch => ApiError::bad_request(
                 "INVALID_REFUND_AMOUNT",
-                "At least one won and no more than what is left of the payment can go back.",
+                "A refund is at least one won and at most what is left of the payment.",
             ),
             RefundError::CancelInstead => ApiError::conflict(
                 "CANCEL_INSTEAD",
-                "To give everything back, leave the amount out: the reservation is cancelled.",
+                "To refund everything, leave the amount out: the reservation is cancelled.",
             ),
             RefundError::Transferred => ApiError::conflict(
                 "TICKET_TRANSFERRED",
-                "The ticket was handed over. Its payment has gone back.",
+                "The ticket was transferred, and its seller has been refunded.",
             ),
             RefundError::NotCancellable => {
-                ApiError::conflict("NOT_CANCELLABLE", "A membership is not given back on request.")
+                ApiError::conflict("NOT_CANCELLABLE", "A membership is not refunded on request.")
             }
-            RefundError::Tickets(error) => error.into(),
+            RefundError::Tickets(error) => ticket_error(error),
             RefundError::Storage(error) => error.into(),
         }
     }
@@ -136,19 +108,28 @@ impl From<CloseError> for ApiError {
             }
             CloseError::Unclear => ApiError::conflict(
                 "REFUND_UNCLEAR",
-                "Nobody knows yet whether the provider has given it back.",
+                "It is not known yet whether the provider has refunded.",
             ),
             CloseError::NotDeclined => {
-                ApiError::conflict("REFUND_NOT_DECLINED", "The provider has not refused it.")
+                ApiError::conflict("REFUND_NOT_DECLINED", "The provider has not declined it.")
             }
             CloseError::Over => {
-                ApiError::conflict("REFUND_OVER", "The refund has come to another end.")
+                ApiError::conflict("REFUND_OVER", "The refund has ended in another way.")
             }
             CloseError::Owed => ApiError::conflict(
                 "REFUND_OWED",
-                "Somebody is entitled to it: only what was given of good will is withdrawn.",
+                "The buyer is entitled to it: only a goodwill refund can be withdrawn.",
             ),
             CloseError::Storage(error) => error.into(),
+        }
+    }
+}
+
+impl From<CompareError> for ApiError {
+    fn from(error: CompareError) -> ApiError {
+        match error {
+            CompareError::Storage(error) => error.into(),
+            CompareError::Tickets(error) => ticket_error(error),
         }
     }
 }

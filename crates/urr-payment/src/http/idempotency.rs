@@ -1,81 +1,69 @@
-//! Clients' own keys: under one key there is one request.
+//! Idempotency keys of requests about payments.
+//!
+//! The operations are idempotent by themselves, so a repetition is executed again and gets the
+//! answer of today. The key only makes sure that it is the same request.
 
+use serde::Serialize;
 use urr_kernel::{IdempotencyKey, Uuid};
 use urr_service::ApiError;
-use urr_storage::{StorageError, Tx};
+use urr_service::idempotency::{
+    KeyClaim, KeyedRequest, fingerprint, key_claim, key_complete, key_release, key_reused,
+};
 
 use crate::PaymentService;
-use crate::store::idempotency_keys::{self, ClientKeyRow};
 
-/// A key as it came, and what for.
-pub struct ClientKey<'a> {
-    pub user_id: Uuid,
-    /// `confirm`, `process` or `refund`: each has keys of its own.
-    pub action: &'static str,
-    pub key: Option<&'a IdempotencyKey>,
-}
-
-/// A key in use; nothing if the client named none.
+/// The claimed key of a request; empty if the client sent none.
 pub struct ClaimedKey {
-    key: Option<ClientKeyRow>,
-    /// Whether nobody has used it before.
+    request: Option<KeyedRequest>,
     is_new: bool,
-    /// What came of it when it was used before.
+    /// The order that the first request with this key led to.
     pub order_id: Option<String>,
 }
 
-/// Notes what a key is used for. Another request under the same key is refused.
-pub async fn take(
+/// Claims a key for a request. Another request with the same key is refused.
+pub async fn claim_key(
     payments: &PaymentService,
-    client: ClientKey<'_>,
-    request: &str,
+    user_id: Uuid,
+    operation: &'static str,
+    key: Option<&IdempotencyKey>,
+    request: &impl Serialize,
 ) -> Result<ClaimedKey, ApiError> {
-    let ClientKey { user_id, action, key } = client;
-    let Some(key) = key else {
-        return Ok(ClaimedKey { key: None, is_new: false, order_id: None });
+    let Some(key) = key.cloned() else {
+        return Ok(ClaimedKey { request: None, is_new: false, order_id: None });
     };
-    let key = ClientKeyRow { user_id, action, key: key.as_str().to_owned() };
-    let (taken, asked, now) = (key.clone(), request.to_owned(), payments.0.clock.now());
-    let take = move |tx: &mut Tx<'_>| idempotency_keys::key_claim(tx, &taken, &asked, now);
-    let known: Result<_, StorageError> = payments.0.db.write(take).await;
-    match known? {
-        None => Ok(ClaimedKey { key: Some(key), is_new: true, order_id: None }),
-        Some(known) if known.request == request => {
-            Ok(ClaimedKey { key: Some(key), is_new: false, order_id: known.order_id })
-        }
-        Some(_) => Err(ApiError::unprocessable(
-            "IDEMPOTENCY_KEY_REUSED",
-            "This idempotency key was used for another request.",
-        )),
-    }
+    let request = KeyedRequest { user_id, operation, key, fingerprint: fingerprint(request) };
+    let (claimed, now) = (request.clone(), payments.0.clock.now());
+    let claim = payments.write(move |tx| key_claim(tx, &claimed, now));
+    let (is_new, order_id) = match claim.await? {
+        KeyClaim::New => (true, None),
+        KeyClaim::Repeated { resource_id } => (false, resource_id),
+        KeyClaim::Reused => return Err(key_reused()),
+    };
+    Ok(ClaimedKey { request: Some(request), is_new, order_id })
 }
 
 impl ClaimedKey {
-    /// Notes which order came of it.
+    /// Stores which order the request led to.
     pub async fn set_order(
         &self,
         payments: &PaymentService,
         order_id: &str,
     ) -> Result<(), ApiError> {
-        let Some(key) = self.key.clone() else { return Ok(()) };
+        let Some(request) = self.request.clone() else { return Ok(()) };
         let order_id = order_id.to_owned();
-        let note = move |tx: &mut Tx<'_>| idempotency_keys::key_set_order(tx, &key, &order_id);
-        let noted: Result<(), StorageError> = payments.0.db.write(note).await;
-        Ok(noted?)
+        Ok(payments.write(move |tx| key_complete(tx, &request, &order_id)).await?)
     }
 
-    /// A request that was refused has not used up its key: it may be put right and sent again.
+    /// Frees the key of a request that was refused, so that it can be corrected and sent again.
     pub async fn release_if_refused<T>(
         self,
         payments: &PaymentService,
         outcome: Result<T, ApiError>,
     ) -> Result<T, ApiError> {
-        if let (Err(_), Some(key), true) = (&outcome, self.key, self.is_new) {
-            let release = move |tx: &mut Tx<'_>| idempotency_keys::key_release(tx, &key);
-            let released: Result<(), StorageError> = payments.0.db.write(release).await;
-            if let Err(error) = released {
-                tracing::warn!(%error, "the key of a refused request stays used");
-            }
+        if let (Err(_), Some(request), true) = (&outcome, self.request, self.is_new)
+            && let Err(error) = payments.write(move |tx| key_release(tx, &request)).await
+        {
+            tracing::warn!(%error, "the idempotency key of a refused request is not released");
         }
         outcome
     }

@@ -1,23 +1,26 @@
-//! One's own payments over HTTP: prepare, confirm, cancel, look.
+//! A user's own payments: prepare, confirm, cancel, get, list.
 
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
+use urr_contracts::clients::PayableRef;
+use urr_contracts::internal::ticket::PayableKind;
 use urr_kernel::{Uuid, Won, one_line};
-use urr_service::{ApiError, Context, ErrorBody, Json, Page, Paged, Path, User, idempotency_key};
+use urr_service::idempotency::header_key;
+use urr_service::{ApiError, Context, ErrorBody, Json, Page, Paged, Path, User};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::errors::not_found;
-use super::idempotency::{self, ClientKey};
-use super::payment_result::{PaidView, answer};
+use super::errors::payment_not_found;
+use super::idempotency::claim_key;
+use super::payment_outcome::{PaidView, payment_outcome};
 use super::views::{PaymentAnswerView, PaymentListView, PaymentView};
 use crate::PaymentService;
-use crate::domain::payment::{Approval, PayableKind, PayableRef};
+use crate::domain::payment::Approval;
 use crate::saga::{ApproveOrder, OrderRequest, OwnerCancelRequest};
-use crate::store::listing::PaymentFilter;
+use crate::store::payments::PaymentFilter;
 
 const KEY_CHARS_MAX: usize = 200;
 const ORDER_CHARS_MAX: usize = 64;
@@ -29,6 +32,7 @@ pub fn routes() -> OpenApiRouter<PaymentService> {
         .routes(routes!(confirm_payment))
         .routes(routes!(cancel_payment))
         .routes(routes!(get_order))
+        .routes(routes!(list_own_payments))
         .routes(routes!(list_my_payments))
 }
 
@@ -36,7 +40,7 @@ pub fn routes() -> OpenApiRouter<PaymentService> {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct PrepareBody {
     reservation_id: Option<Uuid>,
-    /// What the buyer was shown.
+    /// The amount that the buyer was shown.
     #[schema(minimum = 1, example = 102_000)]
     amount: i64,
     /// `reservation` if it is left out.
@@ -58,10 +62,9 @@ struct OrderView {
     provider: &'static str,
 }
 
-/// Makes an order for a hold: what the provider is to be shown.
+/// Creates an order for a hold, with what the provider's script needs.
 ///
-/// The amount must be that of the ticket tickets. Asking again for the same hold gives the same
-/// order.
+/// The amount must be the ticket service's. A second request for the same hold gets the same order.
 #[utoipa::path(
     post, path = "/api/payments/prepare", tag = "payments", request_body = PrepareBody,
     responses(
@@ -84,9 +87,9 @@ async fn prepare_payment(
         user_id: user.user_id,
         payable: parse_payable(kind, body.reservation_id, body.reference_id)?,
         amount: Some(Won::new(body.amount)),
-        key: idempotency_key(&headers, None)?,
+        key: header_key(&headers)?,
     };
-    let order = payments.prepare(request, &context).await?;
+    let order = payments.prepare_order(request, &context).await?;
     let provider = payments.provider();
     Ok(Json(OrderView {
         order_id: order.order_id,
@@ -98,13 +101,13 @@ async fn prepare_payment(
     }))
 }
 
-/// What is to be paid for: a reservation by either id, anything else as a reference.
+/// What is to be paid: a reservation by either id, anything else by its reference.
 pub(super) fn parse_payable(
     kind: Option<&str>,
     reservation_id: Option<Uuid>,
     reference_id: Option<Uuid>,
 ) -> Result<PayableRef, ApiError> {
-    let kind = PayableKind::parse(kind.unwrap_or("reservation")).ok_or_else(|| {
+    let kind = kind.unwrap_or("reservation").parse().map_err(|_| {
         let sentence = "A payment is for a reservation, a transfer or a membership.";
         ApiError::bad_request("INVALID_PAYMENT_TYPE", sentence)
     })?;
@@ -121,16 +124,21 @@ pub(super) fn parse_payable(
             Err(ApiError::bad_request("RESERVATION_ID_REQUIRED", sentence))
         }
         (Some(_) | None, None) => {
-            let sentence = "The reference, which says what is to be paid, is missing.";
+            let sentence = "The reference id is missing.";
             Err(ApiError::bad_request("REFERENCE_ID_REQUIRED", sentence))
         }
     }
 }
 
+pub(super) fn parse_reason(text: &str) -> Result<&str, ApiError> {
+    one_line(text, REASON_CHARS_MAX)
+        .map_err(|unfit| ApiError::bad_request("INVALID_REASON", format!("The reason {unfit}.")))
+}
+
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct ConfirmBody {
-    /// What the provider gave the buyer's browser.
+struct ConfirmPaymentBody {
+    /// The key that the provider gave the buyer's browser.
     #[schema(min_length = 1, max_length = 200)]
     payment_key: String,
     #[schema(min_length = 1, max_length = 64)]
@@ -139,12 +147,12 @@ struct ConfirmBody {
     amount: i64,
 }
 
-/// Pays an order that the buyer has agreed to.
+/// Confirms an order after the provider's checkout, and pays it.
 ///
-/// 200: the tickets are there. 202: nobody knows yet, ask for the order in a moment; nothing is
-/// charged twice. Confirming again with the same key answers how far it is.
+/// 200: the tickets are there. 202: the outcome is open; get the order in a moment. Nothing is
+/// charged twice: confirming again with the same key answers how far it is.
 #[utoipa::path(
-    post, path = "/api/payments/confirm", tag = "payments", request_body = ConfirmBody,
+    post, path = "/api/payments/confirm", tag = "payments", request_body = ConfirmPaymentBody,
     responses(
         (status = 200, body = PaidView),
         (status = 202, body = PaidView),
@@ -162,12 +170,12 @@ async fn confirm_payment(
     User(user): User,
     Context(context): Context,
     headers: HeaderMap,
-    Json(body): Json<ConfirmBody>,
+    Json(body): Json<ConfirmPaymentBody>,
 ) -> Result<Response, ApiError> {
     let key = |text: &str, chars_max| {
         let is_plain = text.chars().all(|c| c.is_ascii_graphic());
         let is_fit = (1..=chars_max).contains(&text.len()) && is_plain;
-        let sentence = "It has visible letters, digits and signs, and not too many.";
+        let sentence = "A key or order id has only visible ASCII characters, and not too many.";
         is_fit
             .then(|| text.to_owned())
             .ok_or_else(|| ApiError::bad_request("INVALID_KEY", sentence))
@@ -180,19 +188,19 @@ async fn confirm_payment(
     let order = ApproveOrder {
         order_id: key(&body.order_id, ORDER_CHARS_MAX)?,
         approval,
-        key: idempotency_key(&headers, None)?,
+        key: header_key(&headers)?,
     };
-    let client = ClientKey { user_id: user.user_id, action: "confirm", key: order.key.as_ref() };
-    let request = format!("{} {} {}", order.order_id, body.payment_key, body.amount);
-    let held = idempotency::take(&payments, client, &request).await?;
+    let request = (&order.order_id, &body.payment_key, body.amount);
+    let (user_id, key) = (user.user_id, order.key.clone());
+    let claimed = claim_key(&payments, user_id, "confirm_payment", key.as_ref(), &request).await?;
     let paid = payments.approve_detached(order, context).await.map_err(ApiError::from);
-    answer(&held.release_if_refused(&payments, paid).await?)
+    payment_outcome(&claimed.release_if_refused(&payments, paid).await?)
 }
 
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct CancelBody {
-    /// In the buyer's own words. It is kept, and the provider is told.
+struct CancelPaymentBody {
+    /// In the buyer's own words. It is stored and sent to the provider.
     #[schema(max_length = 200)]
     cancel_reason: Option<String>,
 }
@@ -202,17 +210,17 @@ struct CancelBody {
 struct CancelView {
     success: bool,
     message: &'static str,
-    /// What goes back, by the policy of the purchase.
+    /// The refund by the policy of the purchase.
     #[schema(value_type = i64)]
     refund_amount: Won,
 }
 
-/// Cancels what was paid for; the money goes back by the policy of the purchase.
+/// Cancels what was paid; the refund follows the policy of the purchase.
 ///
 /// The same as cancelling the reservation: asking again changes nothing.
 #[utoipa::path(
     post, path = "/api/payments/{paymentKey}/cancel", tag = "payments",
-    params(("paymentKey" = String, Path)), request_body = CancelBody,
+    params(("paymentKey" = String, Path)), request_body = CancelPaymentBody,
     responses(
         (status = 200, body = CancelView),
         (status = 400, body = ErrorBody),
@@ -226,19 +234,17 @@ async fn cancel_payment(
     User(user): User,
     Context(context): Context,
     Path(payment_key): Path<String>,
-    Json(body): Json<CancelBody>,
+    Json(body): Json<CancelPaymentBody>,
 ) -> Result<Json<CancelView>, ApiError> {
     let reason = body.cancel_reason.as_deref().filter(|reason| !reason.trim().is_empty());
-    let reason = reason.map(|reason| one_line(reason, REASON_CHARS_MAX)).transpose();
-    let reason = reason
-        .map_err(|unfit| ApiError::bad_request("INVALID_REASON", format!("The reason {unfit}.")))?;
+    let reason = reason.map(parse_reason).transpose()?;
     let owner = OwnerCancelRequest { user_id: user.user_id, reason: reason.map(str::to_owned) };
-    let (_, refund_amount) = payments.cancel_by_owner(&payment_key, owner, &context).await?;
+    let refund_amount = payments.cancel_by_owner(&payment_key, owner, &context).await?;
     let message = "The reservation is cancelled and the refund has begun.";
     Ok(Json(CancelView { success: true, message, refund_amount }))
 }
 
-/// One's own order and how far it is.
+/// The user's own order and how far it is.
 #[utoipa::path(
     get, path = "/api/payments/order/{orderId}", tag = "payments",
     params(("orderId" = String, Path)),
@@ -256,20 +262,20 @@ async fn get_order(
 ) -> Result<Json<PaymentAnswerView>, ApiError> {
     let payment = payments.find_order(&order_id).await?;
     let payment = payment.filter(|payment| payment.user_id == user.user_id);
-    let payment = PaymentView::new(&payment.ok_or_else(not_found)?);
+    let payment = PaymentView::new(&payment.ok_or_else(payment_not_found)?);
     Ok(Json(PaymentAnswerView { payment }))
 }
 
-/// One's own payments, the newest first.
+/// The user's own payments, the newest first.
 #[utoipa::path(
-    get, path = "/api/payments/user/me", tag = "payments", params(Page),
+    get, path = "/api/payments", tag = "payments", params(Page),
     responses(
         (status = 200, body = PaymentListView),
         (status = 400, body = ErrorBody),
         (status = 401, body = ErrorBody),
     ),
 )]
-async fn list_my_payments(
+async fn list_own_payments(
     State(payments): State<PaymentService>,
     User(user): User,
     page: Page,
@@ -279,4 +285,21 @@ async fn list_my_payments(
     let views = list.iter().map(PaymentView::new).collect();
     let Paged { items: payments, pagination } = Paged::new(views, total, page);
     Ok(Json(PaymentListView { payments, pagination }))
+}
+
+/// The same as `GET /api/payments`.
+#[utoipa::path(
+    get, path = "/api/payments/user/me", tag = "payments", params(Page),
+    responses(
+        (status = 200, body = PaymentListView),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+    ),
+)]
+async fn list_my_payments(
+    payments: State<PaymentService>,
+    user: User,
+    page: Page,
+) -> Result<Json<PaymentListView>, ApiError> {
+    list_own_payments(payments, user, page).await
 }

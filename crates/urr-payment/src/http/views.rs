@@ -1,4 +1,4 @@
-//! Payments as they are shown.
+//! Views of payments and refunds.
 
 use serde::Serialize;
 use urr_kernel::{Timestamp, Uuid, Won};
@@ -24,9 +24,9 @@ pub struct PaymentView {
     method: Option<String>,
     /// `pending`, `approving`, `confirmed`, `failed`, `unknown`, `refunding` or `refunded`.
     status: &'static str,
-    /// Whether nothing more happens by itself. While it is not, ask again in a moment.
+    /// Whether nothing more happens by itself. If not, get it again in a moment.
     is_settled: bool,
-    /// Why it failed, or why the money goes back.
+    /// Why it failed or is refunded.
     failure_code: Option<String>,
     #[schema(value_type = Option<String>, format = DateTime)]
     approved_at: Option<Timestamp>,
@@ -55,13 +55,13 @@ impl PaymentView {
             amount: payment.amount,
             currency: payment.currency.clone(),
             method: payment.method.clone(),
-            status: payment.status.name(),
+            status: payment.status.as_str(),
             is_settled: payment.is_settled(),
             failure_code: payment.failure_code.clone().filter(|_| has_failed(payment)),
             approved_at: payment.approved_at,
             receipt_url: payment.receipt_url.clone(),
             refunded_amount: payment.refunded,
-            payment_type: payment.payable.kind.name(),
+            payment_type: payment.payable.kind.as_str(),
             reference_id: payment.payable.id,
             reservation_id: payment.reservation(),
             event_id: payment.event_id,
@@ -72,7 +72,7 @@ impl PaymentView {
     }
 }
 
-/// While nobody knows yet, nothing has failed.
+/// While the outcome is open, nothing has failed.
 fn has_failed(payment: &Payment) -> bool {
     matches!(
         payment.status,
@@ -91,7 +91,7 @@ pub struct PaymentListView {
     pub pagination: Pagination,
 }
 
-/// Money that goes back or came back.
+/// A refund of a payment.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RefundView {
@@ -100,14 +100,14 @@ pub struct RefundView {
     cause: &'static str,
     #[schema(value_type = i64)]
     amount: Won,
-    /// What was kept.
+    /// The cancellation fee.
     #[schema(value_type = i64)]
     fee: Won,
     reason: String,
     requested_by: Option<Uuid>,
-    /// `requested`, `unknown`, `done`, `closed` (given by other means) or `withdrawn`.
+    /// `requested`, `unknown`, `done`, `closed` (paid by other means) or `withdrawn`.
     status: &'static str,
-    /// How often the provider has said no.
+    /// How often the provider has declined.
     declines: u32,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
@@ -119,12 +119,12 @@ impl RefundView {
     fn new(refund: &Refund) -> RefundView {
         RefundView {
             id: refund.id.0,
-            cause: refund.cause.public_name(),
+            cause: refund.origin.cause().as_str(),
             amount: refund.amount,
             fee: refund.fee,
             reason: refund.reason.clone(),
             requested_by: refund.requested_by,
-            status: refund.status.name(),
+            status: refund.status.as_str(),
             declines: refund.declines,
             created_at: refund.created_at,
             done_at: refund.done_at,
@@ -139,14 +139,14 @@ pub struct AdminPaymentView {
     #[serde(flatten)]
     payment: PaymentView,
     user_id: Uuid,
-    /// What is to be done next.
+    /// The next step of the saga.
     step: Option<&'static str>,
-    /// What the provider took.
+    /// What the provider charged.
     #[schema(value_type = i64)]
     charged_amount: Won,
-    /// What the last look said that brought nothing.
+    /// The code of the last attempt that had no result.
     wait_code: Option<String>,
-    /// Why the buyer has cancelled, in their own words.
+    /// Why the buyer cancelled, in their own words.
     cancel_reason: Option<String>,
 }
 
@@ -155,7 +155,7 @@ impl AdminPaymentView {
         AdminPaymentView {
             payment: PaymentView::new(payment),
             user_id: payment.user_id,
-            step: payment.step.map(SagaStep::name),
+            step: payment.step.map(SagaStep::as_str),
             charged_amount: payment.charged,
             wait_code: payment.wait_code.clone(),
             cancel_reason: payment.cancel_reason.clone(),

@@ -1,4 +1,4 @@
-//! Messages of providers. They are hints to look, whatever they say.
+//! Webhooks of providers.
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
@@ -22,7 +22,7 @@ struct ReceivedView {
     received: bool,
 }
 
-/// Receives a message of a provider. Nothing that it says is believed: the provider is asked.
+/// Receives a webhook of a provider. Its content is not trusted: the provider is queried.
 #[utoipa::path(
     post, path = "/api/payments/webhooks/{provider}", tag = "payments",
     params(("provider" = String, Path, example = "toss")),
@@ -41,16 +41,16 @@ async fn receive_webhook(
     RawBody(body): RawBody,
 ) -> Result<Json<ReceivedView>, ApiError> {
     if body.len() > BODY_BYTES_MAX {
-        let sentence = "No message of a provider is that large.";
+        let sentence = "The webhook is too large.";
         return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "BODY_TOO_LARGE", sentence));
     }
     let Some(provider) = payments.0.providers.iter().find(|provider| provider.name() == name)
     else {
-        return Err(ApiError::not_found("PROVIDER_NOT_FOUND", "There is no such provider here."));
+        return Err(ApiError::not_found("PROVIDER_NOT_FOUND", "There is no such provider."));
     };
     match provider.read_webhook(&headers, &body, payments.0.clock.now())? {
-        Some(hint) => payments.handle_webhook(provider.name(), hint).await?,
-        None => tracing::debug!(provider = name, "a message that does not concern us"),
+        Some(notice) => payments.handle_webhook(provider.name(), notice).await?,
+        None => tracing::debug!(provider = name, "a webhook about something else"),
     }
     Ok(Json(ReceivedView { received: true }))
 }
@@ -59,15 +59,15 @@ impl From<WebhookRejection> for ApiError {
     fn from(rejection: WebhookRejection) -> ApiError {
         match rejection {
             WebhookRejection::Unexpected => {
-                ApiError::not_found("PROVIDER_NOT_FOUND", "This provider sends no messages.")
+                ApiError::not_found("PROVIDER_NOT_FOUND", "This provider sends no webhooks.")
             }
             WebhookRejection::Unreadable => {
-                ApiError::bad_request("INVALID_WEBHOOK", "The message cannot be read.")
+                ApiError::bad_request("INVALID_WEBHOOK", "The webhook cannot be read.")
             }
             WebhookRejection::HeadersMissing
             | WebhookRejection::Untimely
             | WebhookRejection::Forged => {
-                ApiError::bad_request("INVALID_SIGNATURE", "The message is not the provider's.")
+                ApiError::bad_request("INVALID_SIGNATURE", "The signature is not the provider's.")
             }
         }
     }

@@ -1,7 +1,7 @@
-//! The line to a provider: one credential, one time limit and one breaker for all calls.
+//! The HTTP client of a provider: one credential, one time limit and one breaker for all calls.
 //!
-//! A call is repeated only if surely nothing was sent, and then once, with the same headers. After
-//! anything else the provider may have acted, and one has to ask it.
+//! A call is repeated only if nothing was sent, and then once, with the same headers. In any other
+//! case the provider may have acted, and has to be queried.
 
 use std::time::Duration;
 
@@ -10,17 +10,17 @@ use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderVa
 use hyper::{Method, StatusCode};
 use serde::Serialize;
 use tokio::time::Instant;
-use urr_kernel::{Clock, Timestamp, truncate_to_micros};
+use urr_kernel::{Clock, Timestamp, percent, truncate_to_micros};
 use urr_outbound::{Outbound, OutboundError, OutboundRequest, OutboundResponse};
 use urr_service::{Breaker, Verdict};
 use urr_storage::storable;
 
 use super::{CIRCUIT_OPEN, INTERRUPTED, ProviderOutcome, TIMEOUT, UNREACHABLE, UNREADABLE};
 
-/// A foreign code is kept up to this length.
+/// A provider's code is cut to this length.
 const CODE_CHARS_MAX: usize = 64;
 const LINK_BYTES_MAX: usize = 2_000;
-/// The name of a method of payment is kept up to this length.
+/// The name of a payment method is cut to this length.
 pub(super) const METHOD_CHARS_MAX: usize = 40;
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
@@ -35,7 +35,7 @@ pub(super) struct ProviderHttp {
     endpoint: String,
     authorization: HeaderValue,
     timeout: Duration,
-    /// Whether an answer says that the provider itself is ill.
+    /// Whether an answer shows that the provider itself is failing.
     is_failure: fn(&OutboundResponse) -> bool,
 }
 
@@ -49,11 +49,11 @@ pub(super) struct ProviderHttpOptions {
     pub is_failure: fn(&OutboundResponse) -> bool,
 }
 
-/// No answer: why, as a code.
+/// Why there is no answer, as a code.
 pub(super) struct NoAnswer(pub &'static str);
 
 impl NoAnswer {
-    /// What it means for something that was to be done.
+    /// What it means for a call that moves money.
     pub fn outcome<T>(self) -> ProviderOutcome<T> {
         let code = self.0.to_owned();
         match self.0 {
@@ -80,7 +80,7 @@ impl ProviderHttp {
         self.call(Method::GET, path, HeaderMap::new(), Bytes::new()).await
     }
 
-    /// `key` is the header as the provider wants it.
+    /// `key` is the idempotency header in the provider's format.
     pub async fn post(
         &self,
         path: &str,
@@ -121,7 +121,7 @@ impl ProviderHttp {
         };
         let answer = self.outbound.send(request).await;
         permit.settle(match &answer {
-            // A limit of calls says nothing about the provider's health.
+            // A rate limit says nothing about the provider's health.
             Ok(answer) if answer.status == StatusCode::TOO_MANY_REQUESTS => Verdict::Nothing,
             Ok(answer) if (self.is_failure)(answer) => Verdict::Failure,
             Ok(_) => Verdict::Success,
@@ -150,7 +150,7 @@ impl CallFailure {
     }
 }
 
-/// A credential without what editors leave behind: spaces, line ends, a byte order mark.
+/// A credential without the spaces, line ends and byte order mark that editors leave.
 pub(super) fn trim_credential(text: &str) -> Result<&str, InvalidProviderCredential> {
     let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
     match !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -165,21 +165,12 @@ pub(super) fn sensitive(text: &str) -> Result<HeaderValue, InvalidProviderCreden
     Ok(value)
 }
 
-/// A text as one part of a path, whatever is in it.
+/// A text as one segment of a path. Dots are encoded too: `..` would leave the path.
 pub(super) fn path_segment(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'~' => {
-                encoded.push(char::from(byte));
-            }
-            _ => encoded.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    encoded
+    percent::encode_except(text, b"-_~")
 }
 
-/// The provider's code, or the status where there is none: something that fits a row and a log.
+/// The provider's code, or the HTTP status if there is none, in a form that fits a column and a log.
 pub(super) fn error_code(code: Option<&str>, status: StatusCode) -> String {
     let is_plain = |c: &char| c.is_ascii_alphanumeric() || *c == '_';
     let code: String = code.unwrap_or_default().chars().take(CODE_CHARS_MAX).collect();
@@ -189,20 +180,20 @@ pub(super) fn error_code(code: Option<&str>, status: StatusCode) -> String {
     }
 }
 
-/// Whether nobody is let in with our credential. Counted against the provider, because no payment
-/// gets through until somebody has looked at it. A refusal of one payment is none of this (M-12).
+/// Whether our credential is refused. It counts as a failure of the provider, because no payment gets
+/// through until an operator has looked at it. The refusal of one payment is not meant (M-12).
 pub(super) fn is_refused(status: StatusCode, code: &str) -> bool {
     status == StatusCode::UNAUTHORIZED
         || status.is_client_error() && super::is_about_credential(code)
 }
 
-/// A foreign text that is kept: one line of so many characters at most.
+/// A provider's text as one line of limited length.
 pub(super) fn one_line(text: Option<String>, chars_max: usize) -> String {
     let text = text.unwrap_or_default();
     text.chars().filter(|c| !c.is_control()).take(chars_max).collect()
 }
 
-/// A foreign address that is shown as a link: a whole one, and no script.
+/// A provider's URL that is safe to show as a link.
 pub(super) fn link(url: Option<String>) -> Option<String> {
     let is_link = |url: &String| {
         let is_plain = url.bytes().all(|byte| byte.is_ascii_graphic());
@@ -211,7 +202,7 @@ pub(super) fn link(url: Option<String>) -> Option<String> {
     url.filter(is_link)
 }
 
-/// A foreign time that both databases can keep.
+/// A provider's time in the range and precision of both databases.
 pub(super) fn time(time: Option<Timestamp>) -> Option<Timestamp> {
     time.map(|time| truncate_to_micros(storable(time)))
 }

@@ -1,8 +1,8 @@
 //! PortOne, second version of its interface, with manual confirmation.
 //!
-//! A payment is named by our order id. What the buyer's browser brings, and we call the payment
-//! key, is a token with which the payment may be confirmed. Answers to changes say little, so the
-//! payment is read after each. An idempotency key is good for three hours only.
+//! A payment is identified by our order id. The payment key that the buyer's browser sends is a token
+//! for the confirmation. Answers to changes say little, so the payment is read after each. An
+//! idempotency key is valid for three hours only.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -25,17 +25,17 @@ use super::{
     ProviderPayment, ProviderState, RefundRequest, UNREADABLE, WebhookNotice, WebhookRejection,
 };
 
-/// Where PortOne answers.
+/// The URL of PortOne.
 pub const PORTONE_ENDPOINT: &str = "https://api.portone.io";
-/// A card that is declined is told as a failure of the provider behind PortOne, with status 502.
+/// A declined card is reported as a failure of the provider behind PortOne, with status 502.
 const DECLINED_BEHIND: &str = "PG_PROVIDER";
-/// So many events, with all that PortOne tells of each, fit the longest answer that is read.
+/// This many events fit the longest answer that we read.
 const PAGE_SIZE: usize = 100;
-/// A span with more events is not listed.
+/// A time range with more pages is not listed.
 const PAGES_MAX: usize = 500;
 
-/// Codes by which PortOne refuses to confirm. The token may have been used up by an earlier
-/// attempt that did work, so the payment is looked at before any of them is believed.
+/// Codes by which PortOne refuses to confirm. The token may have been used by an earlier attempt that
+/// succeeded, so the payment is read before any of them is believed.
 const CONFIRM_REFUSED: &[&str] = &[
     "INFORMATION_MISMATCH",
     "INVALID_PAYMENT_TOKEN",
@@ -45,8 +45,8 @@ const CONFIRM_REFUSED: &[&str] = &[
     DECLINED_BEHIND,
 ];
 
-/// Codes by which PortOne refuses to give back, whatever happened before. Those about amounts and
-/// counts are absent: an earlier attempt that did work would cause them.
+/// Codes by which PortOne refuses to refund, whatever happened before. Codes about amounts and counts
+/// are absent: an earlier attempt that succeeded would cause them.
 const CANCEL_DECLINED: &[&str] = &["INVALID_REQUEST", "PAYMENT_NOT_FOUND", "PAYMENT_NOT_PAID"];
 
 #[derive(Clone, Debug)]
@@ -69,14 +69,14 @@ pub struct PortOneClient(Arc<Inner>);
 
 struct Inner {
     http: ProviderHttp,
-    /// For whoever compares the books: what fails there closes nothing to buyers.
+    /// For the reconciliation: its failures do not open the breaker of buyers.
     reconciliation: ProviderHttp,
     store_id: String,
     channel_key: String,
     webhook_secrets: Vec<WebhookSecret>,
 }
 
-/// A payment as PortOne writes it, as far as it matters here. It may grow fields.
+/// The fields of a PortOne payment that we read.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct PortOnePayment {
@@ -157,7 +157,7 @@ impl PortOneClient {
             endpoint,
             authorization,
             timeout,
-            // Were declined cards counted, a few of them would close the provider to all (M-12).
+            // If declined cards counted, a few of them would open the breaker for everybody (M-12).
             is_failure: |answer| {
                 let code = refusal_code(answer);
                 let is_ill = answer.status.is_server_error() && code != DECLINED_BEHIND;
@@ -236,7 +236,7 @@ impl PortOneClient {
                 self.read_back(&what.order_id, &what.payment_key).await
             }
             Ok(status) if status == "FAILED" => ProviderOutcome::declined("CANCELLATION_FAILED"),
-            // Asked for, and not done yet.
+            // Requested, and not done yet.
             Ok(status) if status == "REQUESTED" => {
                 ProviderOutcome::unknown("CANCELLATION_REQUESTED")
             }
@@ -280,7 +280,7 @@ impl PortOneClient {
         order_id: &str,
         payment_key: Option<&str>,
     ) -> ProviderLookup {
-        // A payment of a shop that is not the first one is not found without the shop's id.
+        // Without the shop's id, only payments of the first shop are found.
         let store = encode_form(&[("storeId", &self.0.store_id)]);
         let path = format!("/payments/{}?{store}", path_segment(order_id));
         let answer = match http.get(&path).await {
@@ -295,7 +295,7 @@ impl PortOneClient {
             };
         }
         match refusal_code(&answer) {
-            // Only this code in this place says so. A 404 of anybody on the way does not.
+            // Only this code with this status says so. A 404 of a proxy does not.
             code if answer.status == StatusCode::NOT_FOUND && code == "PAYMENT_NOT_FOUND" => {
                 ProviderLookup::NotFound
             }
@@ -303,8 +303,8 @@ impl PortOneClient {
         }
     }
 
-    /// The orders with events, which are charges and returns, in the span: each once. Or a code,
-    /// if there is no whole list.
+    /// The orders with events (charges and refunds) in the time range, each once; or a code if the
+    /// list is incomplete.
     pub(super) async fn list_orders(
         &self,
         from: Timestamp,
@@ -354,7 +354,7 @@ impl PortOneClient {
         webhook::read_portone(headers, body, &self.0.webhook_secrets, now)
     }
 
-    /// The payment after a change that PortOne says was made.
+    /// Reads the payment after a change that PortOne reports as done.
     async fn read_back(
         &self,
         order_id: &str,
@@ -367,8 +367,8 @@ impl PortOneClient {
         }
     }
 
-    /// Whether a refused payment surely was not paid by an earlier attempt. One that the provider
-    /// behind PortOne has declined must be seen to be dead: open, it may still be under way.
+    /// Whether a refused payment was not paid by an earlier attempt either. A payment that the provider
+    /// behind PortOne has declined must be dead: an open one may still be under way.
     async fn is_unpaid(&self, charge: &ChargeRequest, code: &str) -> bool {
         match self.find(&charge.order_id, Some(&charge.payment_key)).await {
             ProviderLookup::Payment(payment) => match payment.state {
@@ -387,13 +387,13 @@ fn refusal_code(answer: &OutboundResponse) -> String {
     error_code(refusal.as_ref().map(|refusal| refusal.kind.as_str()), answer.status)
 }
 
-/// None if it is in a state that is not known, or its amounts make no sense.
+/// None if its status is not known or its amounts make no sense.
 fn into_payment(payment: PortOnePayment, payment_key: Option<&str>) -> Option<ProviderPayment> {
     let state = match payment.status.as_str() {
         "READY" | "PENDING" | "PAY_PENDING" => ProviderState::Open,
         "VIRTUAL_ACCOUNT_ISSUED" => ProviderState::Deposit,
         "PAID" | "PARTIAL_CANCELLED" => ProviderState::Paid,
-        // An account nobody paid into is cancelled, too.
+        // A deposit account that was never used is cancelled as well.
         "CANCELLED" if payment.amount.cancelled == 0 => ProviderState::Dead,
         "CANCELLED" => ProviderState::Refunded,
         "FAILED" => ProviderState::Dead,
@@ -416,10 +416,10 @@ fn into_payment(payment: PortOnePayment, payment_key: Option<&str>) -> Option<Pr
     })
 }
 
-/// A string of RFC 8941, which wears quotes.
+/// A string of RFC 8941, which is quoted.
 fn idempotency_key(key: &str) -> HeaderValue {
     let is_plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\');
     let is_fit = (16..=256).contains(&key.len()) && key.bytes().all(is_plain);
     assert!(is_fit, "our keys have 16 to 256 plain characters");
-    HeaderValue::from_str(&format!("\"{key}\"")).expect("it was looked at")
+    HeaderValue::from_str(&format!("\"{key}\"")).expect("the characters were checked")
 }

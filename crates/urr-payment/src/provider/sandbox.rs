@@ -1,8 +1,8 @@
-//! A provider without money, for the demo and for tests.
+//! A provider that moves no money, for the demo and for tests.
 //!
-//! It keeps durable books, in two tables that nothing of ours refers to, and writes them in its own
-//! transactions: to the rest it is as far away as a real provider. The card within the payment key
-//! decides what it does, so that everything that can go wrong elsewhere can be seen here.
+//! It has two tables of its own, which nothing else refers to, and writes them in its own
+//! transactions: to the rest of the service it is as remote as a real provider. The card in the
+//! payment key decides what it does, so that every failure of a real provider can be reproduced.
 
 mod store;
 mod test_card;
@@ -21,19 +21,19 @@ use super::{
     TIMEOUT, UNREACHABLE,
 };
 
-/// The sandbox. Clones share its books.
+/// Clones share the tables.
 #[derive(Clone)]
 pub struct Sandbox {
     db: Db,
     clock: Clock,
     ids: IdSource,
     delays: SandboxDelays,
-    /// The longest that whoever asks waits for an answer.
+    /// The time limit of callers.
     time_limit: Duration,
     is_down: Arc<AtomicBool>,
 }
 
-/// How long it takes its time.
+/// How long slow answers take.
 #[derive(Clone, Copy, Debug)]
 struct SandboxDelays {
     slow: Duration,
@@ -47,7 +47,7 @@ impl Sandbox {
         Sandbox { db, clock, ids, delays, time_limit: CALL_TIMEOUT, is_down: Arc::default() }
     }
 
-    /// The same with another time limit: so long it says nothing where an answer is lost.
+    /// The same with another time limit, which is also how long it is silent where an answer is lost.
     pub fn with_time_limit(self, time_limit: Duration) -> Sandbox {
         Sandbox { delays: SandboxDelays { timeout: time_limit, ..self.delays }, time_limit, ..self }
     }
@@ -56,24 +56,24 @@ impl Sandbox {
         self.time_limit
     }
 
-    /// The same, but slow answers and time-outs are told at once: for tests.
+    /// The same without delays, for tests.
     pub fn without_waiting(self) -> Sandbox {
         Sandbox { delays: SandboxDelays { slow: Duration::ZERO, timeout: Duration::ZERO }, ..self }
     }
 
-    /// Whether it cannot be reached, for this handle and its clones.
+    /// Makes the sandbox unreachable for this handle and its clones.
     pub fn set_down(&self, is_down: bool) {
         self.is_down.store(is_down, Ordering::SeqCst);
     }
 
-    /// What the checkout gives the buyer's browser: the buyer has agreed to this order and amount.
+    /// The key that the checkout gives the buyer's browser: the buyer agrees to this order and amount.
     pub async fn issue_key(
         &self,
         card: TestCard,
         order_id: &str,
         amount: Won,
     ) -> Result<String, StorageError> {
-        let payment_key = format!("sandbox_{}_{}", card.name(), self.ids.next_id().simple());
+        let payment_key = format!("sandbox_{}_{}", card.as_str(), self.ids.next_id().simple());
         let (key, order_id) = (payment_key.clone(), order_id.to_owned());
         let now = self.clock.now();
         let insert = move |tx: &mut urr_storage::Tx<'_>| {
@@ -147,7 +147,7 @@ impl Sandbox {
         self.is_down.load(Ordering::SeqCst)
     }
 
-    /// The money is taken. What the caller hears of it is up to the card.
+    /// The money is charged. The card decides what the caller learns about it.
     async fn tell_of_charge(
         &self,
         card: TestCard,
@@ -188,7 +188,7 @@ impl Sandbox {
     }
 }
 
-/// Two checkouts of one order at the same moment are told apart by the index alone.
+/// Only the index notices two checkouts of one order at the same moment.
 fn storage_code(error: &StorageError) -> &'static str {
     match error.violates("sandbox_payments_charged") {
         true => "DUPLICATED_ORDER_ID",

@@ -1,8 +1,8 @@
 //! Toss Payments, version 2022-11-16 of its interface.
 //!
-//! Money moves when we confirm, and only then. An idempotency key is good for fifteen days, and a
-//! repeated request gets the first answer again; the body is not compared, so a key belongs to one
-//! charge or one return alone.
+//! Money moves only when we confirm. An idempotency key is valid for fifteen days, and a repeated
+//! request gets the first answer again. Toss does not compare the bodies, so a key must belong to
+//! one charge or one refund only.
 
 mod codes;
 
@@ -29,15 +29,15 @@ use super::{
     ProviderPayment, ProviderState, RefundRequest, UNREADABLE,
 };
 
-/// Where Toss answers.
+/// The URL of Toss.
 pub const TOSS_ENDPOINT: &str = "https://api.tosspayments.com";
 const IDEMPOTENCY_KEY_CHARS_MAX: usize = 300;
 const REASON_CHARS_MAX: usize = 200;
 /// "This method of payment is not supported."
 const DEPOSIT_CLOSED_REASON: &str = "지원하지 않는 결제 수단입니다.";
-/// So many transactions fit the longest answer that is read.
+/// This many transactions fit the longest answer that we read.
 const PAGE_SIZE: usize = 1_000;
-/// A span with more transactions is not listed.
+/// A time range with more pages is not listed.
 const PAGES_MAX: usize = 50;
 
 #[derive(Clone, Debug)]
@@ -57,12 +57,12 @@ pub struct TossClient(Arc<Inner>);
 
 struct Inner {
     http: ProviderHttp,
-    /// For whoever compares the books: what fails there closes nothing to buyers.
+    /// For the reconciliation: its failures do not open the breaker of buyers.
     reconciliation: ProviderHttp,
     client_key: String,
 }
 
-/// A payment as Toss writes it, as far as it matters here. It may grow fields.
+/// The fields of a Toss payment that we read.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct TossPayment {
@@ -108,8 +108,7 @@ impl TossTransaction {
     }
 }
 
-/// The orders of a list, in its order. Of one that moved more than once the list does not tell how
-/// it stands.
+/// The orders of a list. For an order with several transactions, the list does not tell the state.
 #[derive(Default)]
 struct TossOrders {
     orders: Vec<ListedOrder>,
@@ -140,7 +139,7 @@ impl TossClient {
         clock: Clock,
     ) -> Result<TossClient, InvalidProviderCredential> {
         let secret = trim_credential(settings.secret_key.expose())?;
-        // The colon belongs there: the key is a name without a password.
+        // The key is a user name without a password, hence the colon.
         let authorization = sensitive(&format!("Basic {}", STANDARD.encode(format!("{secret}:"))))?;
         let TossSettings { client_key, endpoint, timeout, .. } = settings;
         let is_failure = |answer: &OutboundResponse| {
@@ -178,7 +177,7 @@ impl TossClient {
         sort(answer, codes::CONFIRM_DECLINED)
     }
 
-    /// The amount is always named: without one, Toss gives everything back.
+    /// The amount is always sent: without one, Toss refunds everything.
     pub async fn cancel(&self, what: &RefundRequest) -> ProviderOutcome<ProviderPayment> {
         let path = format!("/v1/payments/{}/cancel", path_segment(&what.payment_key));
         let reason: String = what.reason.chars().take(REASON_CHARS_MAX).collect();
@@ -187,7 +186,7 @@ impl TossClient {
         sort(self.0.http.post(&path, key, &body).await, codes::CANCEL_DECLINED)
     }
 
-    /// Nothing was paid, so no amount is named: Toss takes none of an account that waits.
+    /// No amount is sent, because nothing was paid: Toss refuses one for a waiting account.
     pub(super) async fn close_deposit(
         &self,
         charge: &ChargeRequest,
@@ -206,8 +205,8 @@ impl TossClient {
         find_on(&self.0.reconciliation, order_id).await
     }
 
-    /// The orders with transactions, which are charges and returns, in the span: each once. Or a
-    /// code, if there is no whole list.
+    /// The orders with transactions (charges and refunds) in the time range, each once; or a code if
+    /// the list is incomplete.
     pub(super) async fn list_orders(
         &self,
         from: Timestamp,
@@ -254,7 +253,7 @@ async fn find_on(http: &ProviderHttp, order_id: &str) -> ProviderLookup {
         };
     }
     match refusal_code(&answer) {
-        // Only this code in this place says so. A 404 of anybody on the way does not.
+        // Only this code with this status says so. A 404 of a proxy does not.
         code if answer.status == StatusCode::NOT_FOUND && code == "NOT_FOUND_PAYMENT" => {
             ProviderLookup::NotFound
         }
@@ -262,7 +261,7 @@ async fn find_on(http: &ProviderHttp, order_id: &str) -> ProviderLookup {
     }
 }
 
-/// One of three: done, declined by a code that is known to mean so, and everything else.
+/// Done, declined by a code that is known to mean so, or unknown.
 fn sort(
     answer: Result<OutboundResponse, NoAnswer>,
     declined: &[&str],
@@ -289,14 +288,14 @@ fn refusal_code(answer: &OutboundResponse) -> String {
     error_code(refusal.as_ref().map(|refusal| refusal.code.as_str()), answer.status)
 }
 
-/// None if it is no payment, or one in a state that is not known.
+/// None if it is no payment, or its status is not known.
 fn read_payment(answer: &OutboundResponse) -> Option<ProviderPayment> {
     let payment: TossPayment = answer.json().ok()?;
     let state = match payment.status.as_str() {
         "READY" | "IN_PROGRESS" => ProviderState::Open,
         "WAITING_FOR_DEPOSIT" => ProviderState::Deposit,
         "DONE" | "PARTIAL_CANCELED" => ProviderState::Paid,
-        // An account nobody paid into is cancelled, too.
+        // A deposit account that was never used is cancelled as well.
         "CANCELED" if payment.approved_at.is_none() => ProviderState::Dead,
         "CANCELED" => ProviderState::Refunded,
         "ABORTED" | "EXPIRED" => ProviderState::Dead,
@@ -327,7 +326,7 @@ fn idempotency_key(key: &str) -> HeaderValue {
     HeaderValue::from_str(key).expect("our keys are visible ASCII")
 }
 
-/// Toss takes the time of Korea, without saying so: `2026-03-01T20:00:00`.
+/// Toss expects Korean time without an offset: `2026-03-01T20:00:00`.
 fn local(time: Timestamp) -> String {
     let korea = TimeZone::fixed(jiff::tz::offset(9));
     time.to_zoned(korea).strftime("%Y-%m-%dT%H:%M:%S").to_string()

@@ -1,6 +1,6 @@
-//! Messages of providers. Whatever they say, they are hints: who gets one asks the provider.
+//! Parsing of webhooks. Their content is not trusted: they only cause a query of the provider.
 //!
-//! Toss does not sign messages about payments. PortOne signs them as Standard Webhooks do.
+//! Toss does not sign webhooks about payments. PortOne signs them by Standard Webhooks.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -8,16 +8,16 @@ use hmac::{Hmac, KeyInit, Mac};
 use hyper::HeaderMap;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
-use urr_kernel::{Secret, Timestamp};
+use urr_kernel::{Secret, Timestamp, hex};
 
-/// A signature is good for so long, and so early, by the clock of the sender.
+/// How far the sender's clock may differ from ours.
 const TOLERANCE_S: i64 = 300;
 const MESSAGE_ID_CHARS_MAX: usize = 128;
 const ORDER_ID_CHARS_MAX: usize = 64;
-/// While a secret is replaced, there are two.
+/// Two while a secret is being replaced.
 pub(super) const SECRETS_MAX: usize = 2;
 
-/// Something may have happened to a payment.
+/// Something may have happened to this order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebhookNotice {
     /// The same for every delivery of one message.
@@ -25,7 +25,6 @@ pub struct WebhookNotice {
     pub order_id: String,
 }
 
-/// Why a message is not listened to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WebhookRejection {
     #[error("this provider sends no messages")]
@@ -45,7 +44,7 @@ struct TossMessage {
     #[serde(rename = "eventType")]
     event_type: Option<String>,
     data: Option<TossData>,
-    /// Of a message about an account: it has no data.
+    /// Of a message about a deposit account, which has no data.
     #[serde(rename = "orderId")]
     order_id: Option<String>,
 }
@@ -56,7 +55,7 @@ struct TossData {
     order_id: Option<String>,
 }
 
-/// Anyone can send this. Without an id of the transmission, equal bodies are one message.
+/// Anybody can send this. Without a transmission id, equal bodies are one message.
 pub(super) fn read_toss(
     headers: &HeaderMap,
     body: &[u8],
@@ -65,14 +64,14 @@ pub(super) fn read_toss(
         serde_json::from_slice(body).map_err(|_| WebhookRejection::Unreadable)?;
     let order_id = match message.event_type.as_deref() {
         Some("PAYMENT_STATUS_CHANGED") => message.data.and_then(|data| data.order_id),
-        // It says what kind it is by what it has.
+        // The kind of this message follows from its fields.
         Some("DEPOSIT_CALLBACK") | None if message.order_id.is_some() => message.order_id,
         _ => return Ok(None),
     };
     let order_id = parse_order_id(order_id.ok_or(WebhookRejection::Unreadable)?)?;
     let message_id = match only_header(headers, "tosspayments-webhook-transmission-id") {
         Some(id) => parse_message_id(id)?,
-        None => format!("sha256:{}", hex(&Sha256::digest(body))),
+        None => format!("sha256:{}", hex::encode(Sha256::digest(body))),
     };
     Ok(Some(WebhookNotice { message_id, order_id }))
 }
@@ -116,7 +115,7 @@ pub(super) fn read_portone(
     }
     let message: PortOneMessage =
         serde_json::from_slice(body).map_err(|_| WebhookRejection::Unreadable)?;
-    // What is not known yet must be ignored, says PortOne.
+    // PortOne asks to ignore unknown types.
     let is_of_payment = message.kind.is_some_and(|kind| kind.starts_with("Transaction."));
     let order_id = message.data.and_then(|data| data.payment_id);
     match order_id.filter(|_| is_of_payment) {
@@ -128,7 +127,7 @@ pub(super) fn read_portone(
     }
 }
 
-/// What PortOne signs its messages with: `whsec_` and base64.
+/// PortOne's signing secret: `whsec_` and base64.
 #[derive(Clone, Debug)]
 pub(super) struct WebhookSecret(Secret);
 
@@ -144,7 +143,7 @@ impl WebhookSecret {
         STANDARD.decode(text.strip_prefix("whsec_").unwrap_or(text)).ok()
     }
 
-    /// The comparison takes as long wherever the two differ.
+    /// The comparison takes constant time.
     fn has_signed(&self, id: &str, timestamp: &str, body: &[u8], signature: &[u8]) -> bool {
         let key = self.key().expect("it was read when it was made");
         let mut mac = Hmac::<Sha256>::new_from_slice(&key).expect("HMAC takes a key of any length");
@@ -155,7 +154,7 @@ impl WebhookSecret {
     }
 }
 
-/// The text of a header that is there once.
+/// The text of a header that occurs exactly once.
 fn only_header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let mut values = headers.get_all(name).iter();
     let only = values.next()?;
@@ -178,8 +177,4 @@ fn parse_order_id(id: String) -> Result<String, WebhookRejection> {
         true => Ok(id),
         false => Err(WebhookRejection::Unreadable),
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

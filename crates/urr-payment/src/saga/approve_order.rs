@@ -1,4 +1,4 @@
-//! The buyer has agreed: the saga begins.
+//! Begins the purchase saga of an order that its buyer has confirmed.
 
 use urr_kernel::{CallContext, IdempotencyKey, Uuid, Won};
 use urr_storage::StorageError;
@@ -9,9 +9,9 @@ use crate::domain::payment::{
     Approval, ApprovalDecision, ApprovalRejection, Payment, PaymentStatus, SagaStep,
     decide_approval,
 };
-use crate::store::payments::{self, CommandAction, TransitionFrom};
+use crate::store::payments::{self, CommandAction};
+use crate::store::transitions::{self, TransitionFrom};
 
-/// What the buyer brings back from the provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApproveOrder {
     pub order_id: String,
@@ -19,7 +19,6 @@ pub struct ApproveOrder {
     pub key: Option<IdempotencyKey>,
 }
 
-/// Why it did not begin.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ApproveError {
     #[error(transparent)]
@@ -34,16 +33,16 @@ enum BeginResult {
 }
 
 impl PaymentService {
-    /// Pays an order, and answers how far that came. Whoever asks again for the same waits for the
-    /// same; in another process they are told how far it is.
+    /// Pays an order and returns how far that came. A repeated request waits for the first one; in
+    /// another process it gets the present state.
     ///
-    /// It goes on to its end only if nobody drops it: [`PaymentService::approve_detached`] sees to that.
+    /// It stops when the caller drops it; [`PaymentService::approve_detached`] does not.
     pub async fn approve(
         &self,
         order: ApproveOrder,
         context: &CallContext,
     ) -> Result<Payment, ApproveError> {
-        // Whose it is comes first: nobody is kept waiting by, or sees, somebody else's order.
+        // The owner is checked first, so that nobody can wait for another user's order.
         self.find_own_order(order.approval.user_id, &order.order_id).await?;
         let _guard = self.0.order_locks.lock(&order.order_id).await;
         match self.begin(order, context).await? {
@@ -52,7 +51,7 @@ impl PaymentService {
         }
     }
 
-    /// The same in a task of its own: a buyer who goes away stops nothing.
+    /// The same in a task of its own, which continues when the buyer's request is dropped.
     pub async fn approve_detached(
         &self,
         order: ApproveOrder,
@@ -64,11 +63,22 @@ impl PaymentService {
         match tokio::time::timeout(self.0.settings.answer_timeout, task).await {
             Ok(Ok(payment)) => payment,
             Ok(Err(panicked)) => {
-                let panicked = StorageError::Panicked(panicked.to_string());
-                Err(ApproveError::Storage(panicked))
+                Err(ApproveError::Storage(StorageError::Panicked(panicked.to_string())))
             }
             Err(_) => self.find_own_order(user_id, &order_id).await,
         }
+    }
+
+    /// Waits until no request of this process works on the order, within the usual time limit, and
+    /// returns the payment.
+    pub(crate) async fn wait_for_order(
+        &self,
+        user_id: Uuid,
+        order_id: &str,
+    ) -> Result<Payment, ApproveError> {
+        let lock = self.0.order_locks.lock(order_id);
+        drop(tokio::time::timeout(self.0.settings.answer_timeout, lock).await);
+        self.find_own_order(user_id, order_id).await
     }
 
     async fn find_own_order(&self, user_id: Uuid, order_id: &str) -> Result<Payment, ApproveError> {
@@ -82,48 +92,38 @@ impl PaymentService {
         order: ApproveOrder,
         context: &CallContext,
     ) -> Result<BeginResult, ApproveError> {
-        let (to, now) = (
-            self.claimed_transition(PaymentStatus::Approving, Some(SagaStep::Pin)),
-            self.0.clock.now(),
-        );
-        let correlation_id = context.correlation_id;
+        let to = self.claimed_transition(PaymentStatus::Approving, Some(SagaStep::Pin));
+        let (now, correlation_id) = (self.0.clock.now(), context.correlation_id);
         let ApproveOrder { order_id, approval, key } = order;
         let key = match key {
             Some(key) => format!("{}:{}", approval.user_id, key.as_str()),
             None => approval.payment_key.clone(),
         };
-        let begun = self
-            .commit("begun", move |tx| {
-                let payment = payments::payment_lock_by_order(tx, &order_id)?;
-                let payment = payment.ok_or(ApprovalRejection::NotFound)?;
-                let approval = named_by_order(&approval, &payment);
-                if decide_approval(&payment, &approval)? == ApprovalDecision::Begun {
-                    return Ok(BeginResult::Before(payment));
-                }
-                match payments::payment_find_rival(tx, &payment)? {
-                    None => {}
-                    Some(PaymentStatus::Confirmed) => {
-                        return Err(ApprovalRejection::AlreadyPaid.into());
-                    }
-                    Some(_) => return Err(ApprovalRejection::InProgress.into()),
-                }
-                if !payments::command_insert(tx, &order_id, CommandAction::Approve, &key, now)? {
-                    return Ok(BeginResult::Before(payment));
-                }
-                payments::payment_transition(tx, TransitionFrom::of(&payment), to)?;
-                let correlation_id = match payment.cause_event_id {
-                    Some(_) => payment.correlation_id,
-                    None => correlation_id,
-                };
-                payments::approval_set(tx, payment.id, &approval.payment_key, correlation_id)?;
-                let payment = payments::payment_find(tx, payment.id)?;
-                Ok::<_, ApproveError>(BeginResult::Now(
-                    payment.expect("payments are never deleted"),
-                ))
-            })
-            .await;
-        begun.map_err(|error| match error {
-            // Of two orders for one hold, begun at the same moment, one comes second (M-11).
+        let begun = self.commit("begun", move |tx| {
+            let payment = payments::payment_lock_by_order(tx, &order_id)?;
+            let payment = payment.ok_or(ApprovalRejection::NotFound)?;
+            let approval = with_order_key(&approval, &payment);
+            if decide_approval(&payment, &approval)? == ApprovalDecision::Begun {
+                return Ok(BeginResult::Before(payment));
+            }
+            match payments::payment_find_rival(tx, &payment)? {
+                None => {}
+                Some(PaymentStatus::Confirmed) => return Err(ApprovalRejection::AlreadyPaid.into()),
+                Some(_) => return Err(ApprovalRejection::InProgress.into()),
+            }
+            if !payments::command_insert(tx, &order_id, CommandAction::Approve, &key, now)? {
+                return Ok(BeginResult::Before(payment));
+            }
+            transitions::payment_transition(tx, TransitionFrom::of(&payment), to)?;
+            let correlation_id = match payment.cause_event_id {
+                Some(_) => payment.correlation_id,
+                None => correlation_id,
+            };
+            payments::approval_set(tx, payment.id, &approval.payment_key, correlation_id)?;
+            Ok::<_, ApproveError>(BeginResult::Now(payments::payment_get(tx, payment.id)?))
+        });
+        begun.await.map_err(|error| match error {
+            // Of two orders for one hold that begin at the same moment, one comes second (M-11).
             ApproveError::Storage(error) if is_paid_otherwise(&error) => {
                 ApprovalRejection::InProgress.into()
             }
@@ -132,8 +132,8 @@ impl PaymentService {
     }
 }
 
-/// Where nothing is charged no provider has a name for it: whatever the buyer brings, it is the same.
-fn named_by_order(approval: &Approval, payment: &Payment) -> Approval {
+/// A free order has no key of a provider: whatever the buyer sends, the key is the order's id.
+fn with_order_key(approval: &Approval, payment: &Payment) -> Approval {
     match payment.amount {
         Won::ZERO => Approval { payment_key: payment.order_id.clone(), ..approval.clone() },
         _ => approval.clone(),

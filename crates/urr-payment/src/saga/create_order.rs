@@ -1,44 +1,42 @@
-//! Making an order: what is to be paid comes from the ticket service, never from the buyer.
+//! Creates orders. The amount comes from the ticket service, never from the buyer.
 
+use urr_contracts::clients::{ClientError, PayableRef};
+use urr_contracts::internal::ticket::{PayableKind, PayableView};
 use urr_kernel::{CallContext, IdempotencyKey, Timestamp, Uuid, Won};
 use urr_storage::{StorageError, Tx};
 
 use crate::PaymentService;
-use crate::domain::payment::{
-    CURRENCY, PayableKind, PayableRef, Payment, PaymentId, PaymentStatus,
-};
+use crate::domain::payment::{CURRENCY, Payment, PaymentId, PaymentStatus};
 use crate::store::payments::{self, CommandAction};
-use crate::ticket_client::{Payable, TicketClientError};
 
-/// What somebody wants to pay.
+/// What a user wants to pay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrderRequest {
     pub user_id: Uuid,
     pub payable: PayableRef,
-    /// What the buyer was shown. None: they were shown nothing.
+    /// The amount that the buyer was shown, if they were shown one.
     pub amount: Option<Won>,
     pub key: Option<IdempotencyKey>,
 }
 
-/// Why there is no order.
 #[derive(Debug, thiserror::Error)]
 pub enum PrepareError {
     #[error("the amount is {0}")]
     AmountMismatch(Won),
     #[error(transparent)]
-    Tickets(TicketClientError),
+    Tickets(#[from] ClientError),
     #[error(transparent)]
     Storage(#[from] StorageError),
 }
 
-/// An order as it is to be made, by whoever knows what is to be paid.
+/// The command to create an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CreateOrder {
     pub order_id: String,
     pub user_id: Uuid,
     pub payable: PayableRef,
     pub event_id: Option<Uuid>,
-    /// The ticket that a transfer hands over.
+    /// The reservation that a transfer hands over.
     pub reservation_id: Option<Uuid>,
     pub fencing_token: Option<i64>,
     pub order_name: String,
@@ -47,8 +45,8 @@ pub struct CreateOrder {
     pub booking_fee: Won,
 }
 
-/// What a command belongs to and what it was caused by. Without a cause nobody could tell a
-/// repetition from a second command.
+/// The flow of a command and its cause. Without a cause, a repetition could not be told from a
+/// second command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandContext {
     pub correlation_id: Uuid,
@@ -58,56 +56,55 @@ pub struct CommandContext {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CreateResult {
     New(Payment),
-    /// This command, or another one for the same order, was done before.
+    /// This command, or another one for the same order, was executed before.
     Before(Payment),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CreateError {
-    #[error("the command does not say what caused it")]
+    #[error("the command does not name its cause")]
     CausationMissing,
-    /// The command was done, and there is no payment: a bug of ours, or a hand in the tables.
-    #[error("the order was made, and it is not there")]
+    /// The command was executed, and there is no payment: a bug of ours, or somebody changed tables.
+    #[error("the order was created, and it does not exist")]
     Lost,
     #[error(transparent)]
     Storage(#[from] StorageError),
 }
 
 impl PaymentService {
-    /// Makes an order for a hold, or finds the one that its user has not paid yet.
-    pub async fn prepare(
+    /// Creates an order for a payable, or finds its user's order that is not paid yet.
+    pub async fn prepare_order(
         &self,
         request: OrderRequest,
         context: &CallContext,
     ) -> Result<Payment, PrepareError> {
         let OrderRequest { user_id, payable, amount, key } = request;
-        let held = self.0.tickets.validate(payable, user_id, context).await;
-        let held = held.map_err(PrepareError::Tickets)?;
-        if amount.is_some_and(|amount| amount != held.total_amount) {
-            return Err(PrepareError::AmountMismatch(held.total_amount));
+        let view = self.0.tickets.validate_payable(payable, user_id, context).await?;
+        if amount.is_some_and(|amount| amount != view.total_amount) {
+            return Err(PrepareError::AmountMismatch(view.total_amount));
         }
         let (id, now) = (PaymentId(self.0.ids.next_id()), self.0.clock.now());
-        let order = order_of(&held, payable.kind, user_id, order_id(id, now));
-        let correlation_id = held.correlation_id.unwrap_or(context.correlation_id);
+        let order = order_of(&view, payable, user_id, order_id(id, now));
+        let correlation_id = view.correlation_id.unwrap_or(context.correlation_id);
+        let cause_event_id = view.last_event_id;
         let fresh = self.new_payment(id, order, correlation_id, now);
-        let fresh = Payment { cause_event_id: held.last_event_id, ..fresh };
+        let fresh = Payment { cause_event_id, ..fresh };
         let key = key.map_or_else(|| id.to_string(), |key| format!("{user_id}:{}", key.as_str()));
-        self.commit("prepared", move |tx| {
-            let pending = payments::payment_find_pending(tx, user_id, fresh.payable)?;
+        let created = self.commit("prepared", move |tx| {
+            let pending = payments::payment_find_pending(tx, user_id, payable)?;
             if let Some(payment) = pending.filter(|payment| is_same_purchase(payment, &fresh)) {
                 return Ok(payment);
             }
             create(tx, &fresh, &key, now)?;
             Ok::<_, CreateError>(fresh.clone())
-        })
-        .await
-        .map_err(|error| match error {
+        });
+        created.await.map_err(|error| match error {
             CreateError::Storage(error) => PrepareError::Storage(error),
             error => unreachable!("the order is new: {error}"),
         })
     }
 
-    /// Makes an order once per command and order (P4).
+    /// Creates an order once per command and order (P4).
     pub async fn create_order(
         &self,
         order: CreateOrder,
@@ -165,7 +162,7 @@ impl PaymentService {
     }
 }
 
-/// The key first, then the effect, in one transaction: of two at once one waits for the other.
+/// Inserts the command's key first, then the payment: of two at once, the second waits.
 fn create(
     tx: &mut Tx<'_>,
     fresh: &Payment,
@@ -180,26 +177,31 @@ fn create(
     known.map(CreateResult::Before).ok_or(CreateError::Lost)
 }
 
-fn order_of(held: &Payable, kind: PayableKind, user_id: Uuid, order_id: String) -> CreateOrder {
-    let name = held.order_name.as_ref().or(held.reservation_number.as_ref());
+fn order_of(
+    view: &PayableView,
+    payable: PayableRef,
+    user_id: Uuid,
+    order_id: String,
+) -> CreateOrder {
+    let name = view.order_name.as_ref().or(view.reservation_number.as_ref());
     CreateOrder {
         user_id,
-        payable: PayableRef { kind, id: held.id },
-        event_id: held.event_id,
-        reservation_id: held.reservation_id.filter(|_| kind == PayableKind::Transfer),
-        fencing_token: Some(held.fencing_token),
+        payable,
+        event_id: view.event_id,
+        reservation_id: view.reservation_id.filter(|_| payable.kind == PayableKind::Transfer),
+        fencing_token: Some(view.fencing_token),
         order_name: name.cloned().unwrap_or_else(|| order_id.clone()),
         order_id,
-        amount: held.total_amount,
-        booking_fee: match kind {
-            PayableKind::Reservation => held.booking_fee,
-            PayableKind::Transfer => held.fee,
+        amount: view.total_amount,
+        booking_fee: match payable.kind {
+            PayableKind::Reservation => view.booking_fee,
+            PayableKind::Transfer => view.transfer_fee,
             PayableKind::Membership => Won::ZERO,
         },
     }
 }
 
-/// `ORD_<milliseconds>_<8 digits>`: providers take letters, digits and these two signs.
+/// `ORD_<milliseconds>_<8 digits>`: providers allow letters, digits and these two signs.
 fn order_id(id: PaymentId, now: Timestamp) -> String {
     let digits = id.0.simple().to_string().to_uppercase();
     format!("ORD_{}_{}", now.as_millisecond(), &digits[digits.len() - 8..])

@@ -1,5 +1,4 @@
-//! What is now known of a charge is written down: the money is ours, or goes back, or was never
-//! taken.
+//! Records what is known of a charge: the money is ours, goes back, or was never taken.
 
 use urr_storage::outbox::{self, Stamp};
 use urr_storage::{StorageError, Tx};
@@ -10,56 +9,50 @@ use super::start_refund::full_refund_insert;
 use crate::domain::charge::{ChargeDecision, METHOD_NOT_SUPPORTED};
 use crate::domain::ledger::Posting;
 use crate::domain::payment::{Payment, PaymentStatus, SagaStep};
-use crate::domain::refund::RefundCause;
-use crate::events::PaymentConfirmed;
+use crate::domain::refund::{Refund, RefundOrigin};
+use crate::events;
 use crate::provider::{ChargeRequest, ProviderOutcome, ProviderPayment};
 use crate::store::ledger::{self, EntryOf};
-use crate::store::payments;
-use crate::store::provider_calls;
-use crate::ticket_client;
+use crate::store::{payments, provider_calls};
+use crate::ticket_calls::call_context;
 use crate::{PROVIDER_GONE, PaymentService, SOURCE};
 
-/// So often money that was taken is written down although others move the payment.
-const TAKEN_UP_MAX: u32 = 5;
+/// How often recording a charge is tried while other processes move the payment.
+const RECORD_ATTEMPTS_MAX: u32 = 7;
 
-/// Money that was taken.
-enum TakenMoney {
-    AsOrdered(ProviderPayment),
-    Unwanted { paid: ProviderPayment, cause: RefundCause, code: &'static str },
-}
+const FAILED: (PaymentStatus, Option<SagaStep>) = (PaymentStatus::Failed, Some(SagaStep::Unpin));
+const DELIVER: (PaymentStatus, Option<SagaStep>) =
+    (PaymentStatus::Confirmed, Some(SagaStep::Deliver));
+const REFUND: (PaymentStatus, Option<SagaStep>) =
+    (PaymentStatus::Refunding, Some(SagaStep::Refund));
 
-/// Why nothing is given for money that was taken.
-struct UnwantedCharge<'a> {
-    cause: RefundCause,
+/// Why a charge is refunded at once.
+#[derive(Clone, Debug)]
+struct UnwantedCharge {
+    origin: RefundOrigin,
     code: &'static str,
-    /// What the provider calls the charge; none if another order is called so.
-    key: Option<&'a str>,
 }
 
-/// Whether something else was paid for the same.
+/// Whether another payment has paid for the same payable.
 pub(super) fn is_paid_otherwise(error: &StorageError) -> bool {
     error.violates("payments_one_charge") || error.violates("payments_one_charge_of_term")
 }
 
 impl PaymentService {
-    /// Writes down what is now known of the charge.
     pub(super) async fn record_charge(
         &self,
         payment: &Payment,
-        verdict: ChargeDecision,
+        decision: ChargeDecision,
     ) -> Result<StepOutcome, StorageError> {
         let (id, now) = (payment.id, self.0.clock.now());
-        match verdict {
-            ChargeDecision::Paid(paid) => {
-                self.record_taken(payment, TakenMoney::AsOrdered(paid)).await
-            }
+        match decision {
+            ChargeDecision::Paid(paid) => self.record_charged(payment, paid, None).await,
             ChargeDecision::Mismatch { paid, code } => {
-                let taken = TakenMoney::Unwanted { paid, cause: RefundCause::Mismatch, code };
-                self.record_taken(payment, taken).await
+                let unwanted = UnwantedCharge { origin: RefundOrigin::Mismatch, code };
+                self.record_charged(payment, paid, Some(unwanted)).await
             }
             ChargeDecision::Failed { code } => {
-                let failed = (PaymentStatus::Failed, Some(SagaStep::Unpin));
-                self.advance(payment, "charge failed", failed, move |tx| {
+                self.advance(payment, "charge failed", FAILED, move |tx| {
                     provider_calls::provider_calls_finish(tx, id, "declined", Some(&code), now)?;
                     payments::failure_set(tx, id, &code)
                 })
@@ -75,12 +68,12 @@ impl PaymentService {
             }
             ChargeDecision::Wait { code } => self.retry_later(payment, Some(&code)).await,
             ChargeDecision::CloseDeposit => self.close_deposit(payment).await,
-            ChargeDecision::RetryCharge => unreachable!("only a look leads to another charge"),
+            ChargeDecision::RetryCharge => unreachable!("step_query retries the charge itself"),
         }
     }
 
-    /// The buyer was given an account to pay into, and the seats do not wait so long: it is closed.
-    /// Until that is sure, nobody knows whether something was paid.
+    /// Closes the deposit account that the buyer was given, because seats are not held that long.
+    /// Until the provider has closed it, the buyer may still pay.
     async fn close_deposit(&self, payment: &Payment) -> Result<StepOutcome, StorageError> {
         let Some(provider) = self.provider_of(payment) else {
             return self.retry_later(payment, Some(PROVIDER_GONE)).await;
@@ -90,127 +83,109 @@ impl PaymentService {
             ..charge_request(payment)
         };
         let outcome = self.call("call close deposit", provider.close_deposit(&charge)).await;
-        let (id, now) = (payment.id, self.0.clock.now());
-        let note = move |tx: &mut Tx<'_>| {
-            provider_calls::provider_calls_finish(
-                tx,
-                id,
-                "declined",
-                Some(METHOD_NOT_SUPPORTED),
-                now,
-            )?;
-            payments::failure_set(tx, id, METHOD_NOT_SUPPORTED)
+        let (id, now, code) = (payment.id, self.0.clock.now(), METHOD_NOT_SUPPORTED);
+        let effect = move |tx: &mut Tx<'_>| {
+            provider_calls::provider_calls_finish(tx, id, "declined", Some(code), now)?;
+            payments::failure_set(tx, id, code)
         };
         match outcome {
             ProviderOutcome::Done(_) => {
-                let failed = (PaymentStatus::Failed, Some(SagaStep::Unpin));
-                self.advance(payment, "deposit closed", failed, note).await
+                self.advance(payment, "deposit closed", FAILED, effect).await
             }
-            _ if payment.status == PaymentStatus::Approving => self.query_soon(payment, note).await,
-            _ => self.retry_later_with(payment, "wait", Some(METHOD_NOT_SUPPORTED), note).await,
+            _ if payment.status == PaymentStatus::Approving => {
+                self.query_soon(payment, effect).await
+            }
+            _ => self.retry_later_with(payment, "wait", Some(code), effect).await,
         }
     }
 
-    /// Money was taken: whatever has become of the payment meanwhile, this is never dropped.
-    async fn record_taken(
+    /// Records that the provider has charged, whatever has become of the payment meanwhile: a charge
+    /// is never dropped. It leads to the delivery, or to a refund if it is unwanted.
+    async fn record_charged(
         &self,
         payment: &Payment,
-        taken: TakenMoney,
+        paid: ProviderPayment,
+        mut unwanted: Option<UnwantedCharge>,
     ) -> Result<StepOutcome, StorageError> {
         let mut payment = payment.clone();
-        for _ in 0..TAKEN_UP_MAX {
+        let mut provider_key = Some(paid.provider_key().to_owned());
+        for _ in 0..RECORD_ATTEMPTS_MAX {
             if payment.is_abandoned() {
                 self.0.metrics.count_alarm("PAID_AFTER_ALL");
                 let order = &payment.order_id;
-                tracing::error!(order, "it was given up, and the provider has taken the money");
+                tracing::error!(order, "the payment was given up, and the provider has charged");
             }
-            let settled = match &taken {
-                TakenMoney::AsOrdered(paid) => self.record_paid(&payment, paid.clone()).await?,
-                TakenMoney::Unwanted { paid, cause, code } => {
-                    let why = UnwantedCharge {
-                        cause: cause.clone(),
-                        code,
-                        key: Some(paid.provider_key()),
-                    };
-                    self.record_unwanted(&payment, paid.clone(), why).await?
+            let recorded = match unwanted.clone() {
+                None => self.commit_wanted(&payment, &paid, provider_key.clone()).await,
+                Some(unwanted) => {
+                    self.commit_unwanted(&payment, &paid, provider_key.clone(), unwanted).await
                 }
             };
-            match settled {
-                // Somebody else, who could not know of it, has given it up.
-                StepOutcome::Stop(current) if current.is_abandoned() => payment = current,
-                settled => return Ok(settled),
+            match recorded {
+                // Another process, which could not know of the charge, has given the payment up.
+                Ok(StepOutcome::Stop(current)) if current.is_abandoned() => payment = current,
+                // The payment was given up, another one replaced it, and now both are charged.
+                Err(error) if unwanted.is_none() && is_paid_otherwise(&error) => {
+                    let (origin, code) = (RefundOrigin::Duplicate, "ALREADY_PAID");
+                    unwanted = Some(UnwantedCharge { origin, code });
+                }
+                // Another order of ours was paid by this charge. It is refunded by its order.
+                Err(error) if error.violates("payments_key") => {
+                    let (origin, code) = (RefundOrigin::Mismatch, "KEY_USED_TWICE");
+                    unwanted.get_or_insert(UnwantedCharge { origin, code });
+                    provider_key = None;
+                }
+                recorded => return recorded,
             }
         }
-        // It is being moved by others again and again. Comparing the books will find it.
+        // Other processes keep moving the payment. The reconciliation will find the charge.
         Ok(StepOutcome::Stop(payment))
     }
 
-    /// The money is ours: from here on everybody is told, and the ticket is due.
-    pub(super) async fn record_paid(
+    /// The money is ours: the payment is announced, and the delivery is due.
+    async fn commit_wanted(
         &self,
         payment: &Payment,
-        paid: ProviderPayment,
+        paid: &ProviderPayment,
+        provider_key: Option<String>,
     ) -> Result<StepOutcome, StorageError> {
-        let (id, now) = (payment.id, self.0.clock.now());
-        let (entry_id, event_id) = (self.0.ids.next_id(), self.0.ids.next_id());
-        let context = ticket_client::call_context(payment);
-        let stamp = Stamp { event_id, source: SOURCE, time: now, context };
-        let fact = PaymentConfirmed::of(payment, &paid.method, now);
-        let (amount, known) = (payment.amount, paid.clone());
-        let deliver = (PaymentStatus::Confirmed, Some(SagaStep::Deliver));
-        let settled = self.advance(payment, "charged", deliver, move |tx| {
+        let (id, now, paid) = (payment.id, self.0.clock.now(), paid.clone());
+        let [entry_id, event_id] = [(); 2].map(|()| self.0.ids.next_id());
+        let stamp = Stamp { event_id, source: SOURCE, time: now, context: call_context(payment) };
+        let event = events::payment_confirmed(payment, &paid.method, now);
+        let amount = payment.amount;
+        self.advance(payment, "charged", DELIVER, move |tx| {
             provider_calls::provider_calls_finish(tx, id, "done", None, now)?;
-            payments::charge_set(tx, id, &known, Some(known.provider_key()), Some(event_id))?;
+            payments::charge_set(tx, id, &paid, provider_key.as_deref(), Some(event_id))?;
             let of = EntryOf { id: entry_id, payment_id: id, refund_id: None, now };
             ledger::entry_insert(tx, of, &Posting::charge(amount))?;
-            outbox::append(tx, &stamp, &fact)
-        });
-        let why = match settled.await {
-            // It was given up, something else was paid in its place, and now it was paid too.
-            Err(error) if is_paid_otherwise(&error) => {
-                let key = Some(paid.provider_key());
-                UnwantedCharge { cause: RefundCause::Duplicate, code: "ALREADY_PAID", key }
-            }
-            // What the provider calls it is what another order of ours was paid by.
-            Err(error) if error.violates("payments_key") => {
-                UnwantedCharge { cause: RefundCause::Mismatch, code: "KEY_USED_TWICE", key: None }
-            }
-            settled => return settled,
-        };
-        self.record_unwanted(payment, paid.clone(), why).await
+            outbox::append(tx, &stamp, &event)
+        })
+        .await
     }
 
-    /// Money that was taken and that nothing is given for goes back at once. Nobody is told that it
-    /// had come.
-    async fn record_unwanted(
+    /// Nothing is delivered for the money, so it is refunded. The charge is not announced.
+    async fn commit_unwanted(
         &self,
         payment: &Payment,
-        paid: ProviderPayment,
-        why: UnwantedCharge<'_>,
+        paid: &ProviderPayment,
+        provider_key: Option<String>,
+        UnwantedCharge { origin, code }: UnwantedCharge,
     ) -> Result<StepOutcome, StorageError> {
-        let UnwantedCharge { cause, code, key } = why;
         self.0.metrics.count_alarm(code);
         let (order, amount) = (&payment.order_id, paid.amount);
-        tracing::error!(order, %amount, code, "money that nobody asked for: it goes back");
-        let full_refund = self.full_refund(payment, cause, paid.amount, code);
-        let (id, entry_id, now) = (payment.id, self.0.ids.next_id(), self.0.clock.now());
-        let refunding = (PaymentStatus::Refunding, Some(SagaStep::Refund));
-        let key = key.map(str::to_owned);
-        let note = move |key: Option<String>| {
-            let (paid, full_refund) = (paid.clone(), full_refund.clone());
-            self.advance(payment, "charge unwanted", refunding, move |tx| {
-                provider_calls::provider_calls_finish(tx, id, "unwanted", Some(code), now)?;
-                payments::charge_set(tx, id, &paid, key.as_deref(), None)?;
-                payments::failure_set(tx, id, code)?;
-                let of = EntryOf { id: entry_id, payment_id: id, refund_id: None, now };
-                ledger::entry_insert(tx, of, &Posting::charge(paid.amount))?;
-                full_refund_insert(tx, &full_refund)
-            })
-        };
-        match note(key).await {
-            // It goes back all the same: by its order, and by the key that it came with.
-            Err(error) if error.violates("payments_key") => note(None).await,
-            noted => noted,
-        }
+        tracing::error!(order, %amount, code, "an unwanted charge is refunded");
+        let (id, now, paid) = (payment.id, self.0.clock.now(), paid.clone());
+        let [charge_entry_id, refund_entry_id, refund_id] = [(); 3].map(|()| self.0.ids.next_id());
+        let refund = Refund::new(refund_id, payment, origin, amount, code.to_owned(), now);
+        self.advance(payment, "charge unwanted", REFUND, move |tx| {
+            provider_calls::provider_calls_finish(tx, id, "unwanted", Some(code), now)?;
+            payments::charge_set(tx, id, &paid, provider_key.as_deref(), None)?;
+            payments::failure_set(tx, id, code)?;
+            let of = EntryOf { id: charge_entry_id, payment_id: id, refund_id: None, now };
+            ledger::entry_insert(tx, of, &Posting::charge(paid.amount))?;
+            full_refund_insert(tx, &refund, refund_entry_id)
+        })
+        .await
     }
 }

@@ -1,24 +1,23 @@
-//! Those who ask for money back: buyers, and administrators.
+//! Refunds that buyers and administrators ask for.
 
+use urr_contracts::clients::ClientError;
+use urr_contracts::internal::ticket::{CancelReservationBody, PayableKind};
 use urr_kernel::{CallContext, Uuid, Won};
-use urr_service::admin_audit::{self, AdminAction};
+use urr_service::admin_log::{self, AdminAction};
 use urr_storage::{StorageError, Tx};
 
 use super::start_refund::{
-    RefundIntent, is_paid, is_transferred, remaining_after_refunds, schedule_refund, start_refund,
+    CancelEntryIds, is_transferred, remaining_after_refunds, schedule_refund, start_refund,
 };
 use crate::PaymentService;
 use crate::domain::ledger::{EntryKind, LedgerAccount, Posting};
-use crate::domain::payment::{PayableKind, Payment, PaymentId};
-use crate::domain::refund::{
-    Refund, RefundCause, RefundId, RefundStatus, purchase_stands, refundable_amount,
-};
+use crate::domain::payment::{Payment, PaymentId};
+use crate::domain::refund::{Refund, RefundOrigin, purchase_stands, refundable_amount};
 use crate::store::ledger::{self, EntryOf};
 use crate::store::payments::{self, CommandAction};
 use crate::store::refunds;
-use crate::ticket_client::{CancelledBy, TicketClientError};
 
-/// A buyer wants their money back.
+/// A buyer cancels what they paid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnerCancelRequest {
     pub user_id: Uuid,
@@ -26,18 +25,17 @@ pub struct OwnerCancelRequest {
     pub reason: Option<String>,
 }
 
-/// An administrator gives money back.
+/// An administrator refunds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdminRefundRequest {
     pub admin_id: Uuid,
-    /// None: everything that the policy allows, and what was paid for is cancelled.
+    /// None: all that the policy allows, and the purchase is cancelled.
     pub amount: Option<Won>,
     pub reason: String,
     /// The same key is the same refund.
     pub key: String,
 }
 
-/// Why no money is given back.
 #[derive(Debug, thiserror::Error)]
 pub enum RefundError {
     #[error("there is no such payment")]
@@ -46,187 +44,172 @@ pub enum RefundError {
     NotConfirmed,
     #[error("it is more than what is left of the payment")]
     TooMuch,
-    /// A ticket for which all money was given back must not stay valid.
-    #[error("all of it is given back by cancelling")]
+    /// A ticket whose whole price is refunded must not stay valid.
+    #[error("a full refund needs a cancellation")]
     CancelInstead,
-    /// The ticket is somebody else's now, and so is the payment that pays for it (M-8).
-    #[error("the ticket was handed over")]
+    /// The ticket has another owner, whose payment pays for it (M-8).
+    #[error("the ticket was transferred")]
     Transferred,
-    #[error("memberships are not given back on request")]
+    #[error("memberships are not refunded on request")]
     NotCancellable,
     #[error(transparent)]
-    Tickets(TicketClientError),
+    Tickets(#[from] ClientError),
     #[error(transparent)]
     Storage(#[from] StorageError),
 }
 
 impl PaymentService {
-    /// Cancels what a user has paid for; the refund follows from that (P9). The answer is how much
-    /// the ticket service gives back.
+    /// Cancels what a user has paid; the refund follows from the cancellation (P9). Returns the
+    /// amount of the refund.
     pub async fn cancel_by_owner(
         &self,
         payment_key: &str,
         owner: OwnerCancelRequest,
         context: &CallContext,
-    ) -> Result<(Payment, Won), RefundError> {
+    ) -> Result<Won, RefundError> {
         let (key, user_id) = (payment_key.to_owned(), owner.user_id);
-        let find = move |tx: &mut Tx<'_>| payments::payment_find_by_key(tx, user_id, &key);
-        let found: Result<_, StorageError> = self.0.db.read(find).await;
-        let payment = found?.ok_or(RefundError::NotFound)?;
+        let found = self.read(move |tx| payments::payment_find_by_key(tx, user_id, &key)).await?;
+        let payment = found.ok_or(RefundError::NotFound)?;
         if let Some(reason) = owner.reason {
             let id = payment.id;
-            let note = move |tx: &mut Tx<'_>| payments::cancel_reason_set(tx, id, &reason);
-            let noted: Result<(), StorageError> = self.0.db.write(note).await;
-            noted?;
+            self.write(move |tx| payments::cancel_reason_set(tx, id, &reason)).await?;
         }
-        self.cancel(payment, &CancelledBy::Owner(user_id), context).await
+        let body = CancelReservationBody { user_id: Some(user_id), ..Default::default() };
+        self.cancel(payment, &body, context).await
     }
 
-    /// The answer is what goes back now.
+    /// Returns what is refunded now.
     async fn cancel(
         &self,
         payment: Payment,
-        by: &CancelledBy,
+        body: &CancelReservationBody,
         context: &CallContext,
-    ) -> Result<(Payment, Won), RefundError> {
-        if !is_paid(&payment) {
+    ) -> Result<Won, RefundError> {
+        if !payment.is_paid() {
             return Err(RefundError::NotConfirmed);
         }
-        let id = payment.id;
-        let known: Result<_, StorageError> =
-            self.0.db.read(move |tx| refunds::refund_list(tx, id)).await;
-        let mut known = known?;
-        if is_transferred(&known) {
+        let mut refunds = self.list_refunds(payment.id).await?;
+        if is_transferred(&refunds) {
             return Err(RefundError::Transferred);
         }
         let reservation_id = payment.reservation().ok_or(RefundError::NotCancellable)?;
-        let cancelled = self.0.tickets.cancel(reservation_id, &payment, by, context).await;
-        let reservation = cancelled.map_err(RefundError::Tickets)?;
-        let asked = reservation.refund_amount.unwrap_or(Won::ZERO);
-        known.retain(|refund| refund.cause != RefundCause::Cancelled);
-        let amount = refundable_amount(&payment, asked, &known);
-        Ok((payment, amount))
+        let cancelled = self.0.tickets.cancel_reservation(reservation_id, body, context).await?;
+        let asked = cancelled.refund_amount.unwrap_or(Won::ZERO);
+        refunds.retain(|refund| refund.origin != RefundOrigin::Cancelled);
+        Ok(refundable_amount(&payment, asked, &refunds))
     }
 
-    /// Ends a membership and gives back what is left of its price.
-    async fn revoke(
+    /// Refunds as an administrator: everything by cancelling, a part without.
+    pub async fn refund_as_admin(
         &self,
         id: PaymentId,
-        refund: AdminRefundRequest,
-        noted: AdminAction,
-    ) -> Result<(Payment, Won), RefundError> {
-        let [refund_id, cancel_entry_id, deliver_entry_id] = [(); 3].map(|()| self.0.ids.next_id());
-        let now = self.0.clock.now();
+        request: AdminRefundRequest,
+        context: &CallContext,
+    ) -> Result<Won, RefundError> {
+        if let Some(amount) = request.amount {
+            return self.refund_part(id, request, amount).await;
+        }
+        let payment = self.find(id).await?.ok_or(RefundError::NotFound)?;
+        if payment.payable.kind == PayableKind::Membership {
+            return self.revoke_membership(id, request).await;
+        }
+        let action = self.admin_action(id, &request, "PAYMENT_CANCELLED");
+        let body = CancelReservationBody {
+            admin_id: Some(request.admin_id),
+            reason: request.reason,
+            // If the ticket was sold on, another payment is the one to refund (M-8).
+            payment_id: Some(id.0),
+            user_id: None,
+        };
+        let amount = self.cancel(payment, &body, context).await?;
+        self.write(move |tx| admin_log::insert(tx, &action)).await?;
+        Ok(amount)
+    }
+
+    /// Ends a membership and refunds what is left of its price.
+    async fn revoke_membership(
+        &self,
+        id: PaymentId,
+        request: AdminRefundRequest,
+    ) -> Result<Won, RefundError> {
+        let [refund_id, cancel, deliver] = [(); 3].map(|()| self.0.ids.next_id());
+        let (now, action) =
+            (self.0.clock.now(), self.admin_action(id, &request, "PAYMENT_CANCELLED"));
         self.commit("refund requested", move |tx| {
             let payment = payments::payment_lock(tx, id)?.ok_or(RefundError::NotFound)?;
-            let is_delivered = ledger::entry_exists(tx, id, EntryKind::Deliver)?;
-            if !is_paid(&payment) || !is_delivered {
-                return Err(RefundError::NotConfirmed);
-            }
-            let known = refunds::refund_list(tx, id)?;
-            let asked = RefundIntent {
-                refund_id,
-                cancel_entry_id,
-                deliver_entry_id,
-                cause: RefundCause::Cancelled,
-                amount: payment.charged,
-                is_requested_by_tickets: true,
-                reason: refund.reason.clone(),
-                requested_by: Some(refund.admin_id),
-                correlation_id: payment.correlation_id,
-                causation_id: payment.confirmed_event_id,
-                now,
+            require_delivered(tx, &payment)?;
+            let (origin, reason) = (RefundOrigin::Cancelled, request.reason.clone());
+            let refund = Refund {
+                requested_by: Some(request.admin_id),
+                requested_amount: Some(payment.charged),
+                ..Refund::new(refund_id, &payment, origin, payment.charged, reason, now)
             };
-            if start_refund(tx, &payment, &known, &asked)? {
-                admin_audit::action_insert(tx, &noted)?;
+            let refunds = refunds::refund_list(tx, id)?;
+            let entries = CancelEntryIds { cancel, deliver };
+            if start_refund(tx, &payment, &refunds, refund, entries)? {
+                admin_log::insert(tx, &action)?;
             }
-            let known = refunds::refund_list(tx, id)?;
-            let back = known.iter().find(|refund| refund.cause == RefundCause::Cancelled);
-            let amount = back.expect("it is there now").amount;
-            let payment = payments::payment_find(tx, id)?.expect("payments are never deleted");
-            Ok::<_, RefundError>((payment, amount))
+            let refunds = refunds::refund_list(tx, id)?;
+            let refund = refunds.iter().find(|refund| refund.origin == RefundOrigin::Cancelled);
+            Ok(refund.expect("the refund exists now").amount)
         })
         .await
     }
 
-    /// Gives money back as an administrator: everything by cancelling, a part as it is.
-    pub async fn refund_as_admin(
+    async fn refund_part(
         &self,
         id: PaymentId,
-        refund: AdminRefundRequest,
-        context: &CallContext,
-    ) -> Result<(Payment, Won), RefundError> {
-        let Some(amount) = refund.amount else {
-            let found: Result<_, StorageError> =
-                self.0.db.read(move |tx| payments::payment_find(tx, id)).await;
-            let payment = found?.ok_or(RefundError::NotFound)?;
-            let noted = self.noted(id, &refund, "PAYMENT_CANCELLED");
-            if payment.payable.kind == PayableKind::Membership {
-                return self.revoke(id, refund, noted).await;
+        request: AdminRefundRequest,
+        amount: Won,
+    ) -> Result<Won, RefundError> {
+        let [refund_id, entry_id] = [(); 2].map(|()| self.0.ids.next_id());
+        let (now, action) =
+            (self.0.clock.now(), self.admin_action(id, &request, "GOODWILL_REFUND"));
+        self.commit("refund requested", move |tx| {
+            let payment = payments::payment_lock(tx, id)?.ok_or(RefundError::NotFound)?;
+            let AdminRefundRequest { admin_id, reason, key, .. } = request.clone();
+            let origin = RefundOrigin::Goodwill(key.clone());
+            let refund = Refund {
+                requested_by: Some(admin_id),
+                ..Refund::new(refund_id, &payment, origin, amount, reason, now)
+            };
+            if start_partial_refund(tx, &payment, &refund, entry_id, &key)? {
+                admin_log::insert(tx, &action)?;
             }
-            let by = CancelledBy::Admin { id: refund.admin_id, reason: refund.reason };
-            let cancelled = self.cancel(payment, &by, context).await?;
-            let note = move |tx: &mut Tx<'_>| admin_audit::action_insert(tx, &noted);
-            let noted: Result<(), StorageError> = self.0.db.write(note).await;
-            noted?;
-            return Ok(cancelled);
-        };
-        let (now, refund_id) = (self.0.clock.now(), RefundId(self.0.ids.next_id()));
-        let entry_id = self.0.ids.next_id();
-        let noted = self.noted(id, &refund, "GOODWILL_REFUND");
-        let payment = self
-            .commit("refund requested", move |tx| {
-                let payment = payments::payment_lock(tx, id)?.ok_or(RefundError::NotFound)?;
-                let asked = Refund {
-                    id: refund_id,
-                    payment_id: id,
-                    cause: RefundCause::Goodwill(refund.key.clone()),
-                    amount,
-                    fee: Won::ZERO,
-                    reason: refund.reason.clone(),
-                    requested_by: Some(refund.admin_id),
-                    requested_amount: None,
-                    status: RefundStatus::Requested,
-                    sent_at: None,
-                    key_number: 0,
-                    declines: 0,
-                    failure_code: None,
-                    correlation_id: payment.correlation_id,
-                    causation_id: payment.confirmed_event_id,
-                    created_at: now,
-                    done_at: None,
-                };
-                if start_partial_refund(tx, &payment, &asked, entry_id, &refund.key)? {
-                    admin_audit::action_insert(tx, &noted)?;
-                }
-                let payment = payments::payment_find(tx, id)?.expect("payments are never deleted");
-                Ok::<_, RefundError>(payment)
-            })
-            .await?;
-        Ok((payment, amount))
+            Ok(amount)
+        })
+        .await
     }
 
-    /// What the log says of it.
-    fn noted(
+    fn admin_action(
         &self,
         id: PaymentId,
-        refund: &AdminRefundRequest,
+        request: &AdminRefundRequest,
         action: &'static str,
     ) -> AdminAction {
-        let amount = refund.amount.map_or_else(|| "everything".to_owned(), |won| won.to_string());
+        let amount = request.amount.map_or_else(|| "everything".to_owned(), |won| won.to_string());
         AdminAction {
             id: self.0.ids.next_id(),
-            admin_id: refund.admin_id,
-            action,
-            resource_type: "payment",
-            resource_id: id.0,
-            summary: format!("{amount}: {}", refund.reason),
-            now: self.0.clock.now(),
+            admin_id: Some(request.admin_id),
+            action: action.into(),
+            resource_type: "payment".into(),
+            resource_id: id.to_string(),
+            summary: format!("{amount}: {}", request.reason),
+            details: None,
+            created_at: self.0.clock.now(),
         }
     }
 }
 
-/// The answer is whether it is new.
+fn require_delivered(tx: &mut Tx<'_>, payment: &Payment) -> Result<(), RefundError> {
+    let is_delivered = ledger::entry_exists(tx, payment.id, EntryKind::Deliver)?;
+    match payment.is_paid() && is_delivered {
+        true => Ok(()),
+        false => Err(RefundError::NotConfirmed),
+    }
+}
+
+/// Returns whether the refund is new.
 fn start_partial_refund(
     tx: &mut Tx<'_>,
     payment: &Payment,
@@ -234,26 +217,21 @@ fn start_partial_refund(
     entry_id: Uuid,
     key: &str,
 ) -> Result<bool, RefundError> {
-    let now = refund.created_at;
-    let known = refunds::refund_list(tx, payment.id)?;
-    if known.iter().any(|known| known.cause == refund.cause) {
+    let refunds = refunds::refund_list(tx, payment.id)?;
+    if refunds.iter().any(|known| known.origin == refund.origin) {
         return Ok(false);
     }
-    let stands = purchase_stands(&known);
-    let is_delivered = ledger::entry_exists(tx, payment.id, EntryKind::Deliver)?;
-    if !is_paid(payment) || !is_delivered {
-        return Err(RefundError::NotConfirmed);
-    }
-    let left = remaining_after_refunds(payment, &known);
+    require_delivered(tx, payment)?;
+    let (stands, left) = (purchase_stands(&refunds), remaining_after_refunds(payment, &refunds));
     if refund.amount > left || refund.amount <= Won::ZERO {
         return Err(RefundError::TooMuch);
     }
     if stands && refund.amount == left {
         return Err(RefundError::CancelInstead);
     }
+    let now = refund.created_at;
     payments::command_insert(tx, &payment.order_id, CommandAction::Refund, key, now)?;
     refunds::refund_insert(tx, refund)?;
-    let of = EntryOf { id: entry_id, payment_id: payment.id, refund_id: Some(refund.id), now };
     let kind = payment.payable.kind;
     let posting = match stands {
         true => Posting::goodwill(kind, refund.amount),
@@ -262,7 +240,7 @@ fn start_partial_refund(
             Posting::waive_fee(kind, refund.amount, Won::new(-kept.amount()))
         }
     };
-    ledger::entry_insert(tx, of, &posting)?;
+    ledger::entry_insert(tx, EntryOf::refund(entry_id, refund), &posting)?;
     schedule_refund(tx, payment, now)?;
     Ok(true)
 }

@@ -1,38 +1,42 @@
-//! Taking one step after the other.
+//! Runs the steps of a payment, and moves it from one to the next.
 
 use std::time::Duration;
 
-use urr_kernel::Timestamp;
 use urr_storage::{StorageError, Tx};
 
 use crate::PaymentService;
 use crate::domain::charge::{ORDER_MISMATCH, PARTLY_RETURNED};
 use crate::domain::payment::{Payment, PaymentId, PaymentStatus, SagaStep, retry_delay};
 use crate::provider;
-use crate::store::payments::{self, TransitionFrom, TransitionTo};
+use crate::store::payments;
+use crate::store::transitions::{self, TransitionFrom, TransitionTo};
 
-/// How long after an unclear answer the provider is asked for the first time.
+/// When the provider is queried for the first time after an unclear answer.
 const FIRST_QUERY_AFTER: Duration = Duration::from_secs(1);
+/// The alarm when the provider refuses our credential.
+const CREDENTIAL_REFUSED: &str = "CREDENTIAL_REFUSED";
 
-/// What came of a step.
+const QUERY: (PaymentStatus, Option<SagaStep>) = (PaymentStatus::Unknown, Some(SagaStep::Query));
+
+/// The result of a step.
 pub(super) enum StepOutcome {
     Continue(Payment),
-    /// It has to wait, or somebody else has moved it.
+    /// The payment has to wait, or another process has moved it.
     Stop(Payment),
 }
 
 impl PaymentService {
-    /// Takes the steps of a payment until there is none, or one has to wait. The caller has claimed
-    /// it.
+    /// Runs the steps of a payment until none is left or one has to wait. The caller has claimed the
+    /// payment.
     pub(super) async fn run_steps(&self, mut payment: Payment) -> Result<Payment, StorageError> {
         let mut before = None;
         while let Some(step) = payment.step {
-            let next = match step {
+            let outcome = match step {
                 SagaStep::Pin => self.step_pin(&payment).await?,
                 SagaStep::Charge if before == Some(SagaStep::Pin) => {
                     self.step_charge(&payment).await?
                 }
-                // Somebody else was about to send it, and nobody knows whether they did.
+                // Another process was about to send the charge, and may have sent it.
                 SagaStep::Charge => {
                     self.advance(&payment, "charge abandoned", QUERY, |_| Ok(())).await?
                 }
@@ -43,7 +47,7 @@ impl PaymentService {
                 SagaStep::Report => self.step_report(&payment).await?,
             };
             before = Some(step);
-            payment = match next {
+            payment = match outcome {
                 StepOutcome::Continue(payment) => payment,
                 StepOutcome::Stop(payment) => return Ok(payment),
             };
@@ -51,17 +55,19 @@ impl PaymentService {
         Ok(payment)
     }
 
-    /// Claims a payment that has something to do and drives it. None: nothing, or somebody else
-    /// does.
+    /// Claims a payment that has a step to do, and runs it. None if there is no step, or another
+    /// process has the claim.
     pub async fn resume(&self, id: PaymentId) -> Result<Option<Payment>, StorageError> {
-        let (now, claim) = (self.0.clock.now(), self.0.timeouts.claim_ttl);
-        match self.commit("claim", move |tx| payments::payment_claim(tx, id, now, claim)).await? {
+        let (now, ttl) = (self.0.clock.now(), self.0.timeouts.claim_ttl);
+        let claim = self.commit("claim", move |tx| transitions::payment_claim(tx, id, now, ttl));
+        match claim.await? {
             Some(payment) => self.run_steps(payment).await.map(Some),
             None => Ok(None),
         }
     }
 
-    /// Moves a payment, with everything that this means, in one transaction.
+    /// Moves a payment to a step that this process takes as well, with all effects in the same
+    /// transaction.
     pub(super) async fn advance(
         &self,
         payment: &Payment,
@@ -69,70 +75,60 @@ impl PaymentService {
         (status, step): (PaymentStatus, Option<SagaStep>),
         effect: impl Fn(&mut Tx<'_>) -> Result<(), StorageError> + Send + 'static,
     ) -> Result<StepOutcome, StorageError> {
-        let from = TransitionFrom::of(payment);
         let to = self.claimed_transition(status, step);
-        let next = self
-            .commit(name, move |tx| {
-                let is_moved = payments::payment_transition(tx, from, to)?;
-                if is_moved {
-                    effect(tx)?;
-                }
-                let payment = payments::payment_find(tx, from.id)?;
-                let payment = payment.expect("payments are never deleted");
-                Ok::<_, StorageError>(if is_moved {
-                    StepOutcome::Continue(payment)
-                } else {
-                    StepOutcome::Stop(payment)
-                })
-            })
-            .await?;
-        if let StepOutcome::Continue(payment) = &next {
-            self.0.metrics.count_transition(payment);
-            tracing::debug!(payment = %payment.id, status = status.name(), name, "payment moved");
-        }
-        Ok(next)
+        self.transition(payment, name, to, effect).await
     }
 
-    /// A move to a step that the mover takes as well.
+    /// The charge is unclear: the provider is queried in a moment.
+    pub(super) async fn query_soon(
+        &self,
+        payment: &Payment,
+        effect: impl Fn(&mut Tx<'_>) -> Result<(), StorageError> + Send + 'static,
+    ) -> Result<StepOutcome, StorageError> {
+        let (now, (status, step)) = (self.0.clock.now(), QUERY);
+        let attempt_at = now + FIRST_QUERY_AFTER;
+        let to = TransitionTo { status, step, claimed_until: None, attempt_at, now };
+        self.transition(payment, "charge unclear", to, effect).await
+    }
+
+    async fn transition(
+        &self,
+        payment: &Payment,
+        name: &'static str,
+        to: TransitionTo,
+        effect: impl Fn(&mut Tx<'_>) -> Result<(), StorageError> + Send + 'static,
+    ) -> Result<StepOutcome, StorageError> {
+        let from = TransitionFrom::of(payment);
+        let moved = self.commit(name, move |tx| {
+            let is_moved = transitions::payment_transition(tx, from, to)?;
+            if is_moved {
+                effect(tx)?;
+            }
+            Ok::<_, StorageError>((is_moved, payments::payment_get(tx, from.id)?))
+        });
+        let (is_moved, payment) = moved.await?;
+        if is_moved {
+            self.0.metrics.count_transition(&payment);
+            tracing::debug!(payment = %payment.id, status = %to.status, name, "payment moved");
+        }
+        match is_moved && to.claimed_until.is_some() {
+            true => Ok(StepOutcome::Continue(payment)),
+            false => Ok(StepOutcome::Stop(payment)),
+        }
+    }
+
+    /// A transition to a step that this process takes as well.
     pub(super) fn claimed_transition(
         &self,
         status: PaymentStatus,
         step: Option<SagaStep>,
     ) -> TransitionTo {
         let now = self.0.clock.now();
-        TransitionTo {
-            status,
-            step,
-            claimed_until: Some(now + self.0.timeouts.claim_ttl),
-            attempt_at: now,
-            now,
-        }
+        let claimed_until = Some(now + self.0.timeouts.claim_ttl);
+        TransitionTo { status, step, claimed_until, attempt_at: now, now }
     }
 
-    /// Nobody knows whether the provider has charged: it is asked in a moment.
-    pub(super) async fn query_soon(
-        &self,
-        payment: &Payment,
-        effect: impl Fn(&mut Tx<'_>) -> Result<(), StorageError> + Send + 'static,
-    ) -> Result<StepOutcome, StorageError> {
-        let (from, now) = (TransitionFrom::of(payment), self.0.clock.now());
-        let (status, step) = QUERY;
-        let attempt_at = now + FIRST_QUERY_AFTER;
-        let to = TransitionTo { status, step, claimed_until: None, attempt_at, now };
-        let payment: Option<Payment> = self
-            .commit("charge unclear", move |tx| {
-                if payments::payment_transition(tx, from, to)? {
-                    effect(tx)?;
-                }
-                payments::payment_find(tx, from.id)
-            })
-            .await?;
-        let payment = payment.expect("payments are never deleted");
-        self.0.metrics.count_transition(&payment);
-        Ok(StepOutcome::Stop(payment))
-    }
-
-    /// A step came to nothing for now.
+    /// The step had no result: it is tried again later.
     pub(super) async fn retry_later(
         &self,
         payment: &Payment,
@@ -141,7 +137,7 @@ impl PaymentService {
         self.retry_later_with(payment, "wait", code, |_| Ok(())).await
     }
 
-    /// The same, with something to write down.
+    /// The same, with something to write.
     pub(super) async fn retry_later_with(
         &self,
         payment: &Payment,
@@ -153,18 +149,16 @@ impl PaymentService {
             self.raise_alarm(payment, code);
         }
         let (from, code) = (TransitionFrom::of(payment), code.map(str::to_owned));
-        let attempt_at: Timestamp = self.0.clock.now() + retry_delay(payment.attempts);
-        let payment: Option<Payment> = self
-            .commit(name, move |tx| {
-                effect(tx)?;
-                payments::payment_retry_at(tx, from, attempt_at, code.as_deref())?;
-                payments::payment_find(tx, from.id)
-            })
-            .await?;
-        Ok(StepOutcome::Stop(payment.expect("payments are never deleted")))
+        let attempt_at = self.0.clock.now() + retry_delay(payment.attempts);
+        let waiting = self.commit(name, move |tx| {
+            effect(tx)?;
+            transitions::payment_retry_at(tx, from, attempt_at, code.as_deref())?;
+            payments::payment_get(tx, from.id)
+        });
+        Ok(StepOutcome::Stop(waiting.await?))
     }
 
-    /// Raises the alarm if a code of the provider is one that does not pass by itself.
+    /// Counts and logs a code of the provider that does not go away by itself.
     pub(super) fn raise_alarm(&self, payment: &Payment, code: &str) {
         let alarm = match code {
             ORDER_MISMATCH => ORDER_MISMATCH,
@@ -175,11 +169,6 @@ impl PaymentService {
         };
         self.0.metrics.count_alarm(alarm);
         let order = &payment.order_id;
-        tracing::error!(order, code, "the provider says what it should not: somebody has to look");
+        tracing::error!(order, code, "the provider's answer needs an operator's attention");
     }
 }
-
-/// The provider does not let us in.
-const CREDENTIAL_REFUSED: &str = "CREDENTIAL_REFUSED";
-
-const QUERY: (PaymentStatus, Option<SagaStep>) = (PaymentStatus::Unknown, Some(SagaStep::Query));

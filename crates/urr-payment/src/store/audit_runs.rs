@@ -1,28 +1,29 @@
-//! What is looked through again and again: how far that came, and who is at it.
+//! Periodic audits: their progress, the lease of the process that runs one, and what they found.
 
 use std::time::Duration;
 
 use urr_kernel::{Timestamp, Uuid};
 use urr_storage::{StorageError, Tx, params};
 
-/// How far a check has come.
+/// How far an audit has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AuditRunProgress {
-    /// What happened before this was looked at.
+    /// Everything that happened before this time was audited.
     pub up_to: Option<Timestamp>,
-    /// The whole is gone through as well: payments up to this one were.
+    /// The whole ledger is audited too, a part each time: payments up to this one were.
     pub after: Option<Uuid>,
 }
 
-/// Who does a check, and for how long nobody else may.
+/// The process that runs an audit, and how long its lease lasts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AuditRunHolder {
     pub id: Uuid,
     pub lease: Duration,
 }
 
-/// Takes a check if nobody has it and it was not done since then; the answer is how far it is. A
-/// lease that ends later than two of its length from now was set by a clock that is far ahead.
+/// Claims an audit unless another process holds it or it succeeded since `done_since`. Returns its
+/// progress. A lease that ends later than twice its length from now was set by a wrong clock and is
+/// ignored.
 pub fn audit_run_claim(
     tx: &mut Tx<'_>,
     name: &str,
@@ -48,7 +49,7 @@ pub fn audit_run_claim(
     })
 }
 
-/// Keeps it for longer and notes how far it is. False: somebody else has it.
+/// Renews the lease and records the progress. Returns false if another process has the lease.
 pub fn audit_run_update(
     tx: &mut Tx<'_>,
     name: &str,
@@ -64,7 +65,7 @@ pub fn audit_run_update(
     Ok(rows == 1)
 }
 
-/// It is done, or nobody does it now.
+/// Gives the lease back.
 pub fn audit_run_finish(
     tx: &mut Tx<'_>,
     name: &str,
@@ -79,7 +80,7 @@ pub fn audit_run_finish(
     Ok(())
 }
 
-/// When each was last done.
+/// When each audit last succeeded.
 pub fn audit_runs_list(tx: &mut Tx<'_>) -> Result<Vec<(String, Timestamp)>, StorageError> {
     tx.query(
         "select name, succeeded_at from audit_runs where succeeded_at is not null order by name",
@@ -88,7 +89,7 @@ pub fn audit_runs_list(tx: &mut Tx<'_>) -> Result<Vec<(String, Timestamp)>, Stor
     )
 }
 
-/// Payments that the books could not explain.
+/// Payments that the ledger did not explain.
 pub fn unexplained_list(tx: &mut Tx<'_>, limit: u32) -> Result<Vec<Uuid>, StorageError> {
     tx.query(
         "select payment_id from unexplained_payments order by payment_id limit $1",
@@ -115,7 +116,7 @@ pub fn unexplained_delete(tx: &mut Tx<'_>, payment_id: Uuid) -> Result<(), Stora
     Ok(())
 }
 
-/// Orders on which a provider's books and ours differ.
+/// Orders on which a provider and we differ.
 pub fn differing_list(
     tx: &mut Tx<'_>,
     provider: &str,
@@ -128,15 +129,15 @@ pub fn differing_list(
     )
 }
 
-/// Notes which differ now, of those that were looked at.
+/// Records which of the checked orders differ now.
 pub fn differing_set(
     tx: &mut Tx<'_>,
     provider: &str,
-    looked_at: &[String],
+    checked: &[String],
     differing: &[String],
     now: Timestamp,
 ) -> Result<(), StorageError> {
-    for order_id in looked_at {
+    for order_id in checked {
         tx.execute(
             "delete from differing_orders where provider = $1 and order_id = $2",
             params![provider, order_id],

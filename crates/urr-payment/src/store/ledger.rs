@@ -1,4 +1,4 @@
-//! The books in SQL: written once, never changed.
+//! The ledger: entries are inserted and never changed.
 
 use urr_kernel::{Timestamp, Uuid, Won};
 use urr_storage::{StorageError, Tx, Value, params};
@@ -6,16 +6,24 @@ use urr_storage::{StorageError, Tx, Value, params};
 use crate::domain::ledger::{EntryKind, LedgerAccount, Posting};
 use crate::domain::ledger_audit::{LedgerLine, PaymentTotals};
 use crate::domain::payment::PaymentId;
-use crate::domain::refund::RefundId;
+use crate::domain::refund::{Refund, RefundId};
 
-/// What an entry belongs to.
+/// Names an entry and what it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EntryOf {
-    /// Of the entry.
+    /// The entry's own id.
     pub id: Uuid,
     pub payment_id: PaymentId,
     pub refund_id: Option<RefundId>,
     pub now: Timestamp,
+}
+
+impl EntryOf {
+    /// The entry by which a refund becomes due, at the time of the refund.
+    pub fn refund(id: Uuid, refund: &Refund) -> EntryOf {
+        let (payment_id, refund_id) = (refund.payment_id, Some(refund.id));
+        EntryOf { id, payment_id, refund_id, now: refund.created_at }
+    }
 }
 
 pub fn entry_insert(tx: &mut Tx<'_>, of: EntryOf, posting: &Posting) -> Result<(), StorageError> {
@@ -23,12 +31,12 @@ pub fn entry_insert(tx: &mut Tx<'_>, of: EntryOf, posting: &Posting) -> Result<(
     tx.execute(
         "insert into ledger_entries (id, at, payment_id, refund_id, kind) \
          values ($1, $2, $3, $4, $5)",
-        params![id, now, payment_id.0, refund_id.map(|id| id.0), posting.kind.name()],
+        params![id, now, payment_id, refund_id, posting.kind],
     )?;
     for (account, amount) in &posting.lines {
         tx.execute(
             "insert into ledger_lines (entry_id, account, amount) values ($1, $2, $3)",
-            params![id, account.name(), *amount],
+            params![id, *account, *amount],
         )?;
     }
     Ok(())
@@ -37,18 +45,18 @@ pub fn entry_insert(tx: &mut Tx<'_>, of: EntryOf, posting: &Posting) -> Result<(
 pub(super) const ENTRY_EXISTS: &str =
     "select count(*) as entries from ledger_entries where payment_id = $1 and kind = $2";
 
-/// Whether something is in the books of a payment.
+/// Whether a payment has an entry of this kind.
 pub fn entry_exists(
     tx: &mut Tx<'_>,
     payment_id: PaymentId,
     kind: EntryKind,
 ) -> Result<bool, StorageError> {
     let entries: i64 =
-        tx.query_one(ENTRY_EXISTS, params![payment_id.0, kind.name()], |row| row.get("entries"))?;
+        tx.query_one(ENTRY_EXISTS, params![payment_id, kind], |row| row.get("entries"))?;
     Ok(entries > 0)
 }
 
-/// What is on an account by one payment alone.
+/// The balance of an account, of one payment alone.
 pub fn balance_of(
     tx: &mut Tx<'_>,
     payment_id: PaymentId,
@@ -58,12 +66,12 @@ pub fn balance_of(
         "select cast(coalesce(sum(l.amount), 0) as bigint) as balance \
          from ledger_entries as e join ledger_lines as l on l.entry_id = e.id \
          where e.payment_id = $1 and l.account = $2",
-        params![payment_id.0, account.name()],
+        params![payment_id, account],
         |row| row.get("balance"),
     )
 }
 
-/// The lines by which a return was owed.
+/// The lines by which a refund became due.
 pub fn refund_lines(
     tx: &mut Tx<'_>,
     refund_id: RefundId,
@@ -72,27 +80,23 @@ pub fn refund_lines(
         "select l.account, l.amount from ledger_entries as e \
          join ledger_lines as l on l.entry_id = e.id \
          where e.refund_id = $1 and e.kind = $2 order by l.account",
-        params![refund_id.0, EntryKind::Cancel.name()],
-        |row| {
-            let account: String = row.get("account")?;
-            let account = LedgerAccount::parse(&account).expect("only known names are stored");
-            Ok((account, row.get("amount")?))
-        },
+        params![refund_id, EntryKind::Cancel],
+        |row| Ok((row.get("account")?, row.get("amount")?)),
     )
 }
 
-/// A stretch of the books: those of the payments after one, or those written in a span.
+/// Which part of the ledger is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LedgerRange {
-    /// Of payments after the first id, up to the second.
-    PaymentService { after: Uuid, until: Uuid },
-    /// Of payments with an entry after the first mark, up to the second.
+    /// The payments after the first id, up to the second.
+    Payments { after: Uuid, until: Uuid },
+    /// The payments that have an entry after the first mark, up to the second.
     Entries { after: EntryMark, until: EntryMark },
-    /// Of one payment.
+    /// One payment.
     One(Uuid),
 }
 
-/// A place among the entries as they were written.
+/// A position among the entries in the order of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EntryMark {
     pub at: Timestamp,
@@ -100,10 +104,10 @@ pub struct EntryMark {
 }
 
 impl LedgerRange {
-    /// What the column with a payment's id must be.
+    /// The condition on a column with payment ids.
     fn condition(&self, column: &str) -> String {
         match self {
-            LedgerRange::PaymentService { .. } => format!("{column} > $1 and {column} <= $2"),
+            LedgerRange::Payments { .. } => format!("{column} > $1 and {column} <= $2"),
             LedgerRange::Entries { .. } => format!(
                 "{column} in (select payment_id from ledger_entries \
                  where (at, id) > ($1, $2) and (at, id) <= ($3, $4))"
@@ -114,7 +118,7 @@ impl LedgerRange {
 
     fn values(&self) -> Vec<Value<'static>> {
         match *self {
-            LedgerRange::PaymentService { after, until } => {
+            LedgerRange::Payments { after, until } => {
                 vec![Value::Uuid(after), Value::Uuid(until)]
             }
             LedgerRange::Entries { after, until } => vec![
@@ -127,7 +131,7 @@ impl LedgerRange {
         }
     }
 
-    pub(super) fn accounts_sql(&self) -> String {
+    pub(super) fn totals_sql(&self) -> String {
         let condition = self.condition("id");
         format!(
             "select id, charged_amount, refunded_amount, step from payments where {condition} \
@@ -145,12 +149,12 @@ impl LedgerRange {
     }
 }
 
-/// What payments say of themselves.
-pub fn accounts(
+/// What the payments of a range say about themselves.
+pub fn totals_list(
     tx: &mut Tx<'_>,
-    stretch: &LedgerRange,
+    range: &LedgerRange,
 ) -> Result<Vec<PaymentTotals>, StorageError> {
-    tx.query(&stretch.accounts_sql(), &stretch.values(), |row| {
+    tx.query(&range.totals_sql(), &range.values(), |row| {
         Ok(PaymentTotals {
             id: row.get("id")?,
             charged: row.get("charged_amount")?,
@@ -160,9 +164,9 @@ pub fn accounts(
     })
 }
 
-/// What the books say of payments.
-pub fn lines(tx: &mut Tx<'_>, stretch: &LedgerRange) -> Result<Vec<LedgerLine>, StorageError> {
-    tx.query(&stretch.lines_sql(), &stretch.values(), |row| {
+/// The ledger's lines about the payments of a range.
+pub fn lines_list(tx: &mut Tx<'_>, range: &LedgerRange) -> Result<Vec<LedgerLine>, StorageError> {
+    tx.query(&range.lines_sql(), &range.values(), |row| {
         Ok(LedgerLine {
             payment_id: row.get("payment_id")?,
             entry_id: row.get("id")?,
@@ -173,8 +177,8 @@ pub fn lines(tx: &mut Tx<'_>, stretch: &LedgerRange) -> Result<Vec<LedgerLine>, 
     })
 }
 
-/// The last of so many payments after one; none if there are no more.
-pub fn payment_after(
+/// The last of the next `count` payments; none if there are no more.
+pub fn payment_find_after(
     tx: &mut Tx<'_>,
     after: Uuid,
     count: u32,
@@ -187,8 +191,8 @@ pub fn payment_after(
 pub(super) const ENTRY_AFTER: &str = "select at, id from ledger_entries \
     where (at, id) > ($1, $2) order by at, id limit $3";
 
-/// The last of so many entries after one; none if there are no more.
-pub fn entry_after(
+/// The last of the next `count` entries; none if there are no more.
+pub fn entry_find_after(
     tx: &mut Tx<'_>,
     after: EntryMark,
     count: u32,

@@ -1,28 +1,26 @@
-//! Returns of money in SQL.
+//! Refunds of payments.
 
 use urr_kernel::Timestamp;
 use urr_storage::{Row, StorageError, Tx, params};
 
 use crate::domain::payment::PaymentId;
-use crate::domain::refund::{Refund, RefundCause, RefundId, RefundStatus};
+use crate::domain::refund::{Refund, RefundId, RefundStatus};
 
 const COLUMNS: &str = "id, payment_id, cause, amount, fee, reason, requested_by, requested_amount, \
     status, sent_at, key_number, declines, failure_code, correlation_id, causation_id, created_at, \
     done_at";
 
 fn read(row: &Row<'_>) -> Result<Refund, StorageError> {
-    let (cause, status): (String, String) = (row.get("cause")?, row.get("status")?);
-    let known = "only known names are stored";
     Ok(Refund {
-        id: RefundId(row.get("id")?),
-        payment_id: PaymentId(row.get("payment_id")?),
-        cause: RefundCause::parse(&cause).expect(known),
+        id: row.get("id")?,
+        payment_id: row.get("payment_id")?,
+        origin: row.get("cause")?,
         amount: row.get("amount")?,
         fee: row.get("fee")?,
         reason: row.get("reason")?,
         requested_by: row.get("requested_by")?,
         requested_amount: row.get("requested_amount")?,
-        status: RefundStatus::parse(&status).expect(known),
+        status: row.get("status")?,
         sent_at: row.get("sent_at")?,
         key_number: row.get("key_number")?,
         declines: row.get("declines")?,
@@ -34,7 +32,7 @@ fn read(row: &Row<'_>) -> Result<Refund, StorageError> {
     })
 }
 
-/// Once per cause: the answer is whether this is the first time.
+/// Inserts a refund once per origin. Returns whether it is new.
 pub fn refund_insert(tx: &mut Tx<'_>, refund: &Refund) -> Result<bool, StorageError> {
     let r = refund;
     let rows = tx.execute(
@@ -43,15 +41,15 @@ pub fn refund_insert(tx: &mut Tx<'_>, refund: &Refund) -> Result<bool, StorageEr
          values ($1, $2, $3, $4, $5, $6, $7, $8, $9, 0, 0, $10, $11, $12) \
          on conflict (payment_id, cause) do nothing",
         params![
-            r.id.0,
-            r.payment_id.0,
-            r.cause.name(),
+            r.id,
+            r.payment_id,
+            r.origin.to_string(),
             r.amount,
             r.fee,
             r.reason,
             r.requested_by,
             r.requested_amount,
-            r.status.name(),
+            r.status,
             r.correlation_id,
             r.causation_id,
             r.created_at,
@@ -63,59 +61,59 @@ pub fn refund_insert(tx: &mut Tx<'_>, refund: &Refund) -> Result<bool, StorageEr
 pub fn refund_list(tx: &mut Tx<'_>, id: PaymentId) -> Result<Vec<Refund>, StorageError> {
     let sql =
         format!("select {COLUMNS} from refunds where payment_id = $1 order by created_at, id");
-    tx.query(&sql, params![id.0], read)
+    tx.query(&sql, params![id], read)
 }
 
-/// Those whose money is back and that the ticket service has not heard of.
+/// Refunds that are done and not reported to the ticket service.
 pub fn refund_list_unreported(tx: &mut Tx<'_>, id: PaymentId) -> Result<Vec<Refund>, StorageError> {
     let sql = format!(
         "select {COLUMNS} from refunds where payment_id = $1 \
          and status in ('done', 'closed') and reported_at is null order by created_at, id"
     );
-    tx.query(&sql, params![id.0], read)
+    tx.query(&sql, params![id], read)
 }
 
-/// From now on only the provider knows whether it was given back.
+/// The provider is about to be asked: from now on only it knows whether it refunded.
 pub fn refund_mark_sent(tx: &mut Tx<'_>, id: RefundId, now: Timestamp) -> Result<(), StorageError> {
     tx.execute(
         "update refunds set status = 'unknown', sent_at = coalesce(sent_at, $2) \
          where id = $1 and status in ('requested', 'unknown')",
-        params![id.0, now],
+        params![id, now],
     )?;
     Ok(())
 }
 
-/// The next question is another one for the provider.
+/// The next request has another idempotency key.
 pub fn refund_renew_key(tx: &mut Tx<'_>, id: RefundId) -> Result<(), StorageError> {
     tx.execute(
         "update refunds set key_number = key_number + 1, sent_at = null \
          where id = $1 and status in ('requested', 'unknown')",
-        params![id.0],
+        params![id],
     )?;
     Ok(())
 }
 
-/// The provider has said something that tells nothing.
+/// The provider's answer does not say whether it refunded.
 pub fn refund_mark_unclear(tx: &mut Tx<'_>, id: RefundId, code: &str) -> Result<(), StorageError> {
     tx.execute(
         "update refunds set failure_code = $2 where id = $1 and status = 'unknown'",
-        params![id.0, code],
+        params![id, code],
     )?;
     Ok(())
 }
 
-/// The provider has said no: the next attempt is another one for it.
+/// The provider has declined. The next request has another idempotency key.
 pub fn refund_mark_declined(tx: &mut Tx<'_>, id: RefundId, code: &str) -> Result<(), StorageError> {
     tx.execute(
         "update refunds set status = 'requested', declines = declines + 1, \
          key_number = key_number + 1, sent_at = null, failure_code = $2 \
          where id = $1 and status in ('requested', 'unknown')",
-        params![id.0, code],
+        params![id, code],
     )?;
     Ok(())
 }
 
-/// Somebody has settled it, without the provider.
+/// An administrator has closed the refund.
 pub fn refund_close(
     tx: &mut Tx<'_>,
     id: RefundId,
@@ -124,12 +122,12 @@ pub fn refund_close(
 ) -> Result<(), StorageError> {
     tx.execute(
         "update refunds set status = $2, done_at = $3 where id = $1 and status = 'requested'",
-        params![id.0, status.name(), now],
+        params![id, status, now],
     )?;
     Ok(())
 }
 
-/// The money is back. False: that was known.
+/// The provider has refunded. Returns false if that was recorded before.
 pub fn refund_mark_done(
     tx: &mut Tx<'_>,
     id: RefundId,
@@ -138,7 +136,7 @@ pub fn refund_mark_done(
     let rows = tx.execute(
         "update refunds set status = 'done', done_at = $2 \
          where id = $1 and status in ('requested', 'unknown')",
-        params![id.0, now],
+        params![id, now],
     )?;
     Ok(rows == 1)
 }
@@ -151,7 +149,7 @@ pub fn refunds_mark_reported(
     tx.execute(
         "update refunds set reported_at = $2 \
          where payment_id = $1 and status in ('done', 'closed') and reported_at is null",
-        params![id.0, now],
+        params![id, now],
     )?;
     Ok(())
 }

@@ -1,9 +1,9 @@
-//! Messages of providers, each once.
+//! Webhooks of providers, each stored once.
 
 use urr_kernel::Timestamp;
 use urr_storage::{StorageError, Tx, params};
 
-/// The answer is whether it is new.
+/// Returns whether the message is new.
 pub fn webhook_insert(
     tx: &mut Tx<'_>,
     provider: &str,
@@ -32,7 +32,7 @@ pub fn webhook_exists(
 pub(super) const COUNT: &str =
     "select count(*) as messages from webhooks where order_id = $1 and received_at > $2";
 
-/// How many messages there were about an order since then.
+/// How many messages about an order were stored since then.
 pub fn webhook_count(
     tx: &mut Tx<'_>,
     order_id: &str,

@@ -150,12 +150,12 @@ contract! {
         let found = &books["unexplained"][0];
         assert_eq!(found["paymentId"], json!(payment.id.0));
         let sentence = found["sentence"].as_str().unwrap();
-        assert!(sentence.contains("5원 more at the provider than the books"), "{sentence}");
+        assert!(sentence.contains("5원 more at the provider than the ledger"), "{sentence}");
         assert_eq!(books["stuck"].as_array().unwrap().len(), 1, "{books}");
         let found = &books["stuck"][0];
         assert_eq!((&found["paymentId"], &found["amount"]), (&json!(stuck.id.0), &json!(102_000)));
         let sentence = found["sentence"].as_str().unwrap();
-        assert!(sentence.contains("confirmed, has to deliver since 2026-12-01T12:00:"), "{sentence}");
+        assert!(sentence.contains("confirmed, at the step deliver since 2026-12-01T12:00:"), "{sentence}");
         assert_eq!(books["undelivered"], json!(Won::new(102_000)));
         // Control: with its end nothing is left to say of it.
         world.tickets.fail("confirm", []);

@@ -5,12 +5,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use urr_contracts::clients::PayableRef;
+use urr_contracts::internal::ticket::PayableKind;
 use urr_kernel::{Secret, Won};
 use urr_outbound::Outbound;
 use urr_payment::provider::{ProviderClient, TestCard, TossClient, TossSettings};
 use urr_payment::{
-    Approval, ApproveOrder, OrderRequest, PayableRef, Payment, PaymentService, PaymentStatus,
-    RefundStatus, SagaStep,
+    Approval, ApproveOrder, OrderRequest, Payment, PaymentService, PaymentStatus, RefundStatus,
+    SagaStep,
 };
 use urr_service::{Limits, Metrics, ServiceKit};
 
@@ -52,11 +54,11 @@ impl Shop {
     async fn agree(&self, world: &World, held: &FakePayable) -> ApproveOrder {
         let request = OrderRequest {
             user_id: held.user_id,
-            payable: PayableRef::reservation(held.id),
+            payable: PayableRef { kind: PayableKind::Reservation, id: held.id },
             amount: None,
             key: None,
         };
-        let order = self.payments.prepare(request, &world.context()).await.unwrap();
+        let order = self.payments.prepare_order(request, &world.context()).await.unwrap();
         let payment_key = format!("tviva{}", order.id.0.simple());
         self.fake.books().sales.push(Sale {
             order_id: order.order_id.clone(),

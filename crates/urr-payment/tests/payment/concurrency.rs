@@ -9,10 +9,12 @@ use futures_util::future::{join_all, pending, ready};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use urr_contracts::clients::PayableRef;
+use urr_contracts::internal::ticket::PayableKind;
 use urr_payment::provider::TestCard;
 use urr_payment::{
     ApprovalRejection, ApproveError, CommandContext, CreateOrder, CreateResult, FaultMoment,
-    FaultPoints, PayableKind, PayableRef, PaymentStatus,
+    FaultPoints, PaymentStatus,
 };
 
 use crate::contract;

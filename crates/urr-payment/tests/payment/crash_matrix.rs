@@ -25,7 +25,7 @@ const ROUNDS_MAX: usize = 30;
 #[derive(Clone, Copy, Debug)]
 struct Scenario {
     card: TestCard,
-    /// At which step of the ticket tickets, and what.
+    /// At which step of the ticket service, and what.
     fault: Option<(&'static str, Fault)>,
     /// It is cancelled when it is paid, and this much is kept.
     cancel_fee: Option<i64>,

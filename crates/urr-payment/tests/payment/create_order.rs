@@ -1,10 +1,10 @@
 //! A command has its effect once per order, action and key: the six scenarios, by name.
 
+use urr_contracts::clients::PayableRef;
+use urr_contracts::internal::ticket::PayableKind;
 use urr_kernel::Won;
 use urr_payment::provider::TestCard;
-use urr_payment::{
-    CommandContext, CreateError, CreateOrder, CreateResult, PayableKind, PayableRef,
-};
+use urr_payment::{CommandContext, CreateError, CreateOrder, CreateResult};
 
 use crate::contract;
 use crate::fixture::{PRICE, World, uuid};

@@ -40,13 +40,13 @@ async fn refunds(world: &World, payment: &Payment) -> Vec<Refund> {
     world.payments.list_refunds(payment.id).await.unwrap()
 }
 
-fn close(world: &World, refund: &Refund, closing: RefundClosure) -> CloseRefundRequest {
+fn close(world: &World, refund: &Refund, closure: RefundClosure) -> CloseRefundRequest {
     let (admin_id, reason) = (world.ids.next_id(), "은행 송금".to_owned());
-    CloseRefundRequest { admin_id, refund_id: refund.id, closing, reason }
+    CloseRefundRequest { admin_id, refund_id: refund.id, closure, reason }
 }
 
 async fn balances(world: &World) -> [i64; 9] {
-    let proof = world.payments.audit_ledger().await.unwrap();
+    let proof = world.payments.prove_ledger().await.unwrap();
     assert!(proof.is_balanced(), "{proof}");
     let with_provider = proof.charged.amount() - proof.refunded.amount();
     let accounted = proof.sold.amount() - proof.cancelled.amount();
@@ -135,7 +135,7 @@ contract! {
         let refunded = world.announced().await.pop().unwrap();
         assert_eq!((refunded.event_type.as_str(), &refunded.data["amount"]),
             ("PAYMENT_REFUNDED", &json!(70_000)));
-        let (_, log) = api.get_as_admin("/api/admin/payments/audit-log").await;
+        let (_, log) = api.get_as_admin("/api/admin/payments/log").await;
         assert!(log.to_string().contains("REFUND_PAID_OTHERWISE"), "{log}");
     }
 

@@ -7,8 +7,14 @@ use axum::Router;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
-use serde_json::{Value, json};
+use axum::routing::{get, post};
+use serde_json::json;
+use urr_contracts::internal::ticket::{
+    CANCEL_RESERVATION, CONFIRM_PAYABLE, CancelReservationBody, ConfirmPayableBody, GET_PAYABLE,
+    LIST_PAID_RESERVATIONS, MARK_PAYABLE_REFUNDED, PIN_PAYABLE, PaidReservationPage,
+    PaidReservationQuery, PayableAnswer, PayableKind, PayableView, PinPayableBody,
+    RefundedPayableBody, UNPIN_PAYABLE, UnpinPayableBody, VALIDATE_PAYABLE, ValidatePayableQuery,
+};
 use urr_kernel::{Clock, Timestamp, Uuid, Won};
 
 /// Clones share it.
@@ -141,16 +147,21 @@ impl FakeTicketService {
 
     pub fn router(&self) -> Router {
         Router::new()
-            .route("/internal/ticket/paid", get(paid))
-            .route("/internal/ticket/{kind}/{id}", get(state))
-            .route("/internal/ticket/{kind}/{id}/{step}", get(validate).post(take))
+            .route(LIST_PAID_RESERVATIONS.path, get(list_paid))
+            .route(GET_PAYABLE.path, get(get_payable))
+            .route(VALIDATE_PAYABLE.path, get(validate))
+            .route(PIN_PAYABLE.path, post(pin))
+            .route(UNPIN_PAYABLE.path, post(unpin))
+            .route(CONFIRM_PAYABLE.path, post(confirm))
+            .route(MARK_PAYABLE_REFUNDED.path, post(mark_refunded))
+            .route(CANCEL_RESERVATION.path, post(cancel))
             .with_state(self.clone())
     }
 
     fn answer(
         &self,
         step: &str,
-        (kind, id): (&str, Uuid),
+        (kind, id): (PayableKind, Uuid),
         work: impl FnOnce(&mut FakePayable, Timestamp) -> Result<(), &'static str>,
     ) -> Response {
         let mut books = self.0.lock().unwrap();
@@ -162,15 +173,14 @@ impl FakeTicketService {
             Some(Fault::Refuses(code)) => return refused(code),
             Some(Fault::Dies) | None => {}
         }
-        let found =
-            books.reservations.get_mut(&id).filter(|held| format!("{}s", held.kind) == kind);
+        let found = books.reservations.get_mut(&id).filter(|held| held.kind == kind.as_str());
         let Some(held) = found else {
             return refused("RESERVATION_NOT_FOUND");
         };
         let was_confirmed = held.status == "confirmed";
         let worked = work(held, now);
         let answer = match worked {
-            Ok(()) => axum::Json(json!({held.kind: view(held)})).into_response(),
+            Ok(()) => axum::Json(PayableAnswer { payable: view(held) }).into_response(),
             Err(code) => refused(code),
         };
         let transfer = held.clone();
@@ -224,60 +234,59 @@ impl FakePayable {
         }
     }
 
-    fn check_claim(&self, body: &Value) -> Result<(), &'static str> {
-        if body["fencingToken"].as_i64() != Some(self.fence) {
+    fn check_claim(&self, fencing_token: i64, amount: Won) -> Result<(), &'static str> {
+        if fencing_token != self.fence {
             return Err("STALE_FENCING_TOKEN");
         }
-        if body["amount"].as_i64() != Some(self.amount.amount()) {
+        if amount != self.amount {
             return Err("WRONG_AMOUNT");
         }
         Ok(())
     }
 
     /// A transfer is for anybody but its seller, everything else for one.
-    fn is_payable_by(&self, user_id: Option<Uuid>) -> bool {
-        (user_id == Some(self.user_id)) != (self.kind == "transfer")
+    fn is_payable_by(&self, user_id: Uuid) -> bool {
+        (user_id == self.user_id) != (self.kind == "transfer")
     }
 
-    fn pin(&mut self, body: &Value, now: Timestamp) -> Result<(), &'static str> {
-        let user_id = id_in(body, "userId");
-        if !self.is_payable_by(user_id) {
+    fn pin(&mut self, body: PinPayableBody, now: Timestamp) -> Result<(), &'static str> {
+        if !self.is_payable_by(body.user_id) {
             return Err("RESERVATION_NOT_FOUND");
         }
-        let payment_id = id_in(body, "paymentId");
-        if self.status == "pending" && self.pinned_by.is_some() && self.pinned_by == payment_id {
-            return self.check_claim(body);
+        if self.status == "pending" && self.pinned_by == Some(body.payment_id) {
+            return self.check_claim(body.fencing_token, body.amount);
         }
         self.check_payable(now)?;
-        self.check_claim(body)?;
-        self.pinned_by = payment_id;
-        self.buyer_id = user_id;
+        self.check_claim(body.fencing_token, body.amount)?;
+        self.pinned_by = Some(body.payment_id);
+        self.buyer_id = Some(body.user_id);
         Ok(())
     }
 
-    fn unpin(&mut self, body: &Value) -> Result<(), &'static str> {
-        let payment_id = id_in(body, "paymentId");
-        if self.pinned_by == payment_id {
+    fn unpin(&mut self, payment_id: Uuid) -> Result<(), &'static str> {
+        if self.pinned_by == Some(payment_id) {
             self.pinned_by = None;
-        } else if self.status == "confirmed" && self.payment_id == payment_id {
+        } else if self.status == "confirmed" && self.payment_id == Some(payment_id) {
             return Err("RESERVATION_CONFIRMED");
         }
         Ok(())
     }
 
-    fn confirm(&mut self, body: &Value, now: Timestamp) -> Result<(), &'static str> {
-        let payment_id = id_in(body, "paymentId");
-        assert!(body["paymentMethod"].as_str().is_some_and(|method| !method.is_empty()));
+    fn confirm(&mut self, body: &ConfirmPayableBody, now: Timestamp) -> Result<(), &'static str> {
+        let payment_id = Some(body.payment_id);
+        assert!(body.payment_method.as_ref().is_some_and(|method| !method.is_empty()));
         match self.status {
             _ if self.is_over(now) => return Err("RESERVATION_EXPIRED"),
             "pending" if self.pinned_by.is_none() => return Err("NOT_PINNED"),
             "pending" if self.pinned_by != payment_id => return Err("PAYMENT_IN_PROGRESS"),
             "pending" => {}
-            "confirmed" if self.payment_id == payment_id => return self.check_claim(body),
+            "confirmed" if self.payment_id == payment_id => {
+                return self.check_claim(body.fencing_token, body.amount);
+            }
             "confirmed" => return Err("RESERVATION_CONFIRMED"),
             _ => return Err("RESERVATION_CANCELLED"),
         }
-        self.check_claim(body)?;
+        self.check_claim(body.fencing_token, body.amount)?;
         if self.kind == "transfer" {
             self.user_id = self.buyer_id.expect("it is pinned by somebody");
         }
@@ -289,10 +298,10 @@ impl FakePayable {
         Ok(())
     }
 
-    fn refunded(&mut self, body: &Value) -> Result<(), &'static str> {
-        let is_its_payment = self.payment_id == id_in(body, "paymentId");
+    fn refunded(&mut self, body: RefundedPayableBody) -> Result<(), &'static str> {
+        let is_its_payment = self.payment_id == Some(body.payment_id);
         if self.kind == "membership" && is_its_payment {
-            assert_eq!(body["amount"].as_i64(), Some(self.amount.amount()), "its whole price");
+            assert_eq!(body.amount, self.amount, "its whole price");
             self.status = "cancelled";
             self.payment_status = "refunded";
             return Ok(());
@@ -303,8 +312,7 @@ impl FakePayable {
         if self.payment_status == "refunded" {
             return Ok(());
         }
-        let asked = body["amount"].as_i64().map(Won::new);
-        let refunded = body["returnedAmount"].as_i64().map(Won::new);
+        let (asked, refunded) = (Some(body.amount), body.returned_amount);
         if self.refund_amount != asked || refunded > asked {
             return Err("WRONG_AMOUNT");
         }
@@ -313,9 +321,8 @@ impl FakePayable {
         Ok(())
     }
 
-    fn cancel(&mut self, body: &Value) -> Result<(), &'static str> {
-        let is_owner = id_in(body, "userId") == Some(self.user_id);
-        if !is_owner && body["adminId"].is_null() {
+    fn cancel(&mut self, body: &CancelReservationBody) -> Result<(), &'static str> {
+        if body.user_id != Some(self.user_id) && body.admin_id.is_none() {
             return Err("RESERVATION_NOT_FOUND");
         }
         match self.status {
@@ -331,34 +338,34 @@ impl FakePayable {
     }
 }
 
-fn id_in(body: &Value, field: &str) -> Option<Uuid> {
-    body[field].as_str().and_then(|text| text.parse().ok())
-}
-
-fn view(held: &FakePayable) -> Value {
-    let fee = if held.kind == "transfer" { held.booking_fee } else { Won::ZERO };
-    let booking_fee = if held.kind == "reservation" { held.booking_fee } else { Won::ZERO };
-    let event_id = (held.kind != "membership").then_some(held.event_id);
-    json!({
-        "id": held.id,
-        "orderName": format!("{} {}", held.kind, held.fence),
-        "reservationId": held.reservation_id,
-        "fee": fee,
-        "reservationNumber": "R12345",
-        "userId": held.user_id,
-        "eventId": event_id,
-        "status": held.status,
-        "paymentStatus": held.payment_status,
-        "totalAmount": held.amount,
-        "bookingFee": booking_fee,
-        "quantity": 1,
-        "expiresAt": held.expires_at,
-        "fencingToken": held.fence,
-        "pinnedBy": held.pinned_by,
-        "paymentId": held.payment_id,
-        "refundAmount": held.refund_amount,
-        "updatedAt": held.updated_at,
-    })
+fn view(held: &FakePayable) -> PayableView {
+    let of_kind = |kind: &str, amount: Won| if held.kind == kind { amount } else { Won::ZERO };
+    PayableView {
+        kind: held.kind.parse().unwrap(),
+        id: held.id,
+        order_name: Some(format!("{} {}", held.kind, held.fence)),
+        user_id: Some(held.user_id),
+        event_id: (held.kind != "membership").then_some(held.event_id),
+        artist_id: None,
+        reservation_number: Some("R12345".to_owned()),
+        reservation_id: held.reservation_id,
+        seller_id: None,
+        status: held.status.parse().unwrap(),
+        payment_status: held.payment_status.parse().unwrap(),
+        total_amount: held.amount,
+        booking_fee: of_kind("reservation", held.booking_fee),
+        transfer_fee: of_kind("transfer", held.booking_fee),
+        quantity: Some(1),
+        expires_at: Some(held.expires_at),
+        fencing_token: held.fence,
+        pinned_by: held.pinned_by,
+        payment_id: held.payment_id,
+        refund_amount: held.refund_amount,
+        cancellation_fee: None,
+        updated_at: Some(held.updated_at),
+        correlation_id: None,
+        last_event_id: None,
+    }
 }
 
 fn refused(code: &str) -> Response {
@@ -381,9 +388,11 @@ fn failed() -> Response {
 /// As many as the real one tells, divided by a hundred.
 const PAID_PER_PAGE: usize = 2;
 
-async fn paid(
+type PayablePath = Path<(PayableKind, Uuid)>;
+
+async fn list_paid(
     State(tickets): State<FakeTicketService>,
-    Query(query): Query<HashMap<String, Uuid>>,
+    Query(query): Query<PaidReservationQuery>,
 ) -> Response {
     let mut books = tickets.0.lock().unwrap();
     books.calls.push("paid".to_owned());
@@ -392,49 +401,74 @@ async fn paid(
     }
     let mut paid: Vec<&FakePayable> = books.reservations.values().collect();
     paid.retain(|held| held.kind == "reservation" && held.payment_id.is_some());
-    paid.retain(|held| query.get("after").is_none_or(|after| held.id > *after));
+    paid.retain(|held| query.after.is_none_or(|after| held.id > after));
     paid.sort_by_key(|held| held.id);
     let more = paid.len() > PAID_PER_PAGE;
-    let page: Vec<Value> = paid.into_iter().take(PAID_PER_PAGE).map(view).collect();
-    axum::Json(json!({"reservations": page, "more": more})).into_response()
+    let reservations = paid.into_iter().take(PAID_PER_PAGE).map(view).collect();
+    axum::Json(PaidReservationPage { reservations, more }).into_response()
 }
 
-async fn state(
+async fn get_payable(
     State(tickets): State<FakeTicketService>,
-    Path((kind, id)): Path<(String, Uuid)>,
+    Path(payable): PayablePath,
 ) -> Response {
-    tickets.answer("state", (&kind, id), |_, _| Ok(()))
+    tickets.answer("state", payable, |_, _| Ok(()))
 }
 
 async fn validate(
     State(tickets): State<FakeTicketService>,
-    Path((kind, id, step)): Path<(String, Uuid, String)>,
-    Query(query): Query<HashMap<String, Uuid>>,
+    Path(payable): PayablePath,
+    Query(query): Query<ValidatePayableQuery>,
 ) -> Response {
-    assert_eq!(step, "validate");
-    let user_id = query.get("userId").copied();
-    tickets.answer("validate", (&kind, id), |held, now| match held.is_payable_by(user_id) {
+    tickets.answer("validate", payable, |held, now| match held.is_payable_by(query.user_id) {
         true => held.check_payable(now),
         false => Err("RESERVATION_NOT_FOUND"),
     })
 }
 
-async fn take(
+async fn pin(
     State(tickets): State<FakeTicketService>,
-    Path((kind, id, step)): Path<(String, Uuid, String)>,
-    axum::Json(body): axum::Json<Value>,
+    Path(payable): PayablePath,
+    axum::Json(body): axum::Json<PinPayableBody>,
 ) -> Response {
-    let (kind, id) = match (kind.as_str(), step.as_str()) {
+    tickets.answer("pin", payable, |held, now| held.pin(body, now))
+}
+
+async fn unpin(
+    State(tickets): State<FakeTicketService>,
+    Path(payable): PayablePath,
+    axum::Json(body): axum::Json<UnpinPayableBody>,
+) -> Response {
+    tickets.answer("unpin", payable, |held, _| held.unpin(body.payment_id))
+}
+
+async fn confirm(
+    State(tickets): State<FakeTicketService>,
+    Path(payable): PayablePath,
+    axum::Json(body): axum::Json<ConfirmPayableBody>,
+) -> Response {
+    tickets.answer("confirm", payable, |held, now| held.confirm(&body, now))
+}
+
+async fn mark_refunded(
+    State(tickets): State<FakeTicketService>,
+    Path((kind, id)): PayablePath,
+    axum::Json(body): axum::Json<RefundedPayableBody>,
+) -> Response {
+    let payable = match kind {
         // It marks the reservation that was taken over.
-        ("transfers", "refunded") => ("reservations", tickets.get(id).reservation_id.unwrap()),
-        (kind, _) => (kind, id),
+        PayableKind::Transfer => {
+            (PayableKind::Reservation, tickets.get(id).reservation_id.unwrap())
+        }
+        kind => (kind, id),
     };
-    tickets.answer(&step, (kind, id), |held, now| match step.as_str() {
-        "pin" => held.pin(&body, now),
-        "unpin" => held.unpin(&body),
-        "confirm" => held.confirm(&body, now),
-        "refunded" => held.refunded(&body),
-        "cancel" => held.cancel(&body),
-        other => panic!("the ticket service has no {other}"),
-    })
+    tickets.answer("refunded", payable, |held, _| held.refunded(body))
+}
+
+async fn cancel(
+    State(tickets): State<FakeTicketService>,
+    Path(id): Path<Uuid>,
+    axum::Json(body): axum::Json<CancelReservationBody>,
+) -> Response {
+    tickets.answer("cancel", (PayableKind::Reservation, id), |held, _| held.cancel(&body))
 }

@@ -8,12 +8,14 @@ use futures_util::FutureExt;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use urr_bus::{HandleError, Handled, HandlerContext};
+use urr_contracts::clients::{PayableRef, TicketClient};
+use urr_contracts::internal::ticket::PayableKind;
 use urr_kernel::{CallContext, Clock, Event, IdSource, Uuid, Won};
 use urr_payment::provider::{ProviderClient, ProviderPayment, Sandbox, TestCard};
 use urr_payment::{
     Approval, ApproveError, ApproveOrder, FaultMoment, FaultPoint, FaultPoints, LedgerAccount,
-    OrderRequest, PayableKind, PayableRef, Payment, PaymentId, PaymentParts, PaymentService,
-    PaymentSettings, PaymentStatus, PrepareError, SCHEMA, consumer,
+    OrderRequest, Payment, PaymentId, PaymentParts, PaymentService, PaymentSettings, PaymentStatus,
+    PrepareError, SCHEMA, consumer,
 };
 use urr_service::{Caller, Limits, Metrics, ServiceKit, Upstream};
 use urr_storage::{Db, Row, StorageError, TIME_MAX, TIME_MIN};
@@ -86,9 +88,10 @@ impl World {
             ids: self.ids.clone(),
             settings: PaymentSettings::default(),
             providers: vec![provider, ProviderClient::Sandbox(self.sandbox.clone())],
+            tickets: ticket_client(&self.tickets, &self.clock, &self.ids),
             faults: FaultPoints::default(),
         };
-        connected(parts, &self.tickets)
+        PaymentService::new(parts)
     }
 
     /// Somebody's hold, to be paid within five minutes.
@@ -149,14 +152,14 @@ impl World {
         held: &FakePayable,
         user_id: Uuid,
     ) -> Result<Payment, PrepareError> {
-        let kind = PayableKind::parse(held.kind).unwrap();
+        let kind = held.kind.parse().unwrap();
         let request = OrderRequest {
             user_id,
             payable: PayableRef { kind, id: held.id },
             amount: Some(held.amount),
             key: None,
         };
-        self.payments.prepare(request, &self.context()).await
+        self.payments.prepare_order(request, &self.context()).await
     }
 
     pub fn context(&self) -> CallContext {
@@ -166,11 +169,11 @@ impl World {
     pub async fn order(&self, held: &FakePayable) -> Payment {
         let request = OrderRequest {
             user_id: held.user_id,
-            payable: PayableRef::reservation(held.id),
+            payable: PayableRef { kind: PayableKind::Reservation, id: held.id },
             amount: Some(held.amount),
             key: None,
         };
-        self.payments.prepare(request, &self.context()).await.unwrap()
+        self.payments.prepare_order(request, &self.context()).await.unwrap()
     }
 
     /// The order, and what the checkout gave its buyer for it.
@@ -208,6 +211,7 @@ impl World {
             "totalAmount": held.amount,
             "quantity": 1,
             "seatIds": [],
+            "timestamp": self.clock.now(),
             "reason": "CANCELLED_BY_OWNER",
             "refundAmount": held.refund_amount.unwrap_or(Won::ZERO),
             "paymentId": held.payment_id,
@@ -345,7 +349,7 @@ impl World {
              where status in ('approving', 'unknown', 'refunding')",
         );
         assert_eq!(moving.await, 0, "{:?}", self.rows().await);
-        let proof = self.payments.audit_ledger().await.unwrap();
+        let proof = self.payments.prove_ledger().await.unwrap();
         assert!(proof.is_balanced(), "{proof}");
         let mut at_provider = 0;
         for paid in self.provider_books().await {
@@ -424,22 +428,20 @@ fn make(
         ids: ids.clone(),
         settings,
         providers: vec![ProviderClient::Sandbox(sandbox.clone())],
+        tickets: ticket_client(tickets, clock, ids),
         faults,
     };
-    connected(parts, tickets)
+    PaymentService::new(parts)
 }
 
-fn connected(parts: PaymentParts, tickets: &FakeTicketService) -> PaymentService {
+pub fn ticket_client(tickets: &FakeTicketService, clock: &Clock, ids: &IdSource) -> TicketClient {
     let kit = ServiceKit {
-        clock: parts.clock.clone(),
-        ids: parts.ids.clone(),
+        clock: clock.clone(),
+        ids: ids.clone(),
         metrics: Metrics::new(),
         limits: Limits::default(),
     };
-    let payments = PaymentService::new(parts);
-    let upstream = Upstream::local(Caller::Payment, "ticket", tickets.router(), &kit);
-    payments.connect_tickets(upstream);
-    payments
+    TicketClient::new(Upstream::local(Caller::Payment, "ticket", tickets.router(), &kit))
 }
 
 pub fn uuid(number: u128) -> Uuid {

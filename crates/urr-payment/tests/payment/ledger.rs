@@ -14,7 +14,7 @@ async fn run(world: &World, sql: &'static str) {
 }
 
 async fn unexplained(world: &World) -> Vec<LedgerDifference> {
-    world.payments.audit_ledger().await.unwrap().unexplained
+    world.payments.prove_ledger().await.unwrap().unexplained
 }
 
 contract! {
@@ -24,7 +24,7 @@ contract! {
         run(&world, "update ledger_lines set amount = amount - 1 where account = 'sales'").await;
         let found = unexplained(&world).await;
         assert!(matches!(found[0], LedgerDifference::Entry { amount, .. } if amount == Won::new(-1)));
-        assert_eq!(found[1], LedgerDifference::Books { amount: Won::new(-1) });
+        assert_eq!(found[1], LedgerDifference::Accounts { amount: Won::new(-1) });
     }
 
     async fn a_charge_that_is_not_in_the_books_is_named(world: World) {
@@ -57,11 +57,11 @@ contract! {
 
     async fn the_proof_can_be_read(world: World) {
         world.pay(TestCard::Approve).await;
-        let text = world.payments.audit_ledger().await.unwrap().to_string();
+        let text = world.payments.prove_ledger().await.unwrap().to_string();
         assert!(text.contains("provider                       102,000원"), "{text}");
-        assert!(text.ends_with("nothing is unexplained"), "{text}");
+        assert!(text.ends_with("\nbalanced"), "{text}");
         run(&world, "update payments set charged_amount = charged_amount + 5").await;
-        let text = world.payments.audit_ledger().await.unwrap().to_string();
-        assert!(text.ends_with("THE BOOKS ARE WRONG"), "{text}");
+        let text = world.payments.prove_ledger().await.unwrap().to_string();
+        assert!(text.ends_with("NOT BALANCED"), "{text}");
     }
 }

@@ -14,7 +14,7 @@ use urr_payment::{
 use urr_storage::{StorageError, params};
 
 use crate::contract;
-use crate::fixture::{World, settings};
+use crate::fixture::{World, settings, ticket_client};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(60 * 60);
@@ -62,6 +62,7 @@ fn beside_a_silent_one(world: &World) -> PaymentService {
         ids: world.ids.clone(),
         settings: settings(),
         providers: vec![ProviderClient::Toss(toss), ProviderClient::Sandbox(world.sandbox.clone())],
+        tickets: ticket_client(&world.tickets, &world.clock, &world.ids),
         faults: FaultPoints::default(),
     })
 }
@@ -76,7 +77,7 @@ contract! {
                      and entry_id in (select id from ledger_entries order by at desc limit 1)").await;
         let found = audit_ledger_changes(&world).await;
         assert!(matches!(found[..], [LedgerDifference::Entry { amount, .. }] if amount == Won::new(-1)));
-        assert_eq!(mark(&world, "books").await, Some(world.clock.now()));
+        assert_eq!(mark(&world, "ledger").await, Some(world.clock.now()));
         // It is named until it is explained.
         world.clock.advance(HOUR);
         assert_eq!(audit_ledger_changes(&world).await, found);

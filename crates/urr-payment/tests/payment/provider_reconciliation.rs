@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use urr_kernel::Won;
 use urr_payment::provider::{ChargeRequest, ProviderOutcome, TestCard};
-use urr_payment::{Payment, PaymentStatus, ProviderDifference, Reconciliation, RefundCause};
+use urr_payment::{Payment, PaymentStatus, ProviderDifference, Reconciliation, RefundOrigin};
 use urr_storage::StorageError;
 
 use crate::contract;
@@ -81,7 +81,7 @@ contract! {
         world.settle().await;
         assert_eq!(world.find(payment.id).await.status, PaymentStatus::Refunded);
         let refunds = world.payments.list_refunds(payment.id).await.unwrap();
-        assert_eq!(refunds[0].cause, RefundCause::Duplicate);
+        assert_eq!(refunds[0].origin, RefundOrigin::Duplicate);
         assert_eq!(world.tickets.get(held.id).tickets, 1);
         world.assert_whole().await;
     }

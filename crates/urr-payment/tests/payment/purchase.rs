@@ -1,10 +1,12 @@
 //! A purchase: the hold is pinned, the money is taken, the ticket is given.
 
+use urr_contracts::clients::PayableRef;
+use urr_contracts::internal::ticket::PayableKind;
 use urr_kernel::Won;
 use urr_payment::provider::TestCard;
 use urr_payment::{
-    ApprovalRejection, ApproveError, LedgerAccount, OrderRequest, PayableRef, PaymentStatus,
-    PrepareError, SagaStep,
+    ApprovalRejection, ApproveError, LedgerAccount, OrderRequest, PaymentStatus, PrepareError,
+    SagaStep,
 };
 
 use crate::contract;
@@ -29,10 +31,11 @@ contract! {
             "paymentId": payment.id.0, "orderId": payment.order_id, "userId": held.user_id,
             "paymentType": "reservation", "referenceId": held.id, "reservationId": held.id,
             "eventId": held.event_id, "paymentMethod": payment.method, "amount": PRICE,
-            "bookingFee": BOOKING_FEE, "fencingToken": 7, "timestamp": "2026-12-01T12:00:00Z",
+            "bookingFee": BOOKING_FEE, "transferFee": null, "fencingToken": 7,
+            "timestamp": "2026-12-01T12:00:00Z",
         });
         assert_eq!(event.data, expected);
-        let proof = world.payments.audit_ledger().await.unwrap();
+        let proof = world.payments.prove_ledger().await.unwrap();
         assert_eq!(proof.balance(LedgerAccount::Provider), PRICE);
         assert_eq!(proof.balance(LedgerAccount::Sales), Won::new(-100_000));
         assert_eq!(proof.balance(LedgerAccount::BookingFees), Won::new(-2_000));
@@ -80,11 +83,11 @@ contract! {
         assert_eq!(payment.failure_code.as_deref(), Some("STALE_FENCING_TOKEN"));
         let other = OrderRequest {
             user_id: world.ids.next_id(),
-            payable: PayableRef::reservation(held.id),
+            payable: PayableRef { kind: PayableKind::Reservation, id: held.id },
             amount: None,
             key: None,
         };
-        let refused = world.payments.prepare(other, &world.context()).await;
+        let refused = world.payments.prepare_order(other, &world.context()).await;
         assert!(matches!(refused, Err(PrepareError::Tickets(_))));
         world.assert_whole().await;
     }
@@ -95,11 +98,11 @@ contract! {
         for amount in [0, 1, -102_000, 101_999, 102_001] {
             let request = OrderRequest {
                 user_id: held.user_id,
-                payable: PayableRef::reservation(held.id),
+                payable: PayableRef { kind: PayableKind::Reservation, id: held.id },
                 amount: Some(Won::new(amount)),
                 key: None,
             };
-            let refused = world.payments.prepare(request, &world.context()).await;
+            let refused = world.payments.prepare_order(request, &world.context()).await;
             assert!(matches!(refused, Err(PrepareError::AmountMismatch(PRICE))), "{amount}");
         }
         assert_eq!(world.number("select count(*) as number from payments").await, 0);

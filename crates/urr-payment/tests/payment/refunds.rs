@@ -6,8 +6,8 @@ use urr_bus::{HandleError, Handled};
 use urr_kernel::Won;
 use urr_payment::provider::TestCard;
 use urr_payment::{
-    AdminRefundRequest, LedgerAccount, OwnerCancelRequest, PaymentId, PaymentStatus, RefundCause,
-    RefundError, SagaStep,
+    AdminRefundRequest, LedgerAccount, OwnerCancelRequest, PaymentId, PaymentStatus, RefundError,
+    RefundOrigin, SagaStep,
 };
 
 use crate::contract;
@@ -66,7 +66,7 @@ contract! {
         world.consume(&world.cancelled_event(&cancelled)).await.unwrap();
         world.settle().await;
         assert_eq!(world.find(payment.id).await.refunded, Won::new(70_000));
-        let proof = world.payments.audit_ledger().await.unwrap();
+        let proof = world.payments.prove_ledger().await.unwrap();
         let balances = LedgerAccount::ALL.map(|account| proof.balance(account).amount());
         assert_eq!(balances, [32_000, 0, 0, -2_000, -30_000, 0, 0, 0, 0], "{proof}");
         world.assert_whole().await;
@@ -124,7 +124,7 @@ contract! {
         assert_eq!(world.payments.count_stuck().await, Ok(1), "operators see it");
         let refund = world.payments.list_refunds(payment.id).await.unwrap().pop().unwrap();
         assert_eq!(refund.declines, 2, "after each no it is another question");
-        let proof = world.payments.audit_ledger().await.unwrap();
+        let proof = world.payments.prove_ledger().await.unwrap();
         assert_eq!(proof.balance(LedgerAccount::RefundsDue), Won::new(-102_000));
         assert!(proof.is_balanced(), "what is under way explains itself: {proof}");
     }
@@ -212,12 +212,12 @@ contract! {
         assert!(matches!(refused, Err(RefundError::NotFound)));
         world.assert_whole().await;
         // All of the rest goes back by cancelling, of which the ticket service has the last word.
-        let (_, amount) = refund(None, "g").await.unwrap();
+        let amount = refund(None, "g").await.unwrap();
         assert_eq!(amount, Won::new(100_000), "the part that was given counts towards it");
         world.settle().await;
-        let causes: Vec<RefundCause> = world.payments.list_refunds(payment.id).await.unwrap()
-            .into_iter().map(|refund| refund.cause).collect();
-        assert_eq!(causes, [RefundCause::Goodwill("first".to_owned()), RefundCause::Cancelled]);
+        let causes: Vec<RefundOrigin> = world.payments.list_refunds(payment.id).await.unwrap()
+            .into_iter().map(|refund| refund.origin).collect();
+        assert_eq!(causes, [RefundOrigin::Goodwill("first".to_owned()), RefundOrigin::Cancelled]);
         let after = world.find(payment.id).await;
         assert_eq!((after.status, after.refunded), (PaymentStatus::Refunded, PRICE));
         world.assert_whole().await;
@@ -249,7 +249,7 @@ contract! {
         }
         assert_eq!(world.tickets.calls("cancel"), 0);
         let owner = OwnerCancelRequest { user_id: held.user_id, reason: None };
-        let (_, amount) =
+        let amount =
             world.payments.cancel_by_owner(&key, owner, &world.context()).await.unwrap();
         assert_eq!(amount, PRICE);
         world.settle().await;

@@ -247,7 +247,7 @@ contract! {
         }
         let too_much = json!({"amount": 500_000, "reason": "늦은 입장"});
         assert_eq!(api.post_as_admin(&path, "k2", &too_much).await.0, 400);
-        let (status, log) = api.get_as_admin("/api/admin/payments/audit-log").await;
+        let (status, log) = api.get_as_admin("/api/admin/payments/log").await;
         assert_eq!((status.as_u16(), &log["pagination"]["total"]), (200, &json!(1)), "{log}");
         let entry = &log["entries"][0];
         assert_eq!(entry["action"], "GOODWILL_REFUND");
@@ -259,9 +259,9 @@ contract! {
         assert_eq!(refunded.data["cause"], "goodwill", "no key of anybody is on the bus");
         let everything = json!({"reason": "공연 중단"});
         assert_eq!(api.post_as_admin(&path, "k3", &everything).await.0, 200);
-        let (_, log) = api.get_as_admin("/api/admin/payments/audit-log?action=PAYMENT_CANCELLED").await;
+        let (_, log) = api.get_as_admin("/api/admin/payments/log?action=PAYMENT_CANCELLED").await;
         assert_eq!(log["entries"][0]["summary"], "everything: 공연 중단");
-        let (status, _) = api.get(Some(payment.user_id), "/api/admin/payments/audit-log").await;
+        let (status, _) = api.get(Some(payment.user_id), "/api/admin/payments/log").await;
         assert_eq!(status, 403);
     }
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 use urr_kernel::Won;
 use urr_payment::provider::TestCard;
 use urr_payment::{
-    AdminRefundRequest, FaultMoment, FaultPoint, FaultPoints, PaymentStatus, RefundCause, SagaStep,
+    AdminRefundRequest, FaultMoment, FaultPoint, FaultPoints, PaymentStatus, RefundOrigin, SagaStep,
 };
 use urr_storage::{StorageError, params};
 
@@ -61,8 +61,8 @@ contract! {
         assert_eq!(payment.charged, payment.refunded);
         assert_ne!(payment.charged, PRICE);
         let refunds = world.payments.list_refunds(payment.id).await.unwrap();
-        let causes: Vec<&RefundCause> = refunds.iter().map(|refund| &refund.cause).collect();
-        assert_eq!(causes, [&RefundCause::Mismatch]);
+        let causes: Vec<&RefundOrigin> = refunds.iter().map(|refund| &refund.origin).collect();
+        assert_eq!(causes, [&RefundOrigin::Mismatch]);
         assert_eq!(world.tickets.get(held.id).tickets, 0);
         assert!(world.announced().await.is_empty(), "nobody was told that it was paid");
         world.assert_whole().await;

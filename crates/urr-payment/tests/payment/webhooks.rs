@@ -18,7 +18,7 @@ use urr_storage::StorageError;
 
 use crate::api_client::{Answer, ApiClient, headers};
 use crate::contract;
-use crate::fixture::World;
+use crate::fixture::{World, ticket_client};
 
 /// The same tables, in a process that also knows Toss. Nobody is there to be asked.
 fn with_toss(world: &World) -> PaymentService {
@@ -36,6 +36,7 @@ fn with_toss(world: &World) -> PaymentService {
         ids: world.ids.clone(),
         settings: PaymentSettings::default(),
         providers: vec![sandbox, ProviderClient::Toss(toss)],
+        tickets: ticket_client(&world.tickets, &world.clock, &world.ids),
         faults: FaultPoints::default(),
     })
 }
@@ -57,6 +58,7 @@ fn with_portone(world: &World) -> PaymentService {
         ids: world.ids.clone(),
         settings: PaymentSettings::default(),
         providers: vec![ProviderClient::PortOne(portone)],
+        tickets: ticket_client(&world.tickets, &world.clock, &world.ids),
         faults: FaultPoints::default(),
     })
 }

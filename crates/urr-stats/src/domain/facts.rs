@@ -10,6 +10,13 @@ use urr_storage::storable_enum;
 
 use super::{CounterChanges, StatsCounter, seconds_between};
 
+/// Something that is counted.
+pub trait Fact: Clone {
+    fn id(&self) -> Uuid;
+    /// Adds its contribution to the counters; with `sign` −1 takes it away.
+    fn count(&self, changes: &mut CounterChanges, sign: i64);
+}
+
 /// An account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserFact {
@@ -122,9 +129,14 @@ impl ReservationFact {
     fn began_at(&self) -> Timestamp {
         self.created_at.or(self.ended_at()).unwrap_or(self.terms.at)
     }
+}
 
-    /// Adds its contribution; with `sign` −1 takes it away.
-    pub fn count(&self, changes: &mut CounterChanges, sign: i64) {
+impl Fact for ReservationFact {
+    fn id(&self) -> Uuid {
+        self.id
+    }
+
+    fn count(&self, changes: &mut CounterChanges, sign: i64) {
         let event = Some(self.terms.event_id);
         let mut add = |at, counter, amount: i64| changes.add(at, event, counter, sign * amount);
         let flow = [
@@ -166,8 +178,12 @@ impl ReservationFact {
     }
 }
 
-impl UserFact {
-    pub fn count(&self, changes: &mut CounterChanges, sign: i64) {
+impl Fact for UserFact {
+    fn id(&self) -> Uuid {
+        self.id
+    }
+
+    fn count(&self, changes: &mut CounterChanges, sign: i64) {
         if let Some(at) = self.registered_at {
             changes.add(at, None, StatsCounter::Registered, sign);
         }
@@ -177,8 +193,12 @@ impl UserFact {
     }
 }
 
-impl CountedMessage {
-    pub fn count(&self, changes: &mut CounterChanges, sign: i64) {
+impl Fact for CountedMessage {
+    fn id(&self) -> Uuid {
+        self.id
+    }
+
+    fn count(&self, changes: &mut CounterChanges, sign: i64) {
         *changes.activity.entry((self.day, self.event_type.clone())).or_default() += sign;
     }
 }
@@ -232,8 +252,14 @@ impl Transaction {
             && self.cause != "cancelled"
             && self.cause != "goodwill"
     }
+}
 
-    pub fn count(&self, changes: &mut CounterChanges, sign: i64) {
+impl Fact for Transaction {
+    fn id(&self) -> Uuid {
+        self.id
+    }
+
+    fn count(&self, changes: &mut CounterChanges, sign: i64) {
         let amount = sign * self.amount;
         let mut add = |counter, amount| changes.add(self.at, self.event_id, counter, amount);
         match self.kind {

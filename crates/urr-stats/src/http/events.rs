@@ -21,12 +21,12 @@ pub(super) struct EventsQuery {
     /// 10 by default, at most 100.
     limit: Option<i64>,
     /// `revenue` by default.
-    sort_by: Option<EventSort>,
+    sort_by: Option<EventStatsSort>,
 }
 
 #[derive(Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-enum EventSort {
+enum EventStatsSort {
     Revenue,
     Reservations,
     Occupancy,
@@ -82,10 +82,10 @@ pub(super) async fn list_event_stats(
     _admin: Admin,
     Query(query): Query<EventsQuery>,
 ) -> Result<Json<StatsAnswer<Vec<EventStatsView>>>, ApiError> {
-    let order = match query.sort_by.unwrap_or(EventSort::Revenue) {
-        EventSort::Revenue => EventStatsOrder::Revenue,
-        EventSort::Reservations => EventStatsOrder::Reservations,
-        EventSort::Occupancy => EventStatsOrder::Occupancy,
+    let order = match query.sort_by.unwrap_or(EventStatsSort::Revenue) {
+        EventStatsSort::Revenue => EventStatsOrder::Revenue,
+        EventStatsSort::Reservations => EventStatsOrder::Reservations,
+        EventStatsSort::Occupancy => EventStatsOrder::Occupancy,
     };
     let limit = u32::from(clamp(query.limit, EVENTS_DEFAULT, EVENTS_MAX));
     let events = stats.events(order, limit).await?;

@@ -12,7 +12,7 @@ use crate::domain::{QueueHour, hourly_differences};
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct QueueSummaryView {
+pub(super) struct QueueTotalsView {
     event_id: Uuid,
     title: String,
     #[serde(flatten)]
@@ -61,7 +61,7 @@ impl QueueStatsView {
 #[utoipa::path(
     get, path = "/api/stats/queues", tag = "statistics", params(DaysQuery),
     responses(
-        (status = 200, body = StatsAnswer<Vec<QueueSummaryView>>),
+        (status = 200, body = StatsAnswer<Vec<QueueTotalsView>>),
         (status = 400, body = ErrorBody),
         (status = 401, body = ErrorBody),
         (status = 403, body = ErrorBody),
@@ -71,14 +71,14 @@ pub(super) async fn list_queues(
     State(stats): State<StatsService>,
     _admin: Admin,
     Query(query): Query<DaysQuery>,
-) -> Result<Json<StatsAnswer<Vec<QueueSummaryView>>>, ApiError> {
+) -> Result<Json<StatsAnswer<Vec<QueueTotalsView>>>, ApiError> {
     let queues = stats.queues(query.days()).await?;
-    let view = |(event_id, title, observed): (Uuid, Option<String>, QueueHour)| QueueSummaryView {
+    let view = |(event_id, title, observed): (Uuid, Option<String>, QueueHour)| QueueTotalsView {
         event_id,
         title: title_or_id(title, event_id),
         observed: QueueStatsView::new(&observed),
     };
-    answer(&stats, queues.into_iter().map(view).collect::<Vec<QueueSummaryView>>()).await
+    answer(&stats, queues.into_iter().map(view).collect::<Vec<QueueTotalsView>>()).await
 }
 
 /// Lists the hours of a waiting room, oldest first.

@@ -6,17 +6,24 @@ use urr_storage::{Row, StorageError, Tx, params};
 
 use super::day_read;
 use crate::domain::{
-    CountedMessage, ReservationFact, ReservationTerms, Transaction, TransactionKind, UserFact,
+    CountedMessage, Fact, ReservationFact, ReservationTerms, Transaction, TransactionKind, UserFact,
 };
+use crate::rebuild::RebuildStage;
 
 /// A fact with a row of its own.
-pub trait Fact: Clone + PartialEq + Sized {
+pub trait StoredFact: Fact + PartialEq + Sized {
+    /// When a rebuild counts it.
+    fn stage(&self) -> RebuildStage;
     /// The stored fact with the same id; none if it is new.
     fn find(&self, tx: &mut Tx<'_>) -> Result<Option<Self>, StorageError>;
     fn write(&self, tx: &mut Tx<'_>) -> Result<(), StorageError>;
 }
 
-impl Fact for CountedMessage {
+impl StoredFact for CountedMessage {
+    fn stage(&self) -> RebuildStage {
+        RebuildStage::Messages
+    }
+
     fn find(&self, tx: &mut Tx<'_>) -> Result<Option<CountedMessage>, StorageError> {
         let sql = "select id, day, event_type from counted_messages where id = $1";
         tx.query_opt(sql, params![self.id], counted_message_read)
@@ -32,7 +39,11 @@ impl Fact for CountedMessage {
     }
 }
 
-impl Fact for UserFact {
+impl StoredFact for UserFact {
+    fn stage(&self) -> RebuildStage {
+        RebuildStage::Users
+    }
+
     fn find(&self, tx: &mut Tx<'_>) -> Result<Option<UserFact>, StorageError> {
         user_find(tx, self.id)
     }
@@ -48,7 +59,11 @@ impl Fact for UserFact {
     }
 }
 
-impl Fact for ReservationFact {
+impl StoredFact for ReservationFact {
+    fn stage(&self) -> RebuildStage {
+        RebuildStage::Reservations
+    }
+
     fn find(&self, tx: &mut Tx<'_>) -> Result<Option<ReservationFact>, StorageError> {
         reservation_find(tx, self.id)
     }
@@ -91,7 +106,11 @@ impl Fact for ReservationFact {
     }
 }
 
-impl Fact for Transaction {
+impl StoredFact for Transaction {
+    fn stage(&self) -> RebuildStage {
+        RebuildStage::Transactions(self.kind)
+    }
+
     fn find(&self, tx: &mut Tx<'_>) -> Result<Option<Transaction>, StorageError> {
         let sql = format!("{TRANSACTIONS} where kind = $1 and id = $2");
         tx.query_opt(&sql, params![self.kind, self.id], transaction_read)

@@ -165,7 +165,7 @@ contract! {
         assert_eq!((of(23), of(0), of(15)), (1, 1, 0));
     }
 
-    async fn the_day_is_when_it_happened_and_not_when_it_was_heard(world: World) {
+    async fn the_day_is_when_it_happened_and_not_when_its_message_came(world: World) {
         world.consume(&Booking::new(1, 50).created(now() - 6 * DAY)).await;
         assert_eq!(world.day("2026-11-09").await["reservations"], 1);
         assert_eq!(world.day("2026-11-15").await, Value::Null);
@@ -185,7 +185,7 @@ contract! {
         assert_eq!(seats["topRows"].as_array().unwrap().len(), 1);
     }
 
-    async fn what_became_of_holds_is_told_apart(world: World) {
+    async fn holds_are_counted_by_how_they_ended(world: World) {
         for (id, at) in [(1, 0), (2, 1), (3, 2), (4, 3)] {
             world.consume(&Booking::new(id, 50).created(now() - 2 * HOUR + at * MINUTE)).await;
         }

@@ -50,7 +50,7 @@ fn find<'a>(list: &'a Value, key: &str, value: &Value) -> &'a Value {
 }
 
 contract! {
-    async fn every_figure_is_for_administrators_alone(world: World) {
+    async fn statistics_are_for_administrators_alone(world: World) {
         let event = format!("events/{}", Uuid::from_u128(50));
         for path in PATHS.into_iter().chain([event.as_str(), "activity"]) {
             let (status, _) = world.get_as(None, path).await;
@@ -129,7 +129,7 @@ contract! {
         assert_eq!(titles("?sortBy=revenue&limit=1").await, ["한강의 밤"]);
     }
 
-    async fn an_event_has_its_own_figures_and_an_unknown_one_has_none(world: World) {
+    async fn an_event_has_its_own_counters_and_an_unknown_one_has_none(world: World) {
         tell_a_story(&world).await;
         assert_eq!(world.event(50).await, json!({
             "id": Uuid::from_u128(50), "title": "한강의 밤", "venue": "강변 극장",
@@ -145,7 +145,7 @@ contract! {
         }
     }
 
-    async fn payments_are_told_by_method_and_revenue_by_period(world: World) {
+    async fn payments_are_listed_by_method_and_revenue_by_period(world: World) {
         tell_a_story(&world).await;
         assert_eq!(world.data("payments").await, json!([
             { "method": "card", "count": 1, "totalAmount": 100_000, "averageAmount": 100_000,
@@ -165,7 +165,7 @@ contract! {
         assert_eq!(world.data("revenue?period=monthly").await[0]["period"], "2026-11");
     }
 
-    async fn users_are_told_by_day_and_in_all(world: World) {
+    async fn users_are_counted_by_day_and_in_total(world: World) {
         world.consume(&user_registered(1, now() - 40 * DAY)).await;
         world.consume(&user_registered(2, now() - 2 * DAY)).await;
         world.consume(&user_registered(3, now() - 2 * DAY)).await;
@@ -179,7 +179,7 @@ contract! {
         }));
     }
 
-    async fn traffic_is_told_by_hour_and_kind_of_day(world: World) {
+    async fn traffic_is_counted_by_hour_and_kind_of_day(world: World) {
         tell_a_story(&world).await;
         let traffic = world.data("hourly-traffic").await;
         let noon = json!({ "hour": 12, "totalReservations": 2, "confirmed": 2, "cancelled": 0,
@@ -197,7 +197,7 @@ contract! {
         assert_eq!(today["hourly"][12]["totalReservations"], 0);
     }
 
-    async fn cancellations_are_told_with_what_they_give_back(world: World) {
+    async fn cancellations_are_listed_with_their_refunds(world: World) {
         tell_a_story(&world).await;
         let found = world.data("cancellations").await;
         assert_eq!(found["overview"], json!({
@@ -232,7 +232,7 @@ contract! {
         assert_eq!(world.data("realtime").await["current"]["lockedSeats"], 0);
     }
 
-    async fn seats_are_told_by_section_price_and_row(world: World) {
+    async fn seats_are_counted_by_section_price_and_row(world: World) {
         tell_a_story(&world).await;
         let found = world.data(&format!("seat-preferences?eventId={}", Uuid::from_u128(50))).await;
         let section = |section, total: i64, rate: f64| json!({
@@ -255,7 +255,7 @@ contract! {
         assert_eq!(standard["avgPrice"], 70_000);
     }
 
-    async fn behaviour_is_told_of_those_who_came_within_the_days(world: World) {
+    async fn behaviour_is_that_of_users_who_came_within_the_days(world: World) {
         tell_a_story(&world).await;
         world.consume(&Booking::new(9, 50).created(now() - 60 * DAY)).await;
         let found = world.data("user-behavior").await;

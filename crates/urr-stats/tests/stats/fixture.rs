@@ -235,7 +235,7 @@ fn id(number: u128) -> String {
     Uuid::from_u128(number).to_string()
 }
 
-/// A reservation as the ticket office tells of it.
+/// A reservation as the ticket service announces it.
 #[derive(Clone, Debug)]
 pub struct Booking {
     pub id: u128,

@@ -330,7 +330,7 @@ async fn check(world: &World, case: &Case) {
 
 contract! {
     /// K-8, K-10: created, confirmed, cancelled, expired, revenue and refunds of random histories.
-    async fn the_figures_are_those_of_the_history_however_its_messages_come(world: World) {
+    async fn the_counters_are_those_of_the_history_whatever_the_order_of_its_messages(world: World) {
         let cases = match world.engine() {
             Engine::Sqlite => 40,
             Engine::Postgres => 8,
@@ -349,7 +349,7 @@ contract! {
     }
 
     /// The control of the model: one message less, and the counters are others.
-    async fn a_history_without_one_of_its_messages_has_other_figures(world: World) {
+    async fn a_history_without_one_of_its_messages_has_other_counters(world: World) {
         let fate = Fate::GivenBack(50);
         let story = Story {
             event: 50, user: 1, began_hours_ago: 100, step_hours: 2, quantity: 2, price: 70_000,

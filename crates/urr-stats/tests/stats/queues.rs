@@ -49,7 +49,7 @@ contract! {
         assert_eq!(unknown, json!([]));
     }
 
-    async fn who_waits_is_no_activity_and_only_administrators_see_the_rooms(world: World) {
+    async fn observations_are_no_activity_and_only_administrators_see_the_rooms(world: World) {
         let near = message("ADMISSION_NEAR", now(), json!({"eventId": Uuid::from_u128(1)}));
         world.consume_all(&[observed(1, [1, 1, 1], now()), near]).await;
         assert_eq!(world.get_as(Some(UserRole::Admin), "activity").await.1["activity"], json!([]));

@@ -66,7 +66,7 @@ fn history() -> Vec<DomainEvent> {
     events
 }
 
-/// A few facts of each kind, and what is counted_message later: new ones with ids before and after, and what
+/// A few facts of each kind, and what is announced later: new ones with ids before and after, and what
 /// changes one that is known.
 fn early_and_late() -> (Vec<DomainEvent>, Vec<DomainEvent>) {
     let known = Booking::new(5_000, 50);
@@ -99,7 +99,7 @@ async fn poll_times<F: Future>(mut future: Pin<&mut F>, steps: usize) -> Option<
 }
 
 contract! {
-    async fn a_rebuild_comes_to_the_figures_that_were_there(world: World) {
+    async fn a_rebuild_comes_to_the_counters_that_were_there(world: World) {
         let (_folder, bus) = bus(&world).await;
         let events = history();
         publish(&bus, &events).await;
@@ -114,7 +114,7 @@ contract! {
     }
 
     /// What an operator calls it for: counters that are wrong, or a database that is empty.
-    async fn a_rebuild_mends_figures_and_finds_what_was_never_heard(world: World) {
+    async fn a_rebuild_repairs_counters_and_finds_messages_that_were_never_counted(world: World) {
         let (_folder, bus) = bus(&world).await;
         let events = history();
         publish(&bus, &events).await;
@@ -163,9 +163,9 @@ contract! {
         bus.close().await;
     }
 
-    /// Sales go on while an operator counts again: at every place where it can stand, what is counted_message
+    /// Sales go on while an operator counts again: at every place where it can stand, what is announced
     /// is neither lost nor counted twice.
-    async fn what_is_heard_during_a_rebuild_is_counted_once(world: World) {
+    async fn a_message_during_a_rebuild_is_counted_once(world: World) {
         let (_folder, bus) = bus(&world).await;
         let (events, late) = early_and_late();
         world.consume_all(&events).await;
@@ -211,7 +211,7 @@ contract! {
         bus.close().await;
     }
 
-    async fn figures_that_are_not_whole_say_so_until_they_are(world: World) {
+    async fn incomplete_counters_say_so_until_they_are_complete(world: World) {
         let (_folder, bus) = bus(&world).await;
         let events = history();
         world.consume_all(&events).await;

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
 use clap::{Args, Subcommand};
+use urr_contracts::clients::TicketClient;
 use urr_kernel::{Clock, Timestamp};
-use urr_service::{Caller, Upstream};
+use urr_service::{Caller, LocalRouter, Upstream};
 use urr_storage::Db;
 
 use self::report::MoneyReport;
@@ -111,23 +112,21 @@ impl PaymentAccess {
         );
         let kit = kit();
         let mut databases = Vec::new();
-        let mut office = None;
+        let tickets = LocalRouter::default();
         if has_tables(config, ProcessRole::Ticket)
             && let Some(db) = engines::open_storage(config, ProcessRole::Ticket, &kit.clock).await?
         {
             databases.push(db.clone());
             let service = ticket_service_to_read(config, db, &ClockAndIds::system()).service(&kit);
-            let router = service.local_router();
-            office =
-                Some(Upstream::local(Caller::Payment, ProcessRole::Ticket.name(), router, &kit));
+            tickets.set(service.local_router());
         }
         let db = engines::open_storage(config, ProcessRole::Payment, &kit.clock).await?;
         let db = db.expect("payments have tables");
         databases.push(db.clone());
-        let payments = payment_service(config, db, &ClockAndIds::system())?;
-        if let Some(office) = office {
-            payments.connect_tickets(office);
-        }
+        // Without tables of the ticket service, its router stays empty and does not answer.
+        let tickets = Upstream::local(Caller::Payment, ProcessRole::Ticket.name(), tickets, &kit);
+        let payments =
+            payment_service(config, db, &ClockAndIds::system(), TicketClient::new(tickets))?;
         let router = payments.service(&kit).local_router();
         let upstream = Upstream::local(Caller::Operator, ProcessRole::Payment.name(), router, &kit);
         let location = match engines::is_on_sqlite(config, ProcessRole::Payment) {

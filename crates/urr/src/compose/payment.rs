@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use urr_contracts::clients::TicketClient;
 use urr_outbound::Outbound;
 use urr_payment::provider::{
     PORTONE_ENDPOINT, PortOneClient, PortOneSettings, ProviderClient, Sandbox, TOSS_ENDPOINT,
@@ -20,15 +21,20 @@ use crate::role::ProcessRole;
 /// Starts the payment service.
 pub fn start(builder: &mut Builder<'_>, db: Db) -> Result<Service> {
     builder.consume(&db, consumer::GROUP, consumer::TOPICS, consumer::handle);
-    let payment = payment_service(builder.config, db, &builder.sources())?;
-    payment.connect_tickets(builder.upstream(Caller::Payment, ProcessRole::Ticket)?);
-    let (jobs, stopping) = (payment.clone(), builder.stopping.clone());
-    builder.add_jobs("the payment jobs", async move { jobs.run_jobs(stopping).await });
+    let tickets = TicketClient::new(builder.upstream(Caller::Payment, ProcessRole::Ticket)?);
+    let payment = payment_service(builder.config, db, &builder.sources(), tickets)?;
+    let jobs = payment.clone().run_jobs(builder.stopping.clone());
+    builder.add_jobs("the payment jobs", jobs);
     Ok(payment.service(builder.kit))
 }
 
 /// The payment service, here and in commands.
-pub fn payment_service(config: &Config, db: Db, sources: &ClockAndIds) -> Result<PaymentService> {
+pub fn payment_service(
+    config: &Config,
+    db: Db,
+    sources: &ClockAndIds,
+    tickets: TicketClient,
+) -> Result<PaymentService> {
     Ok(PaymentService::new(PaymentParts {
         providers: providers(config, &db, sources)?,
         db,
@@ -38,6 +44,7 @@ pub fn payment_service(config: &Config, db: Db, sources: &ClockAndIds) -> Result
             audit_interval: Duration::from_millis(config.payments.reconciliation_interval_ms),
             ..PaymentSettings::default()
         },
+        tickets,
         faults: FaultPoints::default(),
     }))
 }

@@ -26,8 +26,8 @@ fn check_times(config: &Config, read: &mut SettingReader) {
     read.require(
         &["seats.lock_ttl_seconds", "seats.hold_ttl_seconds"],
         seats.lock_ttl_seconds > seats.hold_ttl_seconds,
-        "a lock that ends before its hold lets other requests compete for a seat that is being paid; \
-         make the first larger than the second",
+        "a lock that ends before its hold lets other requests compete for a seat that is being \
+         paid; make the first larger than the second",
     );
     read.require(
         &["queue.active_seconds_max", "queue.active_ttl_seconds"],
@@ -38,25 +38,25 @@ fn check_times(config: &Config, read: &mut SettingReader) {
     read.require(
         &["queue.seen_ttl_seconds"],
         queue.seen_ttl_seconds >= SEEN_TTL_SECONDS_MIN,
-        "who waits far behind is told to ask again after a minute and more; make it 180 at least, \
-         so that nobody is dropped for doing so",
+        "users far back in the line poll once a minute or less; make it 180 at least, so that they \
+         keep their position",
     );
     read.require(
         &["queue.stale_cleanup_interval_ms"],
         queue.stale_cleanup_interval_ms <= SWEEP_INTERVAL_MS_MAX,
-        "after a longer pause the waiting room takes it that it was away and drops nobody; make it \
-         60000 at most",
+        "after a longer pause the waiting room assumes that it was down itself and removes nobody; \
+         make it 60000 at most",
     );
     read.require(
         &["queue.active_ttl_seconds"],
         queue.active_ttl_seconds >= ACTIVE_TTL_SECONDS_MIN,
-        "who chooses seats is not heard of for some seconds; make it 30 at least, so that nobody \
-         loses their turn meanwhile",
+        "users who choose seats send nothing for some seconds; make it 30 at least, so that they \
+         keep their slot",
     );
     read.require(
         &["gateway.queue_timeout_seconds"],
         config.gateway.queue_timeout_seconds >= QUEUE_TIMEOUT_SECONDS_MIN,
-        "a stream of the waiting room gives a sign of life every five seconds; make it 6 at least",
+        "a stream of the waiting room sends a heartbeat every five seconds; make it 6 at least",
     );
     read.require(
         &["auth.jwt_refresh_expiration_seconds", "auth.jwt_expiration_seconds"],
@@ -86,7 +86,7 @@ fn check_engines(config: &Config, read: &mut SettingReader) {
     read.require(
         &["sqs.enabled", "sqs.queue_url"],
         !sqs.enabled || sqs.queue_url.is_some(),
-        "there is no queue to announce admissions on; give its address or switch it off",
+        "there is no queue to announce admissions on; set its address or switch it off",
     );
     read.require(
         &["sqs.enabled", "sqs.access_key_id", "sqs.secret_access_key"],
@@ -130,7 +130,7 @@ fn check_mails(config: &Config, read: &mut SettingReader) {
     read.require(
         &["mail.sender", "mail.smtp_host"],
         !by_smtp || mail.smtp_host.is_some(),
-        "there is no server that takes mails; name it, or have them written to the log",
+        "there is no SMTP server; name it, or set mail.sender to log",
     );
     read.require(
         &["mail.sender", "mail.from"],
@@ -148,7 +148,7 @@ fn check_mails(config: &Config, read: &mut SettingReader) {
     read.require(
         &["mail.smtp_security", "mail.smtp_host"],
         mail.smtp_security != SmtpSecurity::None || mail.smtp_host.as_ref().is_none_or(is_here),
-        "whoever is on the way could read the mails and the password; use starttls or tls",
+        "mails and the password could be read on the network; use starttls or tls",
     );
 }
 

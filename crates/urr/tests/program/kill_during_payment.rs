@@ -28,7 +28,7 @@ const LIVES_MS: [u64; 7] = [1_500, 3_000, 700, 2_300, 400, 4_100, 1_100];
 const TIME_LIMIT_SECONDS: &str = "2";
 const HEALED_WITHIN: Duration = Duration::from_secs(90);
 /// That these were never charged is believed only after minutes.
-const SLOW_TO_FAIL: [&str; 2] = [TestCard::TimeOut.name(), TestCard::UnknownCode.name()];
+const SLOW_TO_FAIL: [&str; 2] = [TestCard::TimeOut.as_str(), TestCard::UnknownCode.as_str()];
 const HEALED_WHOLLY_WITHIN: Duration = Duration::from_secs(600);
 
 /// A running program and its public listener.
@@ -149,7 +149,7 @@ impl PaymentRun {
     }
 
     fn pay(&self, port: u16, user_id: Uuid, id: &str, card: TestCard) -> Result<Reply> {
-        let body = json!({"reservationId": id, "paymentMethod": card.name()});
+        let body = json!({"reservationId": id, "paymentMethod": card.as_str()});
         self.send(port, user_id, "POST", "/api/payments/process", &body)
     }
 

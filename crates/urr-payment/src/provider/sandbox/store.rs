@@ -1,4 +1,4 @@
-//! The books of the sandbox: what was agreed to, and every move of money, once per key.
+//! The tables of the sandbox: checkouts, and movements of money, once per idempotency key.
 
 use urr_kernel::{Timestamp, Won};
 use urr_storage::{Row, StorageError, Tx, params};
@@ -6,16 +6,16 @@ use urr_storage::{Row, StorageError, Tx, params};
 use super::TestCard;
 use crate::provider::{CURRENCY, ChargeRequest, ProviderPayment, ProviderState, RefundRequest};
 
-/// What the books say to a request.
+/// The result of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum SandboxOutcome {
-    /// The money was moved just now.
+    /// The money was moved now.
     Moved(ProviderPayment),
     /// The money was moved by an earlier request with the same key.
     MovedBefore(ProviderPayment),
     /// No money was moved, and none will be.
     Refused(String),
-    /// Nothing was moved now. Whether it was before, somebody has to look up.
+    /// Nothing was moved now; it may have been before.
     Unclear(&'static str),
     /// The request never arrived.
     Lost,
@@ -85,7 +85,7 @@ pub(super) struct CheckoutAgreement<'a> {
     pub amount: Won,
 }
 
-/// The buyer has agreed to pay.
+/// The buyer agrees to pay.
 pub(super) fn payment_insert(
     tx: &mut Tx<'_>,
     agreed: &CheckoutAgreement<'_>,
@@ -100,7 +100,7 @@ pub(super) fn payment_insert(
     Ok(())
 }
 
-/// Charges what was agreed to, as the card wants it.
+/// Charges what was agreed to, in the way of the card.
 pub(super) fn payment_charge(
     tx: &mut Tx<'_>,
     charge: &ChargeRequest,
@@ -152,7 +152,7 @@ pub(super) fn payment_charge(
     ))
 }
 
-/// Gives money back.
+/// Refunds.
 pub(super) fn payment_return(
     tx: &mut Tx<'_>,
     what: &RefundRequest,
@@ -193,8 +193,7 @@ pub(super) fn payment_return(
     Ok(SandboxOutcome::Moved(SandboxPayment { refunded, ..line }.into_payment()))
 }
 
-/// What is known of an order: the payment that was charged, or else the one of the key, or else
-/// the one that was begun last.
+/// The payment of an order: the one that was charged, or else the one of the key, or else the last.
 pub(super) fn payment_find(
     tx: &mut Tx<'_>,
     order_id: &str,

@@ -1,17 +1,19 @@
-//! The test cards: what the sandbox does with a payment.
+//! Test cards: each makes the sandbox behave in one way.
+
+use urr_kernel::named_enum;
 
 /// A test card. Its name is part of the payment key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TestCard {
-    /// `approve`: charged and told so.
+    /// `approve`: charged, with the answer at once.
     Approve,
     /// `decline`: the bank says no, for good.
     Decline,
     /// `insufficient`: there is not enough money on it, for good.
     Insufficient,
-    /// `slow`: charged, and told after a while.
+    /// `slow`: charged, with the answer after a while.
     Slow,
-    /// `timeout`: never charged, and nobody ever answers.
+    /// `timeout`: never charged, and there is no answer.
     TimeOut,
     /// `stumble`: the first attempt is lost before it is charged, the next one is charged.
     Stumble,
@@ -23,60 +25,37 @@ pub enum TestCard {
     Duplicate,
     /// `wrong-amount`: one won less is charged than was agreed to.
     WrongAmount,
-    /// `unknown-code`: never charged, and refused with a code that nobody has heard of.
+    /// `unknown-code`: never charged, and refused with an unknown code.
     UnknownCode,
-    /// `refund-timeout`: charged; what is given back is given back, and the answer is lost.
+    /// `refund-timeout`: charged; a refund is made, and the answer is lost.
     RefundTimesOut,
-    /// `refund-decline`: charged; nothing is ever given back.
+    /// `refund-decline`: charged; every refund is declined.
     RefundDeclined,
-    /// `refund-whole`: charged; it is given back as a whole or not at all.
+    /// `refund-whole`: charged; only a full refund is possible.
     PartDeclined,
 }
 
+named_enum!(TestCard {
+    Approve => "approve",
+    Decline => "decline",
+    Insufficient => "insufficient",
+    Slow => "slow",
+    TimeOut => "timeout",
+    Stumble => "stumble",
+    ChargeThenTimeOut => "charge-timeout",
+    ChargeThenFail => "charge-500",
+    Duplicate => "duplicate",
+    WrongAmount => "wrong-amount",
+    UnknownCode => "unknown-code",
+    RefundTimesOut => "refund-timeout",
+    RefundDeclined => "refund-decline",
+    PartDeclined => "refund-whole",
+});
+
 impl TestCard {
-    pub const ALL: [TestCard; 14] = [
-        TestCard::Approve,
-        TestCard::Decline,
-        TestCard::Insufficient,
-        TestCard::Slow,
-        TestCard::TimeOut,
-        TestCard::Stumble,
-        TestCard::ChargeThenTimeOut,
-        TestCard::ChargeThenFail,
-        TestCard::Duplicate,
-        TestCard::WrongAmount,
-        TestCard::UnknownCode,
-        TestCard::RefundTimesOut,
-        TestCard::RefundDeclined,
-        TestCard::PartDeclined,
-    ];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            TestCard::Approve => "approve",
-            TestCard::Decline => "decline",
-            TestCard::Insufficient => "insufficient",
-            TestCard::Slow => "slow",
-            TestCard::TimeOut => "timeout",
-            TestCard::Stumble => "stumble",
-            TestCard::ChargeThenTimeOut => "charge-timeout",
-            TestCard::ChargeThenFail => "charge-500",
-            TestCard::Duplicate => "duplicate",
-            TestCard::WrongAmount => "wrong-amount",
-            TestCard::UnknownCode => "unknown-code",
-            TestCard::RefundTimesOut => "refund-timeout",
-            TestCard::RefundDeclined => "refund-decline",
-            TestCard::PartDeclined => "refund-whole",
-        }
-    }
-
-    pub fn parse(name: &str) -> Option<TestCard> {
-        TestCard::ALL.into_iter().find(|card| card.name() == name)
-    }
-
-    /// The card within a payment key: `sandbox_<card>_<id>`.
+    /// The card in a payment key: `sandbox_<card>_<id>`.
     pub(super) fn of_key(payment_key: &str) -> Option<TestCard> {
         let (card, _) = payment_key.strip_prefix("sandbox_")?.split_once('_')?;
-        TestCard::parse(card)
+        card.parse().ok()
     }
 }

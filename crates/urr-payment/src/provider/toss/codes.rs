@@ -7,7 +7,7 @@
 //! (`ALREADY_PROCESSED_PAYMENT`, `DUPLICATED_ORDER_ID`, `ALREADY_CANCELED_PAYMENT`,
 //! `IDEMPOTENT_REQUEST_PROCESSING` …), and whatever passes (`PROVIDER_ERROR`).
 
-/// The buyer is not charged.
+/// Nothing is charged.
 pub(super) const CONFIRM_DECLINED: &[&str] = &[
     "BELOW_MINIMUM_AMOUNT",
     "EXCEED_MAX_AMOUNT",
@@ -45,7 +45,7 @@ pub(super) const CONFIRM_DECLINED: &[&str] = &[
     "UNAPPROVED_ORDER_ID",
 ];
 
-/// Nothing is given back.
+/// Nothing is refunded.
 pub(super) const CANCEL_DECLINED: &[&str] = &[
     "EXCEED_CANCEL_AMOUNT_DISCOUNT_AMOUNT",
     "EXCEED_MAX_REFUND_DUE",
@@ -63,8 +63,8 @@ pub(super) const CANCEL_DECLINED: &[&str] = &[
     "REFUND_REJECTED",
 ];
 
-/// Failures, by their status, that are about one payment and its bank. Toss is well: were they
-/// counted against it, a few bad accounts would close it to everybody (M-12).
+/// Codes with a failure status that are about one payment and its bank. If they counted as failures
+/// of Toss, a few bad accounts would open the breaker for everybody (M-12).
 pub(super) const FAILED_FOR_ONE: &[&str] = &[
     "FAILED_CLOSED_ACCOUNT_REFUND",
     "FAILED_METHOD_HANDLING_CANCEL",

@@ -1,13 +1,13 @@
-//! What is asked for every payment or every second is found by an index, on both engines.
+//! Query plans: the frequent statements use an index, on both engines.
 
 use urr_kernel::{Timestamp, Uuid};
 use urr_storage::{StorageError, Tx, Value};
 use urr_test::engines::{Database, Engine, block_on};
 
 use super::ledger::{EntryMark, LedgerRange};
-use super::listing::{PaymentFilter, page_sql};
-use super::payments::ResolverLane;
-use super::{ledger, payments, provider_calls, webhooks};
+use super::payments::{PaymentFilter, page_sql};
+use super::transitions::ResolverLane;
+use super::{ledger, payments, provider_calls, transitions, webhooks};
 use crate::SCHEMA;
 use crate::domain::payment::PaymentStatus;
 
@@ -29,7 +29,7 @@ fn hot(now: Timestamp) -> Vec<IndexedQuery> {
     let text = |text| Value::Text(text);
     let mark = EntryMark { at: now, id: Uuid::nil() };
     let written = LedgerRange::Entries { after: mark, until: mark };
-    let some = LedgerRange::PaymentService { after: Uuid::nil(), until: Uuid::from_u128(20) };
+    let some = LedgerRange::Payments { after: Uuid::nil(), until: Uuid::from_u128(20) };
     let between = vec![id.clone(), other];
     let marks = vec![time.clone(), id.clone(), time.clone(), id.clone()];
     let by_status =
@@ -42,7 +42,7 @@ fn hot(now: Timestamp) -> Vec<IndexedQuery> {
             "payments_purchases_due",
         ),
         asked(ResolverLane::Refunds.due(), vec![time.clone(), ten.clone()], "payments_refunds_due"),
-        asked(payments::STUCK, vec![time.clone()], "payments_stuck_since"),
+        asked(transitions::STUCK, vec![time.clone()], "payments_stuck_since"),
         asked(
             payments::CHARGED,
             vec![text("toss"), time.clone(), time.clone()],

@@ -1,4 +1,4 @@
-//! How far a payment came, as an answer.
+//! The answer to a request to pay, by how far the payment came.
 
 use std::time::Duration;
 
@@ -11,39 +11,38 @@ use utoipa::ToSchema;
 
 use super::views::PaymentView;
 use crate::domain::payment::{Payment, PaymentStatus, SagaStep};
+use crate::saga::TICKETS_UNAVAILABLE;
 
-const TRY_AGAIN_AFTER: Duration = Duration::from_secs(5);
+const RETRY_AFTER: Duration = Duration::from_secs(5);
 
 #[derive(Serialize, ToSchema)]
 pub struct PaidView {
     /// Whether it is paid and the ticket is there.
     pub success: bool,
-    /// As in the payment.
+    /// The same as in the payment.
     pub status: &'static str,
     pub payment: PaymentView,
 }
 
-/// 200 if the ticket is there, 202 if nobody knows yet, a refusal otherwise.
-pub fn answer(payment: &Payment) -> Result<Response, ApiError> {
+/// 200 if the ticket is there, 202 if the outcome is open, an error otherwise.
+pub fn payment_outcome(payment: &Payment) -> Result<Response, ApiError> {
     let view = |success| {
-        let (status, payment) = (payment.status.name(), PaymentView::new(payment));
+        let (status, payment) = (payment.status.as_str(), PaymentView::new(payment));
         Json(PaidView { success, status, payment })
     };
-    match payment.status {
-        PaymentStatus::Confirmed if payment.step != Some(SagaStep::Deliver) => {
+    match (payment.status, payment.step) {
+        (PaymentStatus::Confirmed, step) if step != Some(SagaStep::Deliver) => {
             Ok(view(true).into_response())
         }
-        PaymentStatus::Pending
-        | PaymentStatus::Approving
-        | PaymentStatus::Unknown
-        | PaymentStatus::Confirmed => Ok((StatusCode::ACCEPTED, view(false)).into_response()),
-        // It was given up, and the provider is asked once more whether it has charged after all.
-        PaymentStatus::Failed if payment.step == Some(SagaStep::Query) => {
+        // A failed payment may be queried once more: perhaps the provider has charged.
+        (PaymentStatus::Pending | PaymentStatus::Approving | PaymentStatus::Unknown, _)
+        | (PaymentStatus::Confirmed, _)
+        | (PaymentStatus::Failed, Some(SagaStep::Query)) => {
             Ok((StatusCode::ACCEPTED, view(false)).into_response())
         }
-        PaymentStatus::Failed => Err(with_details(failed(payment), payment)),
-        PaymentStatus::Refunding | PaymentStatus::Refunded => {
-            let sentence = "This payment was given back, or is about to be.";
+        (PaymentStatus::Failed, _) => Err(with_details(failed(payment), payment)),
+        (PaymentStatus::Refunding | PaymentStatus::Refunded, _) => {
+            let sentence = "This payment was refunded, or is about to be.";
             let error = ApiError::conflict("PAYMENT_RETURNED", sentence);
             Err(with_details(error.with("reason", code(payment)), payment))
         }
@@ -55,23 +54,22 @@ fn code(payment: &Payment) -> String {
 }
 
 fn failed(payment: &Payment) -> ApiError {
-    // Only what was never charged can be said to cost nothing.
     let charged = match payment.charged {
         Won::ZERO => "Nothing was charged.",
-        _ => "What was charged goes back.",
+        _ => "What was charged is refunded.",
     };
     let code = code(payment);
     match code.as_str() {
-        "TICKET_SERVICE_UNAVAILABLE" => {
+        TICKETS_UNAVAILABLE => {
             let sentence = format!("The ticket service does not answer. {charged}");
-            ApiError::unavailable("SERVICE_UNAVAILABLE", sentence, TRY_AGAIN_AFTER)
+            ApiError::unavailable("SERVICE_UNAVAILABLE", sentence, RETRY_AFTER)
         }
         "PROVIDER_UNAVAILABLE" => {
             let sentence = format!("The payment provider does not answer. {charged}");
-            ApiError::unavailable("PROVIDER_UNAVAILABLE", sentence, TRY_AGAIN_AFTER)
+            ApiError::unavailable("PROVIDER_UNAVAILABLE", sentence, RETRY_AFTER)
         }
         "METHOD_NOT_SUPPORTED" => {
-            let sentence = format!("This way of paying is not possible here. {charged}");
+            let sentence = format!("This payment method is not supported here. {charged}");
             ApiError::new(StatusCode::PAYMENT_REQUIRED, "METHOD_NOT_SUPPORTED", sentence)
         }
         _ if payment.charge_sent_at.is_some() => {
@@ -80,14 +78,14 @@ fn failed(payment: &Payment) -> ApiError {
             error.with("providerCode", code)
         }
         _ => {
-            let sentence = format!("What was to be paid cannot be had any more. {charged}");
-            // The ticket service's own word, that clients know from it.
+            let sentence = format!("What you wanted to pay is no longer available. {charged}");
+            // The ticket service's own code, which clients know.
             ApiError::new(StatusCode::CONFLICT, code, sentence)
         }
     }
 }
 
 fn with_details(error: ApiError, payment: &Payment) -> ApiError {
-    let error = error.with("status", payment.status.name());
+    let error = error.with("status", payment.status.as_str());
     error.with("orderId", payment.order_id.clone())
 }

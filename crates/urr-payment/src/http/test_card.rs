@@ -1,19 +1,22 @@
-//! Paying at once, with a test card.
+//! Paying at once with a test card, where the provider is the sandbox.
 
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use serde::Deserialize;
+use urr_contracts::clients::PayableRef;
+use urr_contracts::internal::ticket::PayableKind;
 use urr_kernel::{CallContext, IdempotencyKey, Uuid, Won, one_line};
-use urr_service::{ApiError, Context, ErrorBody, Json, User, idempotency_key};
+use urr_service::idempotency::header_key;
+use urr_service::{ApiError, Context, ErrorBody, Json, User};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::idempotency::{self, ClaimedKey, ClientKey};
+use super::idempotency::{ClaimedKey, claim_key};
 use super::orders::parse_payable;
-use super::payment_result::{PaidView, answer};
-use crate::domain::payment::{Approval, PayableKind, PayableRef, PaymentStatus};
+use super::payment_outcome::{PaidView, payment_outcome};
+use crate::domain::payment::{Approval, PaymentStatus};
 use crate::provider::{ProviderClient, Sandbox, TestCard};
 use crate::saga::{ApproveOrder, OrderRequest};
 use crate::{Payment, PaymentService};
@@ -35,7 +38,6 @@ struct ProcessBody {
     reference_id: Option<Uuid>,
 }
 
-/// What is to be paid at once, and by whom.
 struct TestCardPayment {
     user_id: Uuid,
     payable: PayableRef,
@@ -43,9 +45,9 @@ struct TestCardPayment {
     key: Option<IdempotencyKey>,
 }
 
-/// Pays a hold at once, with a test card. Only where the provider is the sandbox.
+/// Pays a hold at once with a test card. Only where the provider is the sandbox.
 ///
-/// A second click is answered with the payment of the first.
+/// A second click gets the payment of the first.
 #[utoipa::path(
     post, path = "/api/payments/process", tag = "payments", request_body = ProcessBody,
     responses(
@@ -78,97 +80,79 @@ async fn process_payment(
     let wanted = TestCardPayment {
         user_id: user.user_id,
         payable: parse_payable(kind, body.reservation_id, body.reference_id)?,
-        card: TestCard::parse(method).unwrap_or(TestCard::Approve),
-        key: idempotency_key(&headers, None)?,
+        card: method.parse().unwrap_or(TestCard::Approve),
+        key: header_key(&headers)?,
     };
-    let client = ClientKey { user_id: user.user_id, action: "process", key: wanted.key.as_ref() };
-    let request = format!("{} {} {method}", kind.unwrap_or("reservation"), wanted.payable.id);
-    let held = idempotency::take(&payments, client, &request).await?;
-    let paid = pay(&payments, sandbox, &wanted, &held, &context).await;
-    answer(&held.release_if_refused(&payments, paid).await?)
+    let request = (wanted.payable.kind, wanted.payable.id, method);
+    let (user_id, key) = (user.user_id, wanted.key.as_ref());
+    let claimed = claim_key(&payments, user_id, "process_payment", key, &request).await?;
+    let paid = pay(&payments, sandbox, &wanted, &claimed, &context).await;
+    payment_outcome(&claimed.release_if_refused(&payments, paid).await?)
 }
 
-/// The payment of the same key or of another click, or else a new one.
+/// The payment of the same key or of an earlier click, or else a new one.
 async fn pay(
     payments: &PaymentService,
     sandbox: &Sandbox,
     wanted: &TestCardPayment,
-    held: &ClaimedKey,
+    claimed: &ClaimedKey,
     context: &CallContext,
 ) -> Result<Payment, ApiError> {
-    if let Some(order_id) = &held.order_id
+    if let Some(order_id) = &claimed.order_id
         && let Some(known) = payments.find_order(order_id).await?
         && known.status != PaymentStatus::Pending
     {
-        return wait_for(payments, known, context).await;
+        return Ok(payments.wait_for_order(known.user_id, &known.order_id).await?);
     }
-    if let Some(known) = paid_before(payments, wanted).await?
+    if let Some(known) = find_standing(payments, wanted).await?
         && !may_be_renewed(&known)
     {
-        return wait_for(payments, known, context).await;
+        return Ok(payments.wait_for_order(known.user_id, &known.order_id).await?);
     }
-    match pay_anew(payments, sandbox, wanted, held, context).await {
+    match pay_new_order(payments, sandbox, wanted, claimed, context).await {
         Ok(paid) => Ok(paid),
-        // Two clicks at the same moment: one of them comes second, wherever it notices.
-        Err(refused) => match paid_before(payments, wanted).await? {
-            Some(known) => wait_for(payments, known, context).await,
+        // Of two clicks at the same moment, the second one is refused somewhere on the way.
+        Err(refused) => match find_standing(payments, wanted).await? {
+            Some(known) => Ok(payments.wait_for_order(known.user_id, &known.order_id).await?),
             None => Err(refused),
         },
     }
 }
 
-async fn pay_anew(
+async fn pay_new_order(
     payments: &PaymentService,
     sandbox: &Sandbox,
     wanted: &TestCardPayment,
-    held: &ClaimedKey,
+    claimed: &ClaimedKey,
     context: &CallContext,
 ) -> Result<Payment, ApiError> {
-    let request = OrderRequest {
-        user_id: wanted.user_id,
-        payable: wanted.payable,
-        amount: None,
-        key: wanted.key.clone(),
-    };
-    let order = payments.prepare(request, context).await?;
-    held.set_order(payments, &order.order_id).await?;
+    let &TestCardPayment { user_id, payable, card, ref key } = wanted;
+    let request = OrderRequest { user_id, payable, amount: None, key: key.clone() };
+    let order = payments.prepare_order(request, context).await?;
+    claimed.set_order(payments, &order.order_id).await?;
     let payment_key = match order.amount {
         Won::ZERO => order.order_id.clone(),
-        amount => sandbox.issue_key(wanted.card, &order.order_id, amount).await?,
+        amount => sandbox.issue_key(card, &order.order_id, amount).await?,
     };
-    let approval = Approval { user_id: wanted.user_id, payment_key, amount: order.amount };
-    let order = ApproveOrder { order_id: order.order_id, approval, key: wanted.key.clone() };
+    let approval = Approval { user_id, payment_key, amount: order.amount };
+    let order = ApproveOrder { order_id: order.order_id, approval, key: key.clone() };
     Ok(payments.approve_detached(order, *context).await?)
 }
 
-/// A membership that is paid can be paid for another term, if the ticket service says so (M-7c).
+/// A paid membership can be paid for another term, if the ticket service allows it (M-7c).
 fn may_be_renewed(payment: &Payment) -> bool {
     payment.payable.kind == PayableKind::Membership && payment.status == PaymentStatus::Confirmed
 }
 
-/// A user's payment of something that is paid or being paid.
-async fn paid_before(
+/// The user's payment of the payable that is paid or under way.
+async fn find_standing(
     payments: &PaymentService,
     wanted: &TestCardPayment,
 ) -> Result<Option<Payment>, ApiError> {
+    use PaymentStatus::{Approving, Confirmed, Unknown};
     let all = payments.list_by_payable(wanted.payable.id).await?;
-    let stands = |payment: &Payment| {
-        matches!(
-            payment.status,
-            PaymentStatus::Approving | PaymentStatus::Unknown | PaymentStatus::Confirmed
-        )
-    };
-    Ok(all.into_iter().find(|payment| payment.user_id == wanted.user_id && stands(payment)))
-}
-
-/// What becomes of a payment that was begun: the same approval once more waits for the first.
-async fn wait_for(
-    payments: &PaymentService,
-    known: Payment,
-    context: &CallContext,
-) -> Result<Payment, ApiError> {
-    let Some(payment_key) = known.payment_key.clone() else { return Ok(known) };
-    let approval = Approval { user_id: known.user_id, payment_key, amount: known.amount };
-    let order = ApproveOrder { order_id: known.order_id, approval, key: None };
-    Ok(payments.approve_detached(order, *context).await?)
+    Ok(all.into_iter().find(|payment| {
+        payment.user_id == wanted.user_id
+            && matches!(payment.status, Approving | Unknown | Confirmed)
+    }))
 }

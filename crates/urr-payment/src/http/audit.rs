@@ -1,0 +1,218 @@
+//! The audit of the money: for operators as internal calls, for administrators as a page.
+
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::routing::get;
+use serde::Serialize;
+use urr_contracts::internal::payment::{
+    AUDIT_LEDGER, AUDIT_PROVIDER, AUDIT_TICKETS, AccountBalance, AuditFinding, LedgerAudit,
+    ProviderAudit, ProviderAuditQuery, TicketAudit, TicketAuditQuery,
+};
+use urr_kernel::Won;
+use urr_service::{Admin, ApiError, Context, ErrorBody, Json, Query, internal_routes};
+use urr_storage::storable_time;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::domain::ledger_audit::LedgerDifference;
+use crate::domain::payment::{Payment, SagaStep};
+use crate::provider_reconciliation::{ProviderDifference, Reconciliation};
+use crate::ticket_reconciliation::{TicketComparison, TicketDifference};
+use crate::{LedgerProof, PaymentService};
+
+/// How many stuck payments are listed.
+const STUCK_MAX: u32 = 100;
+
+/// The internal calls are not part of the public description.
+pub fn routes() -> OpenApiRouter<PaymentService> {
+    let internal = OpenApiRouter::new()
+        .route(AUDIT_LEDGER.path, get(audit_ledger))
+        .route(AUDIT_PROVIDER.path, get(audit_provider))
+        .route(AUDIT_TICKETS.path, get(audit_tickets));
+    let internal = internal_routes(AUDIT_LEDGER.callers, internal);
+    OpenApiRouter::new().routes(routes!(audit_payments)).merge(internal)
+}
+
+#[derive(Serialize, ToSchema)]
+struct AccountBalanceView {
+    account: String,
+    #[schema(value_type = i64)]
+    balance: Won,
+}
+
+#[derive(Serialize, ToSchema)]
+struct LedgerAuditView {
+    /// Whether every won is explained.
+    holds: bool,
+    #[schema(value_type = i64)]
+    charged: Won,
+    #[schema(value_type = i64)]
+    refunded: Won,
+    balances: Vec<AccountBalanceView>,
+    unexplained: Vec<String>,
+}
+
+/// The audit of the ledger: what was charged, where it is, and what is not explained.
+#[utoipa::path(
+    get, path = "/api/admin/payments/audit", tag = "admin",
+    responses(
+        (status = 200, body = LedgerAuditView),
+        (status = 401, body = ErrorBody),
+        (status = 403, body = ErrorBody),
+    ),
+)]
+async fn audit_payments(
+    State(payments): State<PaymentService>,
+    _admin: Admin,
+) -> Result<Json<LedgerAuditView>, ApiError> {
+    let proof = payments.prove_ledger().await?;
+    let balances = balances(&proof).into_iter();
+    Ok(Json(LedgerAuditView {
+        holds: proof.is_balanced(),
+        charged: proof.charged,
+        refunded: proof.refunded,
+        balances: balances
+            .map(|AccountBalance { account, balance }| AccountBalanceView { account, balance })
+            .collect(),
+        unexplained: proof.unexplained.iter().map(ToString::to_string).collect(),
+    }))
+}
+
+fn balances(proof: &LedgerProof) -> Vec<AccountBalance> {
+    let balance = |(account, balance): &(crate::LedgerAccount, Won)| AccountBalance {
+        account: account.to_string(),
+        balance: *balance,
+    };
+    proof.balances.iter().map(balance).collect()
+}
+
+async fn audit_ledger(
+    State(payments): State<PaymentService>,
+) -> Result<Json<LedgerAudit>, ApiError> {
+    let at = payments.0.clock.now();
+    let proof = payments.prove_ledger().await?;
+    let stuck = payments.list_stuck(STUCK_MAX).await?;
+    Ok(Json(LedgerAudit {
+        at,
+        charged: proof.charged,
+        refunded: proof.refunded,
+        sold: proof.sold,
+        cancelled: proof.cancelled,
+        undelivered: proof.undelivered(),
+        owed: proof.owed(),
+        balances: balances(&proof),
+        unexplained: proof.unexplained.iter().map(unexplained_finding).collect(),
+        stuck: stuck.iter().map(stuck_finding).collect(),
+    }))
+}
+
+async fn audit_provider(
+    State(payments): State<PaymentService>,
+    Query(query): Query<ProviderAuditQuery>,
+) -> Result<Json<ProviderAudit>, ApiError> {
+    let (since, now) = (storable_time(query.since), payments.0.clock.now());
+    let found = payments.reconcile(since.min(now), now).await?;
+    let Reconciliation { compared, reopened, differences, silent } = found;
+    if silent.len() == payments.0.providers.len() {
+        let sentence = "No provider answers.";
+        return Err(ApiError::unavailable("PROVIDER_SILENT", sentence, Duration::from_secs(60)));
+    }
+    Ok(Json(ProviderAudit {
+        providers: payments.0.providers.iter().map(|one| one.name().to_owned()).collect(),
+        since,
+        compared: compared as u64,
+        reopened,
+        differences: differences.iter().map(provider_finding).collect(),
+        silent: silent.into_iter().map(str::to_owned).collect(),
+    }))
+}
+
+async fn audit_tickets(
+    State(payments): State<PaymentService>,
+    Context(context): Context,
+    Query(query): Query<TicketAuditQuery>,
+) -> Result<Json<TicketAudit>, ApiError> {
+    let found = payments.reconcile_tickets(query.after, &context).await?;
+    let TicketComparison { reservations, payments, differences, next } = found;
+    Ok(Json(TicketAudit {
+        reservations: reservations as u64,
+        payments: payments as u64,
+        differences: differences.iter().map(ticket_finding).collect(),
+        next,
+    }))
+}
+
+fn finding(kind: &str, amount: Won, sentence: String) -> AuditFinding {
+    AuditFinding {
+        kind: kind.to_owned(),
+        payment_id: None,
+        order_id: None,
+        reservation_id: None,
+        amount,
+        sentence,
+    }
+}
+
+fn unexplained_finding(found: &LedgerDifference) -> AuditFinding {
+    let (kind, amount) = match found {
+        LedgerDifference::Entry { amount, .. } => ("entry", amount),
+        LedgerDifference::Payment { amount, .. } => ("payment", amount),
+        LedgerDifference::Left { amount, .. } => ("left", amount),
+        LedgerDifference::Accounts { amount } => ("accounts", amount),
+        LedgerDifference::Account { amount, .. } => ("account", amount),
+    };
+    AuditFinding { payment_id: found.payment_id(), ..finding(kind, *amount, found.to_string()) }
+}
+
+fn stuck_finding(payment: &Payment) -> AuditFinding {
+    let Payment { id, status, attempts, updated_at, charged, amount, .. } = payment;
+    let step = payment.step.map_or("nothing", SagaStep::as_str);
+    let code = payment.wait_code.as_deref().or(payment.failure_code.as_deref());
+    let code = code.unwrap_or("no code");
+    let sentence = format!(
+        "payment {id}: {status}, at the step {step} since {updated_at}, tried {attempts} times \
+         ({code}); {charged} of {amount} are charged"
+    );
+    AuditFinding {
+        payment_id: Some(id.0),
+        order_id: Some(payment.order_id.clone()),
+        ..finding("stuck", *charged, sentence)
+    }
+}
+
+fn provider_finding(found: &ProviderDifference) -> AuditFinding {
+    let (kind, amount) = match found {
+        ProviderDifference::UnknownOrder { amount, .. } => ("unknownOrder", *amount),
+        ProviderDifference::MissingAtProvider { amount, .. } => ("missingAtProvider", *amount),
+        ProviderDifference::Amounts { ours, theirs, .. } => {
+            let left = |(charged, refunded): (Won, Won)| charged.amount() - refunded.amount();
+            ("amounts", Won::new(left(*theirs) - left(*ours)))
+        }
+    };
+    AuditFinding {
+        order_id: Some(found.order_id().to_owned()),
+        ..finding(kind, amount, found.to_string())
+    }
+}
+
+fn ticket_finding(found: &TicketDifference) -> AuditFinding {
+    let (kind, reservation_id, payment_id, amount) = match *found {
+        TicketDifference::Unpaid { reservation_id, payment_id, amount } => {
+            ("unpaid", reservation_id, payment_id, amount)
+        }
+        TicketDifference::NoTicket { reservation_id, payment_id, amount } => {
+            ("noTicket", reservation_id, Some(payment_id), amount)
+        }
+        TicketDifference::Amounts { reservation_id, payment_id, costs, paid } => {
+            let amount = Won::new(paid.amount() - costs.amount());
+            ("amounts", reservation_id, Some(payment_id), amount)
+        }
+    };
+    AuditFinding {
+        payment_id,
+        reservation_id: Some(reservation_id),
+        ..finding(kind, amount, found.to_string())
+    }
+}
