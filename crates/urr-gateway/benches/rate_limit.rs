@@ -60,10 +60,10 @@ fn bench_memory(runtime: &Runtime) -> bool {
     });
     let rates = both.map(|task| runtime.block_on(task).expect("it does not panic"));
     report("memory, 2 threads, 100,000 buckets", rates.iter().sum());
-    // An attack with ever new names: memory fills, then strangers share buckets.
-    let strangers: Arc<[String]> = (0..MEMORY_CHECKS).map(|name| format!("ip:{name}")).collect();
+    // An attack with new names: memory fills, then new names share buckets.
+    let new_names: Arc<[String]> = (0..MEMORY_CHECKS).map(|name| format!("ip:{name}")).collect();
     let limiter = RateLimiter::local(Clock::System);
-    report("memory, 1 thread, 2,000,000 new names", one(&limiter, &strangers, SLOW));
+    report("memory, 1 thread, 2,000,000 new names", one(&limiter, &new_names, SLOW));
     println!("{:?}\n", limiter.stats());
     passed
 }

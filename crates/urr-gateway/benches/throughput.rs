@@ -1,7 +1,7 @@
 //! What the gateway costs: a trivial `GET` through the whole chain with a valid cookie, beside a bare
 //! axum route on the same server, in the same run.
 //!
-//! Both listen on loopback and are asked in turns, so that a busy moment of the machine hits both.
+//! Both listen on loopback and are measured in turns, so that a busy moment hits both.
 //! Clients and servers share all cores, as they do when a machine is tried with `wrk` or `oha` on it.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
@@ -119,8 +119,8 @@ struct Target {
     request: Vec<u8>,
 }
 
-/// Asks and reads the whole answer.
-async fn ask(stream: &mut TcpStream, request: &[u8], buffer: &mut [u8]) {
+/// Sends a request and reads the whole response.
+async fn send(stream: &mut TcpStream, request: &[u8], buffer: &mut [u8]) {
     stream.write_all(request).await.expect("the server reads");
     let mut filled = 0;
     while !buffer[..filled].ends_with(b"\r\n\r\nnow") {
@@ -131,7 +131,7 @@ async fn ask(stream: &mut TcpStream, request: &[u8], buffer: &mut [u8]) {
     assert!(buffer.starts_with(b"HTTP/1.1 200 "), "{}", String::from_utf8_lossy(buffer));
 }
 
-/// Requests per second if every connection asks as soon as it is answered.
+/// Requests per second if every connection sends the next request after a response.
 async fn full_load(target: &Target) -> f64 {
     let mut clients = JoinSet::new();
     let end = Instant::now() + ROUND;
@@ -142,7 +142,7 @@ async fn full_load(target: &Target) -> f64 {
             let mut buffer = [0; 2_048];
             let mut count = 0_u64;
             while Instant::now() < end {
-                ask(&mut stream, &request, &mut buffer).await;
+                send(&mut stream, &request, &mut buffer).await;
                 count += 1;
             }
             count
@@ -168,7 +168,7 @@ async fn p99_micros(target: &Target, rate: f64) -> f64 {
             while Instant::now() < end {
                 ticks.tick().await;
                 let begun = Instant::now();
-                ask(&mut stream, &request, &mut buffer).await;
+                send(&mut stream, &request, &mut buffer).await;
                 times.push(begun.elapsed());
             }
             times

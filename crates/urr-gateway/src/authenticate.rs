@@ -149,12 +149,11 @@ fn verify_token(
     now: Timestamp,
 ) -> Result<VerifiedAccessToken, TokenFault> {
     let verified = gateway.token_cache.verify(&gateway.settings.access_key, token, now)?;
-    if !gateway.revoked.is_complete() {
-        return Err(TokenFault::Unverifiable);
-    }
-    match gateway.revoked.contains(verified.token_id) {
-        true => Err(TokenFault::Revoked),
-        false => Ok(verified),
+    let feed = gateway.feed.as_ref();
+    match feed.map_or(Some(false), |feed| feed.is_revoked(verified.token_id)) {
+        None => Err(TokenFault::Unverifiable),
+        Some(true) => Err(TokenFault::Revoked),
+        Some(false) => Ok(verified),
     }
 }
 

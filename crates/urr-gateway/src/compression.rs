@@ -26,37 +26,27 @@ use urr_service::RouteLabel;
 const BYTES_MIN: u64 = 1_024;
 /// An encoder takes a third of a megabyte until its client has read the response. Beyond this number
 /// responses are not compressed, so that slow clients cannot fill our memory.
-const ENCODERS_MAX: usize = 64;
+pub const ENCODERS_MAX: usize = 64;
 /// How much is compressed in one piece, and how much before the task yields to others.
 const PIECE_BYTES: usize = 16 * 1024;
 const YIELD_BYTES: usize = 128 * 1024;
 /// Routes whose responses may hold secrets.
 const SECRETS: [&str; 3] = ["/api/auth", "/api/queue", "/api/payments"];
 
-/// Permits for encoders. Clones share them.
-#[derive(Clone, Debug)]
-pub struct GzipPermits(Arc<Semaphore>);
-
-impl Default for GzipPermits {
-    fn default() -> GzipPermits {
-        GzipPermits(Arc::new(Semaphore::new(ENCODERS_MAX)))
-    }
-}
-
 /// How the response to a request may be compressed.
 #[derive(Debug)]
 pub struct ResponseCompression {
     /// `None` if the client does not accept gzip.
-    permits: Option<GzipPermits>,
+    encoders: Option<Arc<Semaphore>>,
     is_head: bool,
 }
 
 impl ResponseCompression {
-    pub fn for_request(permits: &GzipPermits, request: &Request) -> ResponseCompression {
+    pub fn for_request(encoders: &Arc<Semaphore>, request: &Request) -> ResponseCompression {
         let headers = request.headers();
         let is_accepted = accepts_gzip(headers) && !forbids_transform(headers);
         ResponseCompression {
-            permits: is_accepted.then(|| permits.clone()),
+            encoders: is_accepted.then(|| Arc::clone(encoders)),
             is_head: request.method() == Method::HEAD,
         }
     }
@@ -68,8 +58,8 @@ impl ResponseCompression {
             return response;
         }
         response.headers_mut().append(header::VARY, HeaderValue::from_static("accept-encoding"));
-        let Some(GzipPermits(permits)) = self.permits else { return response };
-        let Ok(permit) = permits.try_acquire_owned() else { return response };
+        let Some(encoders) = self.encoders else { return response };
+        let Ok(permit) = encoders.try_acquire_owned() else { return response };
         let headers = response.headers_mut();
         headers.remove(header::CONTENT_LENGTH);
         headers.remove(header::ACCEPT_RANGES);
@@ -161,27 +151,21 @@ fn accepts_gzip(headers: &HeaderMap) -> bool {
             () => {}
         }
     }
-    let gzip = gzip.or(any).unwrap_or(0);
-    gzip > 0 && gzip >= identity.unwrap_or(0)
+    let gzip = gzip.or(any).unwrap_or(0.0);
+    gzip > 0.0 && gzip >= identity.unwrap_or(0.0)
 }
 
-/// The weight `q=0.5` in thousandths. Without a parameter it is 1, and 0 if it cannot be parsed.
-fn weight_of(parameter: &str) -> u16 {
+/// The weight of `q=0.5`. Without a parameter it is 1, and 0 if it cannot be parsed.
+fn weight_of(parameter: &str) -> f32 {
     let parameter = parameter.trim();
     if parameter.is_empty() {
-        return 1_000;
+        return 1.0;
     }
-    let Some((name, value)) = parameter.split_once('=') else { return 0 };
-    let (whole, part) = value.trim().split_once('.').unwrap_or((value.trim(), ""));
-    let is_number = part.len() <= 3 && part.bytes().all(|digit| digit.is_ascii_digit());
-    if !name.trim().eq_ignore_ascii_case("q") || !is_number {
-        return 0;
-    }
-    match whole {
-        "1" => 1_000,
-        "0" => format!("{part:0<3}").parse().unwrap_or(0),
-        _ => 0,
-    }
+    let value = parameter.split_once('=').filter(|(name, _)| name.trim().eq_ignore_ascii_case("q"));
+    // At most three decimals (RFC 9110, 12.4.2).
+    let value = value.map(|(_, value)| value.trim()).filter(|value| value.len() <= "0.000".len());
+    let weight = value.and_then(|value| value.parse().ok());
+    weight.filter(|weight| (0.0..=1.0).contains(weight)).unwrap_or(0.0)
 }
 
 /// A body that is compressed while it is sent.
@@ -322,7 +306,7 @@ mod tests {
     }
 
     fn permit() -> OwnedSemaphorePermit {
-        GzipPermits::default().0.try_acquire_owned().unwrap()
+        Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap()
     }
 
     #[tokio::test]
@@ -360,11 +344,11 @@ mod tests {
 
     #[tokio::test]
     async fn slow_readers_cannot_use_more_encoders_than_the_limit() {
-        let permits = GzipPermits::default();
+        let encoders = Arc::new(Semaphore::new(ENCODERS_MAX));
         let answer = || {
             let request = Request::builder().header(header::ACCEPT_ENCODING, "gzip");
             let compression =
-                ResponseCompression::for_request(&permits, &request.body(Body::empty()).unwrap());
+                ResponseCompression::for_request(&encoders, &request.body(Body::empty()).unwrap());
             let kind = [(header::CONTENT_TYPE, "text/plain")];
             compression
                 .apply(axum::response::IntoResponse::into_response((kind, vec![b'a'; 4_096])))

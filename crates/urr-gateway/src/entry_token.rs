@@ -101,18 +101,21 @@ fn event_in(path: &str) -> Option<Uuid> {
 }
 
 fn required() -> ApiError {
-    let sentence = "Please join the queue first.";
-    ApiError::forbidden("ENTRY_TOKEN_REQUIRED", sentence).with("redirectTo", "/queue")
+    rejection("ENTRY_TOKEN_REQUIRED", "Please join the queue first.")
 }
 
 fn invalid() -> ApiError {
     let sentence = "Your entry token is not valid or has expired. Please join the queue again.";
-    ApiError::forbidden("ENTRY_TOKEN_INVALID", sentence).with("redirectTo", "/queue")
+    rejection("ENTRY_TOKEN_INVALID", sentence)
 }
 
 fn other_event() -> ApiError {
     let sentence = "You have been admitted to another event. Please join the queue of this one.";
-    ApiError::forbidden("ENTRY_TOKEN_OTHER_EVENT", sentence).with("redirectTo", "/queue")
+    rejection("ENTRY_TOKEN_OTHER_EVENT", sentence)
+}
+
+fn rejection(code: &'static str, sentence: &'static str) -> ApiError {
+    ApiError::forbidden(code, sentence).with("redirectTo", "/queue")
 }
 
 #[cfg(test)]

@@ -38,6 +38,7 @@ use axum::Router;
 use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use axum::response::IntoResponse;
 use axum::routing::get;
+use tokio::sync::Semaphore;
 use tower::service_fn;
 use urr_contracts::clients::AuthClient;
 use urr_kernel::Clock;
@@ -47,7 +48,7 @@ use utoipa_axum::router::OpenApiRouter;
 pub use client_address::AddressRange;
 pub use overload::ConcurrencyLimits;
 pub use rate_limit::{Quota, RateDecision, RateLimiter, RateLimiterStats, RateLimits};
-pub use revocation_feed::{RevocationFeed, RevokedTokens};
+pub use revocation_feed::RevocationFeed;
 pub use route_coverage::{find_uncovered_operations, find_unused_routes};
 pub use routes::{
     Methods, Policy, Priority, ROUTES, RateClass, Route, RouteMatch, Timeout, find_route,
@@ -55,7 +56,6 @@ pub use routes::{
 };
 pub use settings::{GatewaySettings, Timeouts};
 
-use crate::compression::GzipPermits;
 use crate::metrics::GatewayMetrics;
 use crate::outer_layer::OuterLayer;
 use crate::overload::OverloadControl;
@@ -70,10 +70,11 @@ pub struct Gateway {
     limiter: RateLimiter,
     overload: OverloadControl,
     token_cache: TokenCache,
-    revoked: RevokedTokens,
+    /// Without an auth service nothing can be revoked.
     feed: Option<RevocationFeed>,
     metrics: GatewayMetrics,
-    gzip_permits: GzipPermits,
+    /// See [`compression::ENCODERS_MAX`].
+    encoders: Arc<Semaphore>,
     clock: Clock,
 }
 
@@ -87,12 +88,9 @@ impl Gateway {
     ) -> Gateway {
         let upstreams: BTreeMap<_, _> =
             upstreams.into_iter().map(|upstream| (upstream.target(), upstream)).collect();
-        let has_auth = upstreams.contains_key("auth");
-        let revoked = if has_auth { RevokedTokens::default() } else { RevokedTokens::none() };
-        let feed = upstreams.get("auth").map(|auth| {
-            let client = AuthClient::new(auth.clone());
-            RevocationFeed::new(client, revoked.clone(), kit.clock.clone(), kit.ids.clone())
-        });
+        let feed = upstreams
+            .get("auth")
+            .map(|auth: &Upstream| RevocationFeed::new(AuthClient::new(auth.clone()), kit));
         let overload = OverloadControl::new(upstreams.keys().copied(), settings.concurrency);
         Gateway {
             upstreams,
@@ -101,10 +99,9 @@ impl Gateway {
             limiter,
             overload,
             token_cache: TokenCache::new(kit.clock.clone()),
-            revoked,
             feed,
             metrics: GatewayMetrics::default(),
-            gzip_permits: GzipPermits::default(),
+            encoders: Arc::new(Semaphore::new(compression::ENCODERS_MAX)),
             clock: kit.clock.clone(),
         }
     }

@@ -18,35 +18,20 @@ use urr_service::{BreakerState, Metrics};
 use crate::routes::{Priority, RateClass};
 use crate::{Gateway, RevocationFeed};
 
-const CLASSES: [(RateClass, &str); 6] = [
-    (RateClass::Auth, "auth"),
-    (RateClass::Login, "login"),
-    (RateClass::Refresh, "refresh"),
-    (RateClass::Queue, "queue"),
-    (RateClass::Booking, "booking"),
-    (RateClass::General, "general"),
-];
-const PRIORITIES: [(Priority, &str); 3] =
-    [(Priority::Pay, "pay"), (Priority::Hold, "hold"), (Priority::Browse, "browse")];
-
 /// Requests refused since the start.
 #[derive(Debug, Default)]
 pub struct GatewayMetrics {
-    rate_limited: [AtomicU64; CLASSES.len()],
-    shed: [AtomicU64; PRIORITIES.len()],
+    rate_limited: [AtomicU64; RateClass::ALL.len()],
+    shed: [AtomicU64; Priority::ALL.len()],
 }
 
 impl GatewayMetrics {
     pub fn count_rate_limited(&self, class: RateClass) {
-        let index = CLASSES.iter().position(|(named, _)| *named == class);
-        let index = index.expect("every class has a name");
-        self.rate_limited[index].fetch_add(1, Ordering::Relaxed);
+        self.rate_limited[class as usize].fetch_add(1, Ordering::Relaxed);
     }
 
     pub fn count_shed(&self, priority: Priority) {
-        let index = PRIORITIES.iter().position(|(named, _)| *named == priority);
-        let index = index.expect("every priority has a name");
-        self.shed[index].fetch_add(1, Ordering::Relaxed);
+        self.shed[priority as usize].fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -130,8 +115,9 @@ fn encode_value(kind: MetricType, value: u64, metric: MetricEncoder<'_>) -> fmt:
 fn refusals(gateway: &Gateway) -> [MetricFamily; 2] {
     let GatewayMetrics { rate_limited, shed } = &gateway.metrics;
     let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
-    let classes = CLASSES.iter().map(|(_, name)| *name).zip(rate_limited.iter().map(load));
-    let priorities = PRIORITIES.iter().map(|(_, name)| *name).zip(shed.iter().map(load));
+    let classes = RateClass::ALL.map(RateClass::as_str).into_iter();
+    let classes = classes.zip(rate_limited.iter().map(load));
+    let priorities = Priority::ALL.map(Priority::as_str).into_iter().zip(shed.iter().map(load));
     [
         MetricFamily::counter("urr_gateway_rate_limited", "Requests refused by a rate limit.")
             .values("class", classes),
@@ -167,9 +153,9 @@ fn limiter(gateway: &Gateway) -> [MetricFamily; 3] {
 /// The age is absent until the list was read once.
 fn revoked_tokens(gateway: &Gateway) -> impl Iterator<Item = MetricFamily> {
     let feed = gateway.feed.as_ref();
-    let count = feed.map(|_| {
+    let count = feed.map(|feed| {
         let help = "Revoked access tokens that have not expired.";
-        MetricFamily::gauge("urr_gateway_revoked_tokens", help).value(size(gateway.revoked.len()))
+        MetricFamily::gauge("urr_gateway_revoked_tokens", help).value(size(feed.len()))
     });
     let age = feed.and_then(RevocationFeed::age).map(|age| {
         let help = "Time since the list of revoked tokens was last read to its end.";
@@ -201,6 +187,8 @@ mod tests {
 
     #[test]
     fn every_class_and_priority_of_the_table_is_counted() {
+        assert!(RateClass::ALL.iter().enumerate().all(|(index, class)| *class as usize == index));
+        assert!(Priority::ALL.iter().enumerate().all(|(index, one)| *one as usize == index));
         let metrics = GatewayMetrics::default();
         for route in ROUTES {
             metrics.count_rate_limited(route.rate_class);

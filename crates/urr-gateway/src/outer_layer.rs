@@ -51,7 +51,7 @@ where
 
     fn call(&mut self, mut request: Request) -> Self::Future {
         headers::remove_reserved(request.headers_mut());
-        let compression = ResponseCompression::for_request(&self.gateway.gzip_permits, &request);
+        let compression = ResponseCompression::for_request(&self.gateway.encoders, &request);
         let origin = cors::allowed_origin(&self.gateway, request.headers());
         let is_api = request.uri().path().starts_with("/api/");
         let is_loopback = self.gateway.settings.is_loopback;

@@ -5,82 +5,52 @@
 //! in force. Until the gateway has read the whole list once, it authenticates no user.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
+use tokio::sync::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use urr_contracts::clients::{AuthClient, ClientError};
 use urr_contracts::internal::auth::RevokedTokenEntry;
 use urr_kernel::{CallContext, Clock, IdSource, Timestamp, Uuid};
-use urr_service::jobs;
+use urr_service::{ServiceKit, jobs};
 
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// How many pages one refresh reads. The next one continues.
 const PAGES_MAX: usize = 1_000;
 
-/// The revoked tokens by id, with their expiry. Clones share one set.
-#[derive(Clone, Debug, Default)]
-pub struct RevokedTokens(Arc<RevokedTokenSet>);
-
-#[derive(Debug, Default)]
-struct RevokedTokenSet {
-    tokens: RwLock<HashMap<Uuid, Timestamp>>,
-    /// Whether the list was read to its end once.
-    is_complete: AtomicBool,
-}
-
-impl RevokedTokens {
-    /// For a gateway without an auth service, where nothing can be revoked.
-    pub(crate) fn none() -> RevokedTokens {
-        let revoked = RevokedTokens::default();
-        revoked.mark_complete();
-        revoked
-    }
-
-    pub fn contains(&self, id: Uuid) -> bool {
-        self.0.tokens.read().unwrap_or_else(PoisonError::into_inner).contains_key(&id)
-    }
-
-    /// Whether the list was read to its end once.
-    pub fn is_complete(&self) -> bool {
-        self.0.is_complete.load(Ordering::Acquire)
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.0.tokens.read().unwrap_or_else(PoisonError::into_inner).len()
-    }
-
-    fn mark_complete(&self) {
-        self.0.is_complete.store(true, Ordering::Release);
-    }
-
-    /// Adds tokens, and removes expired ones, which are refused anyway.
-    fn add(&self, revoked: Vec<RevokedTokenEntry>, now: Timestamp) {
-        let mut all = self.0.tokens.write().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|_, expires_at| *expires_at > now);
-        all.extend(revoked.into_iter().map(|token| (token.jti, token.expires_at)));
-    }
-}
-
-/// Reads the list from the auth service. Clones share their position in it.
+/// Reads the list from the auth service. Clones share it and the position in it.
 #[derive(Clone, Debug)]
 pub struct RevocationFeed(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     client: AuthClient,
-    revoked: RevokedTokens,
     clock: Clock,
     ids: IdSource,
+    revoked: RwLock<RevokedTokens>,
     /// How many refreshes have started.
     started: AtomicU64,
     /// Locked during a refresh.
-    position: tokio::sync::Mutex<FeedPosition>,
+    position: Mutex<FeedPosition>,
+}
+
+#[derive(Debug, Default)]
+struct RevokedTokens {
+    expires_at: HashMap<Uuid, Timestamp>,
     /// When the list was last read to its end.
-    read_at: Mutex<Option<Instant>>,
+    read_at: Option<Instant>,
+}
+
+impl RevokedTokens {
+    /// Adds tokens, and removes expired ones, which are refused anyway.
+    fn add(&mut self, revoked: Vec<RevokedTokenEntry>, now: Timestamp) {
+        self.expires_at.retain(|_, expires_at| *expires_at > now);
+        self.expires_at.extend(revoked.into_iter().map(|token| (token.jti, token.expires_at)));
+    }
 }
 
 #[derive(Debug)]
@@ -93,21 +63,15 @@ struct FeedPosition {
 }
 
 impl RevocationFeed {
-    pub(crate) fn new(
-        client: AuthClient,
-        revoked: RevokedTokens,
-        clock: Clock,
-        ids: IdSource,
-    ) -> RevocationFeed {
+    pub(crate) fn new(client: AuthClient, kit: &ServiceKit) -> RevocationFeed {
         let position = FeedPosition { after: 0, ended: 0, result: Ok(()) };
         RevocationFeed(Arc::new(Inner {
             client,
-            revoked,
-            clock,
-            ids,
+            clock: kit.clock.clone(),
+            ids: kit.ids.clone(),
+            revoked: RwLock::default(),
             started: AtomicU64::new(0),
-            position: tokio::sync::Mutex::new(position),
-            read_at: Mutex::default(),
+            position: Mutex::new(position),
         }))
     }
 
@@ -130,31 +94,45 @@ impl RevocationFeed {
     }
 
     async fn read_new_entries(&self, after: &mut i64) -> Result<(), ClientError> {
-        let Inner { client, revoked, clock, ids, read_at, .. } = &*self.0;
+        let Inner { client, clock, ids, revoked, .. } = &*self.0;
         for _ in 0..PAGES_MAX {
             let context = CallContext::root(ids.next_id());
             let page = client.list_revoked_tokens(*after, &context).await?;
             let is_end = page.tokens.is_empty() || page.next <= *after;
+            let mut revoked = revoked.write().unwrap_or_else(PoisonError::into_inner);
             revoked.add(page.tokens, clock.now());
             *after = page.next.max(*after);
             if is_end {
-                revoked.mark_complete();
-                *read_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+                revoked.read_at = Some(Instant::now());
                 break;
             }
         }
         Ok(())
     }
 
+    /// Whether a token is revoked; `None` if the list was never read to its end.
+    pub(crate) fn is_revoked(&self, token_id: Uuid) -> Option<bool> {
+        let revoked = self.revoked();
+        revoked.read_at.map(|_| revoked.expires_at.contains_key(&token_id))
+    }
+
     /// Whether the list was read to its end once. Until then no user is authenticated.
     pub fn is_complete(&self) -> bool {
-        self.0.revoked.is_complete()
+        self.revoked().read_at.is_some()
+    }
+
+    /// How many tokens the list has.
+    pub(crate) fn len(&self) -> usize {
+        self.revoked().expires_at.len()
     }
 
     /// How long ago the list was last read to its end.
     pub(crate) fn age(&self) -> Option<Duration> {
-        let read_at = self.0.read_at.lock().unwrap_or_else(PoisonError::into_inner);
-        read_at.map(|read_at| read_at.elapsed())
+        self.revoked().read_at.map(|read_at| read_at.elapsed())
+    }
+
+    fn revoked(&self) -> RwLockReadGuard<'_, RevokedTokens> {
+        self.0.revoked.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Refreshes every second until `stop`. Logs once when auth fails and once when it recovers.
@@ -186,12 +164,14 @@ mod tests {
             jti: Uuid::from_u128(id),
             expires_at: at(expires),
         };
-        let revoked = RevokedTokens::default();
-        assert!(!revoked.contains(Uuid::from_u128(1)));
+        let mut revoked = RevokedTokens::default();
+        let has =
+            |revoked: &RevokedTokens, id| revoked.expires_at.contains_key(&Uuid::from_u128(id));
+        assert!(!has(&revoked, 1));
         revoked.add(vec![token(1, 10), token(2, 20)], at(0));
-        assert!(revoked.contains(Uuid::from_u128(1)) && revoked.contains(Uuid::from_u128(2)));
+        assert!(has(&revoked, 1) && has(&revoked, 2));
         revoked.add(Vec::new(), at(10));
-        assert!(!revoked.contains(Uuid::from_u128(1)), "it has expired and is removed");
-        assert!(revoked.contains(Uuid::from_u128(2)));
+        assert!(!has(&revoked, 1), "it has expired and is removed");
+        assert!(has(&revoked, 2));
     }
 }

@@ -60,6 +60,16 @@ pub enum Priority {
     Browse,
 }
 
+urr_kernel::named_enum!(RateClass {
+    Auth => "auth",
+    Login => "login",
+    Refresh => "refresh",
+    Queue => "queue",
+    Booking => "booking",
+    General => "general",
+});
+urr_kernel::named_enum!(Priority { Pay => "pay", Hold => "hold", Browse => "browse" });
+
 /// Which of the configured timeouts applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timeout {
@@ -194,9 +204,7 @@ pub const ROUTES: &[Route] = {
         route(GET, "/api/events/**", "catalog", Public, General, Browse, Default),
         route(GET, "/api/artists/**", "catalog", Public, General, Browse, Default),
         route(GET, "/api/venues/**", "catalog", Public, General, Browse, Default),
-        route(POST, "/api/artists/enrich", "catalog", Admin, General, Browse, Default),
-        // E-6: these belong to the waiting room although their prefix is the catalog's.
-        route(ALL, "/api/admin/vwr/**", "queue", Admin, General, Hold, Queue),
+        // E-6: this belongs to the waiting room although its prefix is the catalog's.
         route(ALL, "/api/admin/queue/**", "queue", Admin, General, Hold, Queue),
         // Tickets and check-in belong to the ticket service.
         route(ALL, "/api/admin/reservations/**", "ticket", Admin, General, Hold, Default),
@@ -216,7 +224,6 @@ pub const ROUTES: &[Route] = {
         route(POST, "/api/seats/reserve", "ticket", Admitted, Booking, Hold, Default),
         route(POST, "/api/seats/best", "ticket", Admitted, Booking, Hold, Default),
         route(POST, "/api/reservations", "ticket", Admitted, Booking, Hold, Default),
-        route(GET, "/api/reservations", "ticket", User, General, Browse, Default),
         route(GET, "/api/reservations/**", "ticket", User, General, Browse, Default),
         // Changing seats takes seats, so it needs an entry token.
         route(PUT, "/api/reservations/{id}/seats", "ticket", Admitted, Booking, Hold, Default),
@@ -374,7 +381,7 @@ mod tests {
 
     #[test]
     fn e_6_the_waiting_room_has_its_own_admin_paths() {
-        for path in ["/api/admin/vwr/1", "/api/admin/queue/1", "/api/queue/admin/1"] {
+        for path in ["/api/admin/queue/1", "/api/queue/admin/1"] {
             let route = find_route(path).unwrap();
             assert_eq!((route.service, route.policy), ("queue", Policy::Admin), "{path}");
         }
@@ -399,7 +406,7 @@ mod tests {
 
     #[test]
     fn a_known_path_with_another_method_names_its_methods() {
-        let other = match_route(&Method::DELETE, "/api/artists/enrich");
+        let other = match_route(&Method::DELETE, "/api/seats/reserve");
         let RouteMatch::OtherMethods(methods) = other else { panic!("{other:?}") };
         assert_eq!(methods.names(), "GET, HEAD, POST");
         assert_eq!(match_route(&Method::TRACE, "/api/none"), RouteMatch::None);

@@ -210,7 +210,10 @@ impl From<AdminAction> for AdminActionView {
     }
 }
 
-/// What administrators did in this service, the newest first.
+/// Lists what administrators did in this service, newest first.
+///
+/// For administrators. The filters combine; `from` and `to` bound the time. A change and its entry
+/// are written in one transaction. `adminId` is null for what an operator did at the command line.
 #[utoipa::path(
     get, path = "/", params(AdminLogFilter, Page),
     responses(

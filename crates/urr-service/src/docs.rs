@@ -1,6 +1,8 @@
 //! The reference of the interface: the OpenAPI documents of all services merged into one, and a
 //! small page of our own to read it with. No script or style comes from elsewhere.
 
+use std::collections::BTreeMap;
+
 use axum::Router;
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
@@ -21,14 +23,39 @@ const STYLE: &str = include_str!("docs/docs.css");
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
                       connect-src 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// One document of all services, with the error body that they share.
-pub fn merge_openapi(version: &str, services: impl IntoIterator<Item = OpenApi>) -> OpenApi {
+/// Two services describe different schemas under one name.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the schema {schema} of {first} differs from that of {second}: rename one of the types")]
+pub struct SchemaConflict {
+    pub schema: String,
+    pub first: &'static str,
+    pub second: &'static str,
+}
+
+/// Merges the documents of all services, given with their names, and adds the shared error body.
+///
+/// utoipa would silently keep one of two different schemas of one name, so that clients generated
+/// from the document read the other one wrongly.
+pub fn merge_openapi(
+    version: &str,
+    services: impl IntoIterator<Item = (&'static str, OpenApi)>,
+) -> Result<OpenApi, SchemaConflict> {
     let mut components = Components::new();
     components.schemas.insert(ErrorBody::name().into_owned(), ErrorBody::schema());
     let mut merged =
         OpenApiBuilder::new().info(about(version)).components(Some(components)).build();
-    for service in services {
-        merged.merge(service);
+    let mut owners: BTreeMap<String, &'static str> = BTreeMap::new();
+    for (service, document) in services {
+        let schemas = document.components.iter().flat_map(|components| &components.schemas);
+        for (name, schema) in schemas {
+            let known = merged.components.as_ref().and_then(|all| all.schemas.get(name));
+            if known.is_some_and(|known| known != schema) {
+                let first = owners.get(name).copied().unwrap_or("all services");
+                return Err(SchemaConflict { schema: name.clone(), first, second: service });
+            }
+            owners.entry(name.clone()).or_insert(service);
+        }
+        merged.merge(document);
     }
     for item in merged.paths.paths.values_mut() {
         let operations =
@@ -37,7 +64,7 @@ pub fn merge_openapi(version: &str, services: impl IntoIterator<Item = OpenApi>)
             add_common_answers(operation);
         }
     }
-    merged
+    Ok(merged)
 }
 
 /// What the gateway may answer to any operation.
@@ -100,6 +127,8 @@ mod tests {
     use axum::body::Body;
     use axum::http::Request;
     use tower::ServiceExt;
+    use utoipa::openapi::schema::Type;
+    use utoipa::openapi::{ComponentsBuilder, ObjectBuilder};
 
     use super::*;
 
@@ -116,7 +145,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_page_and_its_files_are_served_under_a_strict_policy() {
-        let router = docs_router(&merge_openapi("1", []));
+        let router = docs_router(&merge_openapi("1", []).unwrap());
         for (path, kind) in [
             ("/docs", "text/html"),
             ("/docs/docs.js", "text/javascript"),
@@ -140,10 +169,30 @@ mod tests {
         #[derive(utoipa::OpenApi)]
         #[openapi(paths(list_seats))]
         struct Seats;
-        let merged = merge_openapi("1.2.3", [<Seats as utoipa::OpenApi>::openapi()]);
+        let merged =
+            merge_openapi("1.2.3", [("seats", <Seats as utoipa::OpenApi>::openapi())]).unwrap();
         let json = serde_json::to_value(&merged).unwrap();
         assert_eq!(json["info"]["version"], "1.2.3");
         assert_eq!(json["paths"]["/api/seats"]["get"]["operationId"], "list_seats");
         assert!(json["components"]["schemas"]["ErrorBody"]["properties"]["traceId"].is_object());
+    }
+
+    fn with_schema(property: &str) -> OpenApi {
+        let text = ObjectBuilder::new().schema_type(Type::String);
+        let schema = ObjectBuilder::new().property(property, text).build();
+        let components = ComponentsBuilder::new().schema("SeatView", schema).build();
+        OpenApiBuilder::new().components(Some(components)).build()
+    }
+
+    #[test]
+    fn two_different_schemas_of_one_name_are_refused() {
+        let merge = |first, second| {
+            let documents = [("ticket", with_schema(first)), ("stats", with_schema(second))];
+            merge_openapi("1", documents).map(|_| ())
+        };
+        assert_eq!(merge("row", "row"), Ok(()), "control: equal schemas may meet");
+        let conflict = merge("row", "section").unwrap_err();
+        assert_eq!((conflict.first, conflict.second), ("ticket", "stats"));
+        assert!(conflict.to_string().contains("SeatView"), "{conflict}");
     }
 }

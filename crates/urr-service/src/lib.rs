@@ -42,7 +42,7 @@ pub use breaker::{Breaker, BreakerState, CallOutcome};
 pub use caller::{Caller, Internal, InternalCredentials, internal_routes};
 pub use context::{Context, RouteLabel};
 pub use deadline::Deadline;
-pub use docs::{docs_router, merge_openapi};
+pub use docs::{SchemaConflict, docs_router, merge_openapi};
 pub use error::{ApiError, ErrorBody, unknown_path};
 pub use error_status::ErrorStatus;
 pub use etag::{ETag, has_etag};

@@ -58,7 +58,9 @@ struct TimeView {
     time: Timestamp,
 }
 
-/// The time of the server, for countdowns.
+/// Returns the server's time.
+///
+/// Public. Clients use it for countdowns.
 #[utoipa::path(
     get, path = "/api/time", tag = "tickets", responses((status = 200, body = TimeView)),
 )]

@@ -10,6 +10,7 @@ mod data_folder;
 mod engines;
 mod internal_router;
 mod logging;
+pub mod openapi;
 pub mod role;
 mod supervisor;
 

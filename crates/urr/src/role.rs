@@ -77,7 +77,7 @@ impl ProcessRole {
         }
     }
 
-    /// The description of the routes that the role serves.
+    /// The OpenAPI document of the role.
     pub fn openapi(self) -> Option<OpenApi> {
         match self {
             ProcessRole::Gateway => None,

@@ -75,7 +75,17 @@ fn parse_language(language: Option<String>) -> Result<Option<Language>, ApiError
     Ok(language.map(|code| Language::parse(&code)).transpose()?)
 }
 
-/// Opens an account and logs in.
+/// Creates an account and logs in.
+///
+/// `terms` answers every document once; `SERVICE` and `PRIVACY` must be agreed to, in the version
+/// that `GET /api/auth/terms` lists. Without `language`, `Accept-Language` decides between `ko` and
+/// `en`. The header `x-proof-of-work` carries the solution of `GET
+/// /api/auth/challenge?for=register`. The response also sets both cookies.
+///
+/// Errors: 400 `INVALID_EMAIL`, `INVALID_PASSWORD` (8 to 128 characters, not a common one),
+/// `INVALID_NAME`, `INVALID_PHONE`, `INVALID_LANGUAGE`, `TERMS_REQUIRED`, `TERMS_OUTDATED`,
+/// `INVALID_TERMS`; 403 `PROOF_REQUIRED` with a new challenge; 409 `REGISTRATION_FAILED` if the
+/// address has an account; 503 `LOGIN_BUSY`.
 #[utoipa::path(
     post, path = "/api/auth/register", tag = "auth", request_body = RegisterBody,
     responses(
@@ -99,7 +109,10 @@ pub async fn register(
     Ok((StatusCode::CREATED, answer))
 }
 
-/// The account of the user.
+/// Returns the user's account.
+///
+/// `termsOutstanding` lists the documents that must be agreed to again. `hasPassword` is false for
+/// accounts that were created by social login. Errors: 404 `USER_NOT_FOUND`.
 #[utoipa::path(
     get, path = "/api/auth/me", tag = "auth",
     responses((status = 200, body = ProfileDetailView), ErrorStatus<401>, ErrorStatus<404>),
@@ -125,7 +138,10 @@ pub struct UpdateMeBody {
     language: Option<String>,
 }
 
-/// Replaces the name and phone of the user, and the language if one is given.
+/// Replaces name and phone number, and the language if it is given.
+///
+/// Without `phone` the number is deleted. Errors: 400 `INVALID_NAME`, `INVALID_PHONE`,
+/// `INVALID_LANGUAGE`; 404 `USER_NOT_FOUND`.
 #[utoipa::path(
     put, path = "/api/auth/me", tag = "auth", request_body = UpdateMeBody,
     responses(
@@ -153,7 +169,13 @@ pub struct DeleteMeBody {
     password: Option<String>,
 }
 
-/// Deletes the account of the user and erases the personal data.
+/// Deletes the account.
+///
+/// Ends all sessions and erases e-mail address, name and phone number; the address can register
+/// again. Needs `password`, or for an account without one a login at most ten minutes ago.
+///
+/// Errors: 400 `PASSWORD_REQUIRED`; 403 `WRONG_PASSWORD`, `RECENT_LOGIN_REQUIRED`; 404
+/// `USER_NOT_FOUND`; 409 `LAST_ADMIN`; 503 `LOGIN_BUSY`.
 #[utoipa::path(
     delete, path = "/api/auth/me", tag = "auth", request_body = DeleteMeBody,
     responses(
@@ -184,7 +206,13 @@ pub struct ChangePasswordBody {
     new_password: String,
 }
 
-/// Changes the password, or sets the first one. All sessions end; the answer has a new one.
+/// Changes the password, or sets the first one.
+///
+/// All sessions end, and the response starts a new one. An account without a password needs
+/// `newPassword` only, and a login at most ten minutes ago; refreshing does not count as a login.
+///
+/// Errors: 400 `INVALID_PASSWORD`, `PASSWORD_REQUIRED`; 403 `WRONG_PASSWORD`,
+/// `RECENT_LOGIN_REQUIRED`; 404 `USER_NOT_FOUND`; 503 `LOGIN_BUSY`.
 #[utoipa::path(
     put, path = "/api/auth/password", tag = "auth", request_body = ChangePasswordBody,
     responses(

@@ -36,7 +36,11 @@ pub struct RedeemAdminInviteBody {
     name: String,
 }
 
-/// Creates the first administrator's account. It works once.
+/// Creates the first administrator's account.
+///
+/// `token` is the one that `urr up` printed; it works once. Errors: 403 `ADMIN_INVITE_INVALID`
+/// (used, older than a day, replaced by a later start, or there is an administrator); 400 and 409
+/// as for registering.
 #[utoipa::path(
     post, path = "/api/auth/admin-invite", tag = "auth", request_body = RedeemAdminInviteBody,
     responses(
@@ -103,7 +107,11 @@ pub struct AccountFilter {
     q: Option<String>,
 }
 
-/// The accounts, the newest first, or the one with an address.
+/// Lists accounts, newest first.
+///
+/// `q` is a whole e-mail address and finds that account; parts cannot be searched because addresses
+/// are stored encrypted. `status` is `active` or `dormant` (unused for a year). Errors: 400
+/// `INVALID_EMAIL`.
 #[utoipa::path(
     get, path = "/api/auth/admin/users", tag = "auth", params(Page, AccountFilter),
     responses(
@@ -143,7 +151,10 @@ pub struct AccountDetailView {
     user: AccountView,
 }
 
-/// Gives a user another role, `user` or `admin`. Their access tokens stop working at once.
+/// Changes a user's role.
+///
+/// The user's access tokens stop working at once; their sessions go on with a refresh. Errors: 400
+/// `INVALID_ROLE`; 404 `USER_NOT_FOUND`; 409 `LAST_ADMIN`.
 #[utoipa::path(
     put, path = "/api/auth/admin/users/{id}/role", tag = "auth", params(("id" = Uuid, Path)),
     request_body = ChangeRoleBody,

@@ -58,7 +58,13 @@ impl From<BotCheckTask> for BotCheckTaskView {
     }
 }
 
-/// The bot check before registration or login.
+/// Returns the check that registering or logging in requires now.
+///
+/// `for` is `register` or `login`. For `proof-of-work` find a nonce of letters and digits so that
+/// the SHA-256 of `<challenge>:<nonce>` begins with `difficulty` zero bits, and send
+/// `<challenge>:<nonce>` as `x-proof-of-work`. The token of a remote check (`recaptcha-v2`,
+/// `recaptcha-v3`, `turnstile`) goes into `x-bot-check-token`. A solution counts once, within two
+/// minutes.
 #[utoipa::path(
     get, path = "/api/auth/challenge", tag = "auth", params(ChallengeQuery),
     responses((status = 200, body = BotCheckTaskView), ErrorStatus<400>),

@@ -33,6 +33,10 @@ pub struct VerificationView {
 }
 
 /// Starts the verification of the user's identity.
+///
+/// Returns the `verificationId` and what the provider's page needs. Errors: 404
+/// `IDENTITY_CHECK_OFF`; 409 `ALREADY_VERIFIED`; 429 after ten attempts in 15 minutes; 503
+/// `IDENTITY_PROVIDER_UNAVAILABLE`.
 #[utoipa::path(
     post, path = "/api/auth/identity/start", tag = "auth",
     responses(
@@ -89,7 +93,16 @@ pub struct VerifiedIdentityView {
     verified_at: Timestamp,
 }
 
-/// Asks the provider for the result of a verification.
+/// Completes the verification of the user's identity.
+///
+/// The server asks the provider; nothing that the browser sends about the person counts. A person
+/// has one account.
+///
+/// Errors: 404 `IDENTITY_CHECK_OFF`, `VERIFICATION_NOT_FOUND`; 409 `VERIFICATION_PENDING`,
+/// `ALREADY_VERIFIED`, `ALREADY_VERIFIED_ELSEWHERE`, `VERIFIED_AS_ANOTHER`, `LEFT_LATELY` (an
+/// account of this person was deleted less than a month ago; with `until`); 410
+/// `VERIFICATION_EXPIRED`; 422 `VERIFICATION_FAILED`, `VERIFICATION_INCOMPLETE`; 503
+/// `IDENTITY_PROVIDER_UNAVAILABLE`.
 #[utoipa::path(
     post, path = "/api/auth/identity/complete", tag = "auth",
     request_body = CompleteVerificationBody,

@@ -32,7 +32,14 @@ pub struct LoginBody {
     password: String,
 }
 
-/// Logs in.
+/// Logs in with e-mail address and password.
+///
+/// The response also sets both cookies. A user has up to 20 sessions; the next login ends the
+/// oldest. After three failures for an address within 15 minutes a proof of work is required in
+/// `x-proof-of-work`.
+///
+/// Errors: 401 `INVALID_CREDENTIALS`, whatever was wrong; 403 `PROOF_REQUIRED` with a new
+/// challenge; 503 `LOGIN_BUSY`.
 #[utoipa::path(
     post, path = "/api/auth/login", tag = "auth", request_body = LoginBody,
     responses(
@@ -64,7 +71,14 @@ pub struct RefreshBody {
     refresh_token: Option<String>,
 }
 
-/// Exchanges a refresh token, which can be used once, for new tokens.
+/// Exchanges a refresh token for new tokens.
+///
+/// The token comes from the cookie, or without one from the body. It can be used once; repeating
+/// the request within 30 s returns the same new tokens, so that several tabs can refresh at once.
+/// Later use ends the session.
+///
+/// Errors: 401 `REFRESH_TOKEN_REQUIRED`, `REFRESH_TOKEN_INVALID`, `REFRESH_TOKEN_EXPIRED` (unused
+/// for seven days), `REFRESH_TOKEN_REVOKED`, `REFRESH_TOKEN_REUSED`.
 #[utoipa::path(
     post, path = "/api/auth/refresh", tag = "auth", request_body = Option<RefreshBody>,
     responses((status = 200, body = SessionView), ErrorStatus<400>, ErrorStatus<401>),
@@ -102,7 +116,11 @@ pub struct LogoutBody {
     all: bool,
 }
 
-/// Logs out. A body that cannot be read counts as absent.
+/// Ends the session.
+///
+/// `all` ends the sessions on all devices; `refreshToken` is for clients without cookies. The
+/// access token stops working at once on this gateway and within a second on others. It never fails
+/// because of what was sent, and clears the cookies.
 #[utoipa::path(
     post, path = "/api/auth/logout", tag = "auth", request_body = Option<LogoutBody>,
     responses((status = 200, body = MessageView), ErrorStatus<503>),
@@ -139,7 +157,10 @@ pub struct VerifiedTokenView {
     user: SessionUserView,
 }
 
-/// Returns the user of an access token, if it is valid.
+/// Tells whose access token this is.
+///
+/// Public: holding the token is enough. Errors: 401 `INVALID_TOKEN` if it is not valid, has expired
+/// or was revoked.
 #[utoipa::path(
     post, path = "/api/auth/verify-token", tag = "auth", request_body = VerifyTokenBody,
     responses((status = 200, body = VerifiedTokenView), ErrorStatus<400>, ErrorStatus<401>),

@@ -58,6 +58,11 @@ pub struct StartSocialQuery {
 }
 
 /// Redirects the browser to a provider to log in.
+///
+/// `provider` is `google`, `kakao` or `naver`. `redirect` is a path of this site to return to;
+/// `terms=1` agrees to the required documents. Uses an authorization code with PKCE, `state` and
+/// `nonce`, bound to the browser by a cookie for ten minutes. Errors: 404
+/// `PROVIDER_NOT_CONFIGURED`.
 #[utoipa::path(
     get, path = "/api/auth/social/{provider}/start", tag = "auth",
     params(("provider" = String, Path, example = "google"), StartSocialQuery),
@@ -94,9 +99,11 @@ pub struct SocialRedirectView {
     url: String,
 }
 
-/// Starts to link an identity of a provider to the account of the user.
+/// Starts linking a provider to the user's account.
 ///
-/// It is a `POST`, so that a link on another site cannot start it.
+/// Returns the `url` to visit. Needs a login at most ten minutes ago, or `password`. It is a
+/// `POST`, so that a link on another site cannot start it. Errors: 403 `RECENT_LOGIN_REQUIRED`,
+/// `WRONG_PASSWORD`; 404 `PROVIDER_NOT_CONFIGURED`.
 #[utoipa::path(
     post, path = "/api/auth/social/{provider}/link", tag = "auth",
     request_body = LinkSocialBody,
@@ -131,7 +138,13 @@ pub struct FinishSocialQuery {
     code: Option<String>,
 }
 
-/// The provider redirects the browser here. The answer always redirects to a page.
+/// Completes a social login and redirects to a page.
+///
+/// The provider sends the browser here. A failure redirects to `/login?error=CODE` with
+/// `SOCIAL_STATE_INVALID`, `SOCIAL_CANCELLED`, `SOCIAL_LOGIN_REJECTED`, `EMAIL_REQUIRED`,
+/// `TERMS_REQUIRED`, `EMAIL_IN_USE` or `PROVIDER_UNAVAILABLE`. An account is found by the
+/// provider's id of the person; an e-mail address joins two accounts only if both sides have
+/// verified it.
 #[utoipa::path(
     get, path = "/api/auth/social/{provider}/callback", tag = "auth",
     params(("provider" = String, Path, example = "google"), FinishSocialQuery),
@@ -190,7 +203,10 @@ pub struct GoogleNonceView {
     nonce: String,
 }
 
-/// Starts a login by Google's button. The answer sets a cookie that belongs to the nonce.
+/// Starts a login by Google's button.
+///
+/// Returns client id and nonce for the button, and sets a cookie that binds the nonce to this
+/// browser for ten minutes. Errors: 404 `PROVIDER_NOT_CONFIGURED`.
 #[utoipa::path(
     post, path = "/api/auth/google/nonce", tag = "auth",
     responses((status = 200, body = GoogleNonceView), ErrorStatus<404>),
@@ -216,7 +232,13 @@ pub struct GoogleLoginBody {
     terms_agreed: bool,
 }
 
-/// Logs in by Google's button, with the nonce of this browser.
+/// Logs in with the token of Google's button.
+///
+/// The token counts once, in the browser that got the nonce. After `TERMS_REQUIRED` the same token
+/// may be sent again with `termsAgreed`.
+///
+/// Errors: 400 `SOCIAL_STATE_INVALID`, `TERMS_REQUIRED`; 401 `SOCIAL_LOGIN_REJECTED`; 404
+/// `PROVIDER_NOT_CONFIGURED`; 409 `EMAIL_IN_USE` (log in by password and link the provider).
 #[utoipa::path(
     post, path = "/api/auth/google", tag = "auth", request_body = GoogleLoginBody,
     responses(
@@ -258,7 +280,9 @@ pub struct IdentityListView {
     identities: Vec<IdentityView>,
 }
 
-/// The social providers that are linked to the account of the user.
+/// Lists the providers that are linked to the account.
+///
+/// An account can be entered by each of them, and by its password if it has one.
 #[utoipa::path(
     get, path = "/api/auth/me/identities", tag = "auth",
     responses((status = 200, body = IdentityListView), ErrorStatus<401>),
@@ -275,7 +299,10 @@ pub async fn list_identities(
     Ok(Json(IdentityListView { identities: listed.into_iter().map(view).collect() }))
 }
 
-/// Unlinks a social provider from the account of the user, unless it is the last way to log in.
+/// Unlinks a provider from the account.
+///
+/// Sessions go on. Errors: 404 `IDENTITY_NOT_LINKED`; 409 `LAST_WAY_IN` if it is the only way to
+/// log in.
 #[utoipa::path(
     delete, path = "/api/auth/me/identities/{provider}", tag = "auth",
     params(("provider" = String, Path, example = "google")),

@@ -52,7 +52,9 @@ pub struct TermsListView {
     terms: Vec<TermsView>,
 }
 
-/// The terms that are in force.
+/// Lists the legal documents in force.
+///
+/// Public. `required` documents must be agreed to when registering.
 #[utoipa::path(
     get, path = "/api/auth/terms", tag = "auth",
     responses((status = 200, body = TermsListView)),
@@ -76,7 +78,13 @@ pub struct OutstandingTermsView {
     terms_outstanding: Vec<TermsView>,
 }
 
-/// Stores answers to terms that are in force, such as a new version.
+/// Records the user's answers to legal documents.
+///
+/// For documents that have a new version. The same answer again changes nothing. Returns what is
+/// still outstanding, which does not restrict the user.
+///
+/// Errors: 400 `TERMS_OUTDATED`, `TERMS_REQUIRED` (a required document cannot be declined),
+/// `INVALID_TERMS` (one is answered twice); 404 `USER_NOT_FOUND`.
 #[utoipa::path(
     post, path = "/api/auth/terms", tag = "auth", request_body = AnswerTermsBody,
     responses(

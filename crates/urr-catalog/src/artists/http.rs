@@ -65,7 +65,9 @@ pub struct ArtistListView {
     pagination: Pagination,
 }
 
-/// The artists, by name.
+/// Lists artists by name.
+///
+/// Public. Names are ordered by their bytes. Caches may keep the response for 5 s.
 #[utoipa::path(
     get, path = "/api/artists", tag = "artists", params(Page),
     responses(
@@ -114,7 +116,9 @@ impl ArtistDetailView {
     }
 }
 
-/// One artist with their coming events.
+/// Returns an artist with up to 50 coming events, nearest first.
+///
+/// Public. Caches may keep the response for 5 s. Errors: 404 `ARTIST_NOT_FOUND`.
 #[utoipa::path(
     get, path = "/api/artists/{id}", tag = "artists", params(("id" = Uuid, Path)),
     responses(
@@ -206,7 +210,11 @@ pub struct ArtistOnlyView {
     artist: ArtistView,
 }
 
-/// Adds an artist.
+/// Creates an artist.
+///
+/// For administrators. Errors: 400 `INVALID_NAME` (1 to 100 characters), `INVALID_DESCRIPTION` (up
+/// to 2,000), `INVALID_MEMBERSHIP_PRICE` (0 to 10,000,000 won; 30,000 if not given),
+/// `INVALID_IMAGE_URL`, `INVALID_TEXT`; 409 `ARTIST_NAME_TAKEN`.
 #[utoipa::path(
     post, path = "/api/admin/artists", tag = "artists", request_body = CreateArtistBody,
     responses(
@@ -251,6 +259,9 @@ impl EditArtistBody {
 }
 
 /// Changes an artist.
+///
+/// For administrators. Fields that are not sent stay as they are. Errors: as for creating; 404
+/// `ARTIST_NOT_FOUND`.
 #[utoipa::path(
     put, path = "/api/admin/artists/{id}", tag = "artists", params(("id" = Uuid, Path)),
     request_body = EditArtistBody,

@@ -87,7 +87,9 @@ pub struct AdminEventQuery {
     q: Option<String>,
 }
 
-/// All events, the newest first, without their ticket types.
+/// Lists all events, newest first, without ticket types.
+///
+/// For administrators. `includeDeleted` adds deleted events. Errors: 400 `INVALID_QUERY`.
 #[utoipa::path(
     get, path = "/api/admin/events", tag = "events", params(AdminEventQuery, Page),
     responses(
@@ -118,7 +120,9 @@ pub async fn list_admin_events(
     Ok(Json(AdminEventListView { events, pagination }))
 }
 
-/// One event, even a deleted one.
+/// Returns one event, also a deleted one.
+///
+/// For administrators. `revision` is needed to change it. Errors: 404 `EVENT_NOT_FOUND`.
 #[utoipa::path(
     get, path = "/api/admin/events/{id}", tag = "events", params(("id" = Uuid, Path)),
     responses(
@@ -143,7 +147,17 @@ async fn detail(
     Ok(Json(AdminEventDetailView { event }))
 }
 
-/// Creates an event. It can be booked once its inventory is ready, usually a moment later.
+/// Creates an event.
+///
+/// For administrators. A seated event has `hallId` and `prices` for every grade of the hall, a
+/// standing event `venueId` and 1 to 20 `ticketTypes`. The times must be sale start < sale end ≤
+/// start. A pre-sale needs an artist and a sale longer than 48 hours. `inventoryReady` becomes true
+/// a moment later; then the event can be booked. Takes the header `Idempotency-Key`.
+///
+/// Errors: 400 `INVALID_PLACE`, `UNKNOWN_HALL`, `UNKNOWN_VENUE`, `UNKNOWN_ARTIST`,
+/// `INVALID_SCHEDULE`, `INVALID_PRICES`, `INVALID_TICKET_TYPES`, `INVALID_PRESALE`,
+/// `INVALID_SEATS_PER_USER`, `INVALID_IMAGE_URL`, `INVALID_IDEMPOTENCY_KEY`; 422
+/// `IDEMPOTENCY_KEY_REUSED`.
 #[utoipa::path(
     post, path = "/api/admin/events", tag = "events", request_body = CreateEventBody,
     params(("Idempotency-Key" = Option<String>, Header, max_length = 64,
@@ -171,8 +185,14 @@ pub async fn create_event(
     Ok((StatusCode::CREATED, detail(&catalog, event.id).await?))
 }
 
-/// Edits an event. The hall, the venue and the prices cannot change, nor can the start of a sale that
-/// has started.
+/// Changes an event.
+///
+/// For administrators. Fields that are not sent stay as they are; `revision` is the one that was
+/// read. Venue, hall and prices are fixed once the inventory exists; sale start, pre-sale and
+/// artist from a minute before the sale opens.
+///
+/// Errors: 400 as for creating; 404 `EVENT_NOT_FOUND`; 409 `STALE_REVISION` (with `revision`),
+/// `EVENT_CANCELLED`, `INVENTORY_FIXED`, `SALE_STARTED`.
 #[utoipa::path(
     put, path = "/api/admin/events/{id}", tag = "events", params(("id" = Uuid, Path)),
     request_body = EditEventBody,
@@ -193,7 +213,10 @@ pub async fn edit_event(
     detail(&catalog, EventId(id)).await
 }
 
-/// Cancels an event that has not begun; everybody gets a refund. A repetition changes nothing.
+/// Cancels an event that has not started.
+///
+/// For administrators. All reservations are cancelled and refunded in full. Repeating it changes
+/// nothing. Errors: 404 `EVENT_NOT_FOUND`; 409 `EVENT_OVER`.
 #[utoipa::path(
     post, path = "/api/admin/events/{id}/cancel", tag = "events", params(("id" = Uuid, Path)),
     request_body = CancelEventBody,
@@ -214,8 +237,11 @@ pub async fn cancel_event(
     detail(&catalog, EventId(id)).await
 }
 
-/// Deletes an event that was not sold yet, was cancelled, or is over (without refunds). A repetition
-/// changes nothing.
+/// Deletes an event.
+///
+/// For administrators. Allowed until a minute before the sale opens, after a cancellation, and once
+/// the event has started; then nothing is refunded and tickets stay valid. Repeating it changes
+/// nothing. Errors: 404 `EVENT_NOT_FOUND`; 409 `EVENT_NOT_DELETABLE`.
 #[utoipa::path(
     delete, path = "/api/admin/events/{id}", tag = "events", params(("id" = Uuid, Path)),
     responses(
@@ -247,7 +273,10 @@ pub struct CatalogCountsView {
     counts: CatalogCounts,
 }
 
-/// The numbers of the catalogue for the dashboard.
+/// Returns the numbers of the catalog.
+///
+/// For administrators: events by status, events whose inventory is not ready, and counts of
+/// artists, venues, halls and images.
 #[utoipa::path(
     get, path = "/api/admin/dashboard", tag = "events",
     responses((status = 200, body = DashboardView), ErrorStatus<401>, ErrorStatus<403>),

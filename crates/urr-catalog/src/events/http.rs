@@ -87,7 +87,12 @@ pub struct EventListView {
     pagination: Pagination,
 }
 
-/// The events, with filters and search.
+/// Lists events, with filters and search.
+///
+/// Public. `q` finds words in title, artist, venue or address; all of up to six words must occur,
+/// parts of words count, and initial consonants (`ㅎㄱ`) find 한강. `from` and `to` filter by the start
+/// of the event. An event can be booked while its `status` is `on_sale` and `inventoryReady` is
+/// true. Caches may keep the response for 5 s. Errors: 400 `INVALID_QUERY`.
 #[utoipa::path(
     get, path = "/api/events", tag = "events", params(EventQuery, Page),
     responses(
@@ -140,7 +145,11 @@ pub struct EventDetailView {
     event: EventView,
 }
 
-/// One event. For countdowns use `GET /api/time`, because caches keep this answer.
+/// Returns one event.
+///
+/// Public. `prices` are won by grade; `preSaleSchedule` tells from when each tier may buy. Send the
+/// `ETag` as `If-None-Match`: an unchanged event is 304. Use `GET /api/time` for countdowns.
+/// Errors: 404 `EVENT_NOT_FOUND`.
 #[utoipa::path(
     get, path = "/api/events/{id}", tag = "events", params(("id" = Uuid, Path)),
     responses(

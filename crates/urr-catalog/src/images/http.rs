@@ -86,7 +86,13 @@ pub struct ImageDetailView {
     image: ImageView,
 }
 
-/// Stores an image. The same image is stored once.
+/// Stores an image.
+///
+/// For administrators. A form (`multipart/form-data`) with the field `image`: PNG, JPEG, WebP or
+/// GIF, up to 5 MiB and 12,000 pixels a side. The same image is stored once. Use the `url` of the
+/// response as `imageUrl` or `posterImageUrl`.
+///
+/// Errors: 400 `INVALID_FORM`, `INVALID_IMAGE`; 413 `IMAGE_TOO_LARGE`; 415 `NOT_AN_IMAGE`.
 #[utoipa::path(
     post, path = "/api/image/upload", tag = "images",
     request_body(content = UploadImageForm, content_type = "multipart/form-data"),
@@ -138,7 +144,9 @@ fn image_not_found() -> ApiError {
     ApiError::not_found("IMAGE_NOT_FOUND", "There is no image with this id.")
 }
 
-/// The bytes of an image.
+/// Returns an image.
+///
+/// Public. An image never changes, so caches may keep it for a year. Errors: 404 `IMAGE_NOT_FOUND`.
 #[utoipa::path(
     get, path = "/api/image/{id}", tag = "images", params(("id" = String, Path)),
     responses(

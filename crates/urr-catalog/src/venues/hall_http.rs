@@ -100,7 +100,15 @@ fn parse_template(
     }
 }
 
-/// Adds a hall to a venue.
+/// Creates a hall with its seats.
+///
+/// For administrators. The seats are a `grid` (rows of equal length, graded from front to back) or
+/// a `layout` of sections. Lengths of a layout are centimetres; the stage is at (0, 0) and `y`
+/// grows away from it; the position of a section is the middle of its first row. At most 500
+/// sections, 5,000 rows, 500 seats in a row and 100,000 seats. A seat's id is its number in the
+/// order of sections, rows and seats, from 0.
+///
+/// Errors: 400 `INVALID_LAYOUT`; 404 `VENUE_NOT_FOUND`; 409 `NAME_TAKEN`.
 #[utoipa::path(
     post, path = "/api/admin/venues/{id}/halls", tag = "venues", params(("id" = Uuid, Path)),
     request_body = CreateHallBody,
@@ -128,7 +136,9 @@ pub async fn create_hall(
     Ok((StatusCode::CREATED, Json(HallDetailView { hall: hall.into() })))
 }
 
-/// One hall with its seats.
+/// Returns a hall with its seats.
+///
+/// For administrators. Errors: 404 `HALL_NOT_FOUND`.
 #[utoipa::path(
     get, path = "/api/admin/halls/{id}", tag = "venues", params(("id" = Uuid, Path)),
     responses(
@@ -172,6 +182,10 @@ impl EditHallBody {
 }
 
 /// Changes a hall.
+///
+/// For administrators. Fields that are not sent stay as they are. Seats can change only while no
+/// event uses the hall. Errors: 400 `INVALID_LAYOUT`; 404 `HALL_NOT_FOUND`; 409 `HALL_IN_USE`,
+/// `NAME_TAKEN`.
 #[utoipa::path(
     put, path = "/api/admin/halls/{id}", tag = "venues", params(("id" = Uuid, Path)),
     request_body = EditHallBody,
@@ -192,6 +206,8 @@ pub async fn edit_hall(
 }
 
 /// Deletes a hall that no event uses.
+///
+/// For administrators. Errors: 404 `HALL_NOT_FOUND`; 409 `HALL_IN_USE`.
 #[utoipa::path(
     delete, path = "/api/admin/halls/{id}", tag = "venues", params(("id" = Uuid, Path)),
     responses(
@@ -215,7 +231,9 @@ pub struct SeatLayoutListView {
     pagination: Pagination,
 }
 
-/// The halls of all venues with their seats, by name.
+/// Lists all halls with their seats, by name.
+///
+/// For administrators, in pages.
 #[utoipa::path(
     get, path = "/api/admin/seat-layouts", tag = "venues", params(Page),
     responses(

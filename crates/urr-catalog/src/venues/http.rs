@@ -55,7 +55,9 @@ pub struct VenueListView {
     pagination: Pagination,
 }
 
-/// The venues, by name.
+/// Lists venues by name.
+///
+/// Public. Names are ordered by their bytes.
 #[utoipa::path(
     get, path = "/api/venues", tag = "venues", params(Page),
     responses((status = 200, body = VenueListView), ErrorStatus<400>),
@@ -77,7 +79,9 @@ pub struct VenueDetailView {
     halls: Vec<HallSummaryView>,
 }
 
-/// One venue with its halls.
+/// Returns a venue with its halls.
+///
+/// Public. Up to 100 halls, without their seats. Errors: 404 `VENUE_NOT_FOUND`.
 #[utoipa::path(
     get, path = "/api/venues/{id}", tag = "venues", params(("id" = Uuid, Path)),
     responses((status = 200, body = VenueDetailView), ErrorStatus<400>, ErrorStatus<404>),
@@ -109,7 +113,9 @@ pub struct VenueOnlyView {
     venue: VenueView,
 }
 
-/// Adds a venue.
+/// Creates a venue.
+///
+/// For administrators. Errors: 400 `INVALID_NAME`, `INVALID_TEXT`; 409 `NAME_TAKEN`.
 #[utoipa::path(
     post, path = "/api/admin/venues", tag = "venues", request_body = CreateVenueBody,
     responses(
@@ -162,6 +168,9 @@ impl EditVenueBody {
 }
 
 /// Changes a venue.
+///
+/// For administrators. Fields that are not sent stay as they are. Errors: 404 `VENUE_NOT_FOUND`;
+/// 409 `NAME_TAKEN`.
 #[utoipa::path(
     put, path = "/api/admin/venues/{id}", tag = "venues", params(("id" = Uuid, Path)),
     request_body = EditVenueBody,
@@ -181,7 +190,9 @@ pub async fn edit_venue(
     Ok(Json(VenueOnlyView { venue: venue.into() }))
 }
 
-/// Deletes a venue that has neither halls nor events.
+/// Deletes a venue without halls and events.
+///
+/// For administrators. Errors: 404 `VENUE_NOT_FOUND`; 409 `VENUE_IN_USE`.
 #[utoipa::path(
     delete, path = "/api/admin/venues/{id}", tag = "venues", params(("id" = Uuid, Path)),
     responses(

@@ -1,4 +1,4 @@
-//! Clients on sockets: as many as there are at once, or at a rate whatever the answers are.
+//! Clients on sockets: a fixed number at once, or a fixed rate.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
-/// More requests than this are never under way; those that are due then are late, which counts.
+/// At most this many requests are in progress; later ones are late, which counts.
 const CONNECTIONS: usize = 1_024;
 
-/// Where to ask, and as whom.
+/// The address of the server, and the token to send.
 #[derive(Clone)]
-pub struct Asking {
+pub struct BenchTarget {
     pub address: SocketAddr,
     pub bearer: String,
 }
@@ -51,35 +51,35 @@ impl Class {
 
 /// An answer: in which second it was due, and how long after that it came.
 #[derive(Clone, Copy, Debug)]
-pub struct Answered {
+pub struct BenchResponse {
     pub class: Class,
     pub status: u16,
     pub second: u64,
     pub took: Duration,
 }
 
-/// So many clients, each of which asks again as soon as it is answered.
-pub async fn at_once(asking: &Asking, clients: usize, time: Duration) -> Vec<Answered> {
+/// Runs a number of clients, each of which sends the next request after a response.
+pub async fn at_once(target: &BenchTarget, clients: usize, time: Duration) -> Vec<BenchResponse> {
     let begun = Instant::now();
-    ask_all(asking, clients, move |_| {
+    send_all(target, clients, move |_| {
         let now = Instant::now();
         (now < begun + time).then_some(now)
     })
     .await
 }
 
-/// So many requests per second.
-pub async fn at_rate(asking: &Asking, rate: f64, time: Duration) -> Vec<Answered> {
+/// Sends a fixed number of requests per second.
+pub async fn at_rate(target: &BenchTarget, rate: f64, time: Duration) -> Vec<BenchResponse> {
     let begun = Instant::now();
-    ask_all(asking, CONNECTIONS, move |number| {
+    send_all(target, CONNECTIONS, move |number| {
         let due = Duration::from_secs_f64(number as f64 / rate);
         (due < time).then_some(begun + due)
     })
     .await
 }
 
-/// Asks as long as `due` says when the request with the next number is.
-async fn ask_all<D>(asking: &Asking, clients: usize, due: D) -> Vec<Answered>
+/// Sends requests as long as `due` gives a time for the next number.
+async fn send_all<D>(target: &BenchTarget, clients: usize, due: D) -> Vec<BenchResponse>
 where
     D: Fn(u64) -> Option<Instant> + Clone + Send + 'static,
 {
@@ -87,18 +87,18 @@ where
     let begun = Instant::now();
     let mut all = JoinSet::new();
     for _ in 0..clients {
-        let (asking, next, due) = (asking.clone(), Arc::clone(&next), due.clone());
+        let (target, next, due) = (target.clone(), Arc::clone(&next), due.clone());
         all.spawn(async move {
-            let mut client = Client::connect(&asking).await;
+            let mut client = Client::connect(&target).await;
             let mut answers = Vec::new();
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 let Some(due) = due(number) else { return answers };
                 sleep_until(due).await;
                 let class = Class::of(number);
-                let status = client.ask(class).await;
+                let status = client.send(class).await;
                 let second = due.duration_since(begun).as_secs();
-                answers.push(Answered { class, status, second, took: due.elapsed() });
+                answers.push(BenchResponse { class, status, second, took: due.elapsed() });
             }
         });
     }
@@ -113,8 +113,8 @@ struct Client {
 }
 
 impl Client {
-    async fn connect(asking: &Asking) -> Client {
-        let stream = TcpStream::connect(asking.address).await.expect("the server listens");
+    async fn connect(target: &BenchTarget) -> Client {
+        let stream = TcpStream::connect(target.address).await.expect("the server listens");
         let requests = Class::ALL.map(|class| {
             let line = match class {
                 Class::Pay => "POST /api/payments/7",
@@ -122,7 +122,7 @@ impl Client {
                 Class::Browse => "GET /api/memberships/7",
             };
             let length = if class == Class::Browse { "" } else { "content-length: 0\r\n" };
-            let bearer = &asking.bearer;
+            let bearer = &target.bearer;
             let head = format!("{line} HTTP/1.1\r\nhost: localhost\r\n{length}");
             format!("{head}authorization: Bearer {bearer}\r\n\r\n").into_bytes()
         });
@@ -130,7 +130,7 @@ impl Client {
     }
 
     /// Asks, reads the whole answer, and gives its status.
-    async fn ask(&mut self, class: Class) -> u16 {
+    async fn send(&mut self, class: Class) -> u16 {
         let request = &self.requests[class as usize];
         self.stream.write_all(request).await.expect("the server reads");
         let mut filled = 0;

@@ -1,9 +1,8 @@
-//! What happens at ten times the load that can be served, and after it.
+//! How the gateway behaves at ten times the load that it can serve, and afterwards.
 //!
-//! Before the gateway's services is one engine, as in one process: 32 pieces of work at once, 16 ms
-//! each and a little computing, so about 2,000 a second. That is a database with 32 connections.
-//! It is bounded by waiting and not by computing, because clients and servers share the cores of
-//! one machine here: ten times what its cores can do, they could not ask for either.
+//! The services share one engine: 32 requests at once, 16 ms each and a little computing, so about
+//! 2,000 a second, as a database with 32 connections does. It is bounded by waiting and not by
+//! computing, because clients and servers share the cores of one machine.
 //!
 //! Of the requests 5 % pay, 15 % hold seats and 80 % browse. Requests come when they are due, not
 //! when the one before was answered. First the most that is served in a second is found, then
@@ -32,9 +31,9 @@ use urr_service::token::{ACCESS, AccessClaims, Issue, TokenKey};
 use urr_service::{Caller, Limits, Metrics, Role, Service, ServiceKit, Upstream, serve};
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::clients::{Answered, Asking, Class, at_once, at_rate};
+use crate::clients::{BenchResponse, BenchTarget, Class, at_once, at_rate};
 
-const WAYS: usize = 32;
+const ENGINE_PERMITS: usize = 32;
 const WORK: Duration = Duration::from_millis(16);
 const PEAK_FOR: Duration = Duration::from_secs(5);
 const NORMAL_FOR: Duration = Duration::from_secs(12);
@@ -49,22 +48,22 @@ fn main() {
     let machine = Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let machine = machine.expect("threads can be started");
     let address = server.block_on(listen(gateway()));
-    let asking = Asking { address, bearer: token() };
+    let target = BenchTarget { address, bearer: token() };
 
-    let peak = machine.block_on(at_once(&asking, 2 * WAYS, PEAK_FOR));
+    let peak = machine.block_on(at_once(&target, 2 * ENGINE_PERMITS, PEAK_FOR));
     let peak = served(&peak).count() as f64 / PEAK_FOR.as_secs_f64();
     println!("peak              {peak:>8.0} served/s");
 
     let half = peak / 2.0;
-    let before = machine.block_on(at_rate(&asking, half, NORMAL_FOR));
+    let before = machine.block_on(at_rate(&target, half, NORMAL_FOR));
     // The first second opens the connections.
     let before_p99 = p99(served(&before).filter(|answer| answer.second > 0));
     println!("normal load       {half:>8.0} requests/s, p99 {before_p99:.0} ms");
 
-    let during = machine.block_on(at_rate(&asking, peak * OVERLOAD, OVERLOAD_FOR));
+    let during = machine.block_on(at_rate(&target, peak * OVERLOAD, OVERLOAD_FOR));
     show_overload(&during, peak);
 
-    let after = machine.block_on(at_rate(&asking, half, NORMAL_FOR));
+    let after = machine.block_on(at_rate(&target, half, NORMAL_FOR));
     let is_late = |second: u64| {
         let p99 = p99(served(&after).filter(|answer| answer.second == second));
         let is_complete = after.iter().all(|a| a.second != second || a.status == 200);
@@ -76,7 +75,7 @@ fn main() {
     println!("                  p99 {:.0} ms in all", p99(served(&after)));
 }
 
-fn show_overload(during: &[Answered], peak: f64) {
+fn show_overload(during: &[BenchResponse], peak: f64) {
     let seconds = OVERLOAD_FOR.as_secs_f64();
     let offered = during.len() as f64 / seconds;
     let goodput = served(during).count() as f64 / seconds;
@@ -97,12 +96,12 @@ fn show_overload(during: &[Answered], peak: f64) {
     println!("other answers     {odd:>8}");
 }
 
-fn served(answers: &[Answered]) -> impl Iterator<Item = &Answered> + Clone {
+fn served(answers: &[BenchResponse]) -> impl Iterator<Item = &BenchResponse> + Clone {
     answers.iter().filter(|answer| answer.status == 200)
 }
 
 /// In milliseconds.
-fn p99<'a>(answers: impl Iterator<Item = &'a Answered>) -> f64 {
+fn p99<'a>(answers: impl Iterator<Item = &'a BenchResponse>) -> f64 {
     let mut times: Vec<Duration> = answers.map(|answer| answer.took).collect();
     times.sort_unstable();
     times.get(times.len() * 99 / 100).map_or(0.0, |time| time.as_secs_f64() * 1e3)
@@ -124,7 +123,7 @@ fn gateway() -> Router {
         metrics: Metrics::new(),
         limits: Limits::default(),
     };
-    let engine = Arc::new(Semaphore::new(WAYS));
+    let engine = Arc::new(Semaphore::new(ENGINE_PERMITS));
     let upstream = |name, path, methods| {
         let service = Service::new(name, OpenApiRouter::new().route(path, methods), &kit);
         Upstream::local(Caller::Gateway, name, service.local_router(), &kit)
@@ -141,11 +140,11 @@ fn gateway() -> Router {
     Gateway::new(vec![ticket, payment], limiter, settings, &kit).router(Router::new(), &kit)
 }
 
-/// A place at the engine, its answer, and the computing around it.
+/// A permit of the engine, the wait, and the computing around it.
 async fn work(engine: &Semaphore) -> &'static str {
-    let place = engine.acquire().await.expect("the semaphore is never closed");
+    let permit = engine.acquire().await.expect("the semaphore is never closed");
     tokio::time::sleep(WORK).await;
-    drop(place);
+    drop(permit);
     let computed = (0..5_000_u64).fold(1, |sum: u64, n| black_box(sum.wrapping_mul(31) ^ n));
     if computed == 0 { "nothing" } else { "done" }
 }

@@ -1,4 +1,4 @@
-//! Access tokens that are no good: each is refused with the code of its cause.
+//! Invalid access tokens: each is refused with the code of its cause.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -145,20 +145,20 @@ async fn d_3_and_other_token_attacks_are_refused_with_their_cause() {
             let by_cookie = gateway.get(PATH).cookie(token).send().await;
             assert_eq!(by_cookie.outcome(), refused(401, code), "cookie, {name}: {token}");
         }
-        // Where nobody is needed, they are nobody (G3).
+        // A public route treats the request as anonymous (G3).
         let public = gateway.get("/api/artists").bearer(token).send().await;
         assert_eq!(public.outcome(), passed(), "{name}");
         let seen = gateway.services.received().pop().unwrap();
         assert_eq!(seen.user, None, "{name}");
     }
-    // The control: what they vary is good as it stands.
+    // Control: the unchanged token is valid.
     assert_eq!(gateway.get(PATH).bearer(&forge.good()).send().await.outcome(), passed());
     assert_eq!(gateway.get(PATH).cookie(&forge.good()).send().await.outcome(), passed());
     assert!(URL_SAFE.encode([0]).ends_with('='), "the padding attack pads as encoders do");
 }
 
 #[tokio::test]
-async fn a_credential_that_is_two_is_none() {
+async fn two_credentials_are_malformed() {
     let gateway = TestGateway::new();
     let (good, other) = (gateway.token(Role::User), gateway.token_of(FAN, Role::Admin));
     let bearer = format!("Bearer {good}");
@@ -176,8 +176,8 @@ async fn a_credential_that_is_two_is_none() {
         gateway.get(PATH).header("authorization", "").cookie(&good),
         gateway.get(PATH).header("authorization", "Bearer x").cookie(&good),
     ];
-    for (case, ask) in cases.into_iter().enumerate() {
-        assert_eq!(ask.send().await.outcome(), malformed, "case {case}");
+    for (case, request) in cases.into_iter().enumerate() {
+        assert_eq!(request.send().await.outcome(), malformed, "case {case}");
     }
     // Controls: one of them is enough, and the header wins over the cookie.
     assert_eq!(gateway.get(PATH).bearer(&good).send().await.outcome(), passed());
@@ -214,26 +214,26 @@ async fn d_20_a_revoked_token_is_refused_and_others_are_not() {
 }
 
 #[tokio::test]
-async fn d_20_who_logs_out_is_logged_out_at_once() {
+async fn d_20_a_logout_takes_effect_at_once() {
     let gateway = TestGateway::new();
     let issue = gateway.issue(FAN);
     let token = gateway.signed(ACCESS, &issue, Role::User);
     let expires = gateway.clock.now() + Duration::from_secs(1_800);
     assert_eq!(gateway.get(PATH).bearer(&token).send().await.outcome(), passed());
-    // The auth service notes it while it answers; nobody polls here but the gateway itself.
+    // The auth service revokes it while it answers; only the gateway itself refreshes the list.
     gateway.services.revoked.lock().unwrap().push((1, issue.id, expires));
     assert_eq!(gateway.get(PATH).bearer(&token).send().await.outcome(), passed(), "not known yet");
     assert_eq!(gateway.post("/api/auth/logout").bearer(&token).send().await.outcome(), passed());
     let after = gateway.get(PATH).bearer(&token).send().await;
     assert_eq!(after.outcome(), refused(401, "TOKEN_REVOKED"));
-    // Control: a log-in does not ask for news.
+    // Control: a login does not refresh the list.
     let reads = gateway.services.list_reads.load(Ordering::SeqCst);
     gateway.post("/api/auth/login").json(&json!({ "email": "a" })).send().await;
     assert_eq!(gateway.services.list_reads.load(Ordering::SeqCst), reads);
 }
 
 #[tokio::test(start_paused = true)]
-async fn news_of_revocations_come_by_themselves_within_two_seconds() {
+async fn revocations_arrive_by_polling_within_two_seconds() {
     let gateway = TestGateway::new();
     let issue = gateway.issue(FAN);
     let token = gateway.signed(ACCESS, &issue, Role::User);
@@ -249,13 +249,14 @@ async fn news_of_revocations_come_by_themselves_within_two_seconds() {
 }
 
 #[tokio::test]
-async fn tokens_end_at_the_gateway() {
+async fn tokens_are_not_forwarded_to_services() {
     let gateway = TestGateway::new();
     let token = gateway.token(Role::User);
     let cookies = format!("theme=dark; access_token={token}; refresh_token=r");
     let send = async |path: &str| {
-        let ask = gateway.get(path).header("cookie", &cookies).header("x-cloudfront-verified", "x");
-        assert_eq!(ask.send().await.outcome(), passed());
+        let request =
+            gateway.get(path).header("cookie", &cookies).header("x-cloudfront-verified", "x");
+        assert_eq!(request.send().await.outcome(), passed());
         gateway.services.received().pop().unwrap().headers
     };
     let elsewhere = send("/api/reservations/my").await;

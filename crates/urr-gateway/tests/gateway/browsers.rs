@@ -1,4 +1,4 @@
-//! What browsers are told and asked: origins, pre-flights, cross-site requests, careful headers.
+//! Browsers: CORS, preflight requests, cross-site requests, security headers.
 
 use axum::http::Method;
 use serde_json::json;
@@ -8,9 +8,9 @@ use crate::harness::{ORIGIN, TestGateway, TestRequest, passed, refused};
 
 const ALLOW_ORIGIN: &str = "access-control-allow-origin";
 
-/// E-1: the page that asked can read every answer, whoever made it.
+/// E-1: the calling page can read every response, also errors.
 #[tokio::test]
-async fn e_1_every_answer_has_the_headers_of_its_origin() {
+async fn e_1_every_response_has_the_cors_headers_of_its_origin() {
     let gateway = TestGateway::with_settings(|settings| settings.rate_limits.booking = 1);
     let token = gateway.token(Role::User);
     let slow = |path| gateway.post(path).bearer(&token);
@@ -28,8 +28,8 @@ async fn e_1_every_answer_has_the_headers_of_its_origin() {
         (403, slow("/api/seats/reserve")),
         (429, slow("/api/seats/reserve")),
     ];
-    for (status, ask) in cases {
-        let answer = ask.header("origin", ORIGIN).send().await;
+    for (status, request) in cases {
+        let answer = request.header("origin", ORIGIN).send().await;
         assert_eq!(answer.status, status);
         assert_eq!(answer.header(ALLOW_ORIGIN), ORIGIN, "{status}");
         assert_eq!(answer.header("access-control-allow-credentials"), "true", "{status}");
@@ -47,7 +47,7 @@ async fn e_1_every_answer_has_the_headers_of_its_origin() {
 #[tokio::test]
 async fn e_1_a_preflight_costs_nothing() {
     let gateway = TestGateway::with_settings(|settings| settings.rate_limits.general = 1);
-    let ask = |origin| {
+    let request = |origin| {
         gateway
             .request(Method::OPTIONS, "/api/payments/confirm")
             .header("origin", origin)
@@ -55,14 +55,14 @@ async fn e_1_a_preflight_costs_nothing() {
             .header("access-control-request-headers", "x-queue-entry-token")
     };
     for _ in 0..10 {
-        let answer = ask(ORIGIN).send().await;
+        let answer = request(ORIGIN).send().await;
         assert_eq!(answer.status, 204);
         assert!(answer.header("access-control-allow-methods").contains("PATCH"));
         assert!(answer.header("access-control-allow-headers").contains("x-queue-entry-token"));
         assert_eq!(answer.header("access-control-max-age"), "3600");
         assert!(!answer.header("x-request-id").is_empty());
     }
-    let stranger = ask("https://evil.example").send().await;
+    let stranger = request("https://evil.example").send().await;
     assert_eq!(stranger.header("access-control-allow-methods"), "");
     assert!(gateway.services.received().is_empty());
     // Control: the allowance is still whole, and it is one.
@@ -70,14 +70,14 @@ async fn e_1_a_preflight_costs_nothing() {
     assert_eq!(gateway.get("/api/artists").send().await.outcome(), refused(429, "RATE_LIMITED"));
 }
 
-/// D-14: a stranger's page can make a browser send our cookie, but not make it lie about the page.
+/// D-14: a foreign page can make a browser send our cookie, but not hide where it comes from.
 #[tokio::test]
 async fn d_14_a_change_by_cookie_needs_a_page_of_ours() {
     let gateway = TestGateway::new();
     let token = gateway.token(Role::User);
-    let ask = |method: &Method, headers: &[(&str, &str)]| {
-        let ask = gateway.request(method.clone(), "/api/reservations/1/cancel").cookie(&token);
-        headers.iter().fold(ask, |ask, (name, value)| ask.header(name, value))
+    let request = |method: &Method, headers: &[(&str, &str)]| {
+        let request = gateway.request(method.clone(), "/api/reservations/1/cancel").cookie(&token);
+        headers.iter().fold(request, |request, (name, value)| request.header(name, value))
     };
     let foreign: [&[(&str, &str)]; 6] = [
         &[],
@@ -89,7 +89,7 @@ async fn d_14_a_change_by_cookie_needs_a_page_of_ours() {
     ];
     for headers in foreign {
         for method in [Method::POST, Method::PUT, Method::PATCH, Method::DELETE] {
-            let answer = ask(&method, headers).send().await;
+            let answer = request(&method, headers).send().await;
             assert_eq!(answer.outcome(), refused(403, "CROSS_SITE_REQUEST"), "{headers:?}");
         }
     }
@@ -102,9 +102,9 @@ async fn d_14_a_change_by_cookie_needs_a_page_of_ours() {
         &[("referer", "https://urr.example/seats"), ("host", "urr.example")],
     ];
     for headers in own {
-        assert_eq!(ask(&Method::POST, headers).send().await.outcome(), passed(), "{headers:?}");
+        assert_eq!(request(&Method::POST, headers).send().await.outcome(), passed(), "{headers:?}");
     }
-    // What changes nothing, and what a page cannot make a browser send, is not asked.
+    // Reads, and credentials that a page cannot make a browser send, need no origin.
     let read = gateway.get("/api/reservations/my").cookie(&token);
     assert_eq!(read.header("sec-fetch-site", "cross-site").send().await.outcome(), passed());
     let bearer = gateway.post("/api/reservations/1/cancel").bearer(&token);
@@ -114,12 +114,12 @@ async fn d_14_a_change_by_cookie_needs_a_page_of_ours() {
 #[tokio::test]
 async fn d_14_a_refresh_by_cookie_needs_a_page_of_ours() {
     let gateway = TestGateway::new();
-    let ask = |site| {
-        let ask = gateway.post("/api/auth/refresh").header("cookie", "refresh_token=r");
-        ask.header("sec-fetch-site", site).json(&json!({}))
+    let request = |site| {
+        let request = gateway.post("/api/auth/refresh").header("cookie", "refresh_token=r");
+        request.header("sec-fetch-site", site).json(&json!({}))
     };
-    assert_eq!(ask("cross-site").send().await.outcome(), refused(403, "CROSS_SITE_REQUEST"));
-    assert_eq!(ask("same-origin").send().await.outcome(), passed());
+    assert_eq!(request("cross-site").send().await.outcome(), refused(403, "CROSS_SITE_REQUEST"));
+    assert_eq!(request("same-origin").send().await.outcome(), passed());
 }
 
 #[tokio::test]

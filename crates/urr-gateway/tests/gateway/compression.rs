@@ -1,4 +1,4 @@
-//! Which answers are compressed (G7), for whom, and which never are.
+//! Which responses are compressed (G7), for which clients, and which never are.
 
 use std::io::Read;
 
@@ -24,7 +24,7 @@ fn text(bytes: usize) -> String {
 
 const JSON: (header::HeaderName, &str) = (header::CONTENT_TYPE, "application/json");
 
-/// Answers by the last word of the path.
+/// Answers by the last segment of the path.
 async fn answer(request: Request) -> Response {
     let word = request.uri().path().rsplit('/').next().unwrap_or_default().to_owned();
     let long = text(5_000);
@@ -85,7 +85,7 @@ fn read(answer: &TestResponse) -> String {
 }
 
 #[tokio::test]
-async fn g_7_long_texts_are_compressed_for_those_who_read_gzip() {
+async fn g_7_long_texts_are_compressed_for_clients_that_accept_gzip() {
     let gateway = gateway();
     for (path, bytes) in [
         ("/api/artists/enough", 1_024),
@@ -99,7 +99,7 @@ async fn g_7_long_texts_are_compressed_for_those_who_read_gzip() {
         assert!(packed.bytes.len() < bytes / 2, "{path}: {}", packed.bytes.len());
         assert_eq!(packed.header("content-length"), "");
         assert_eq!(varies_by(&packed), ["origin", "accept-encoding"]);
-        // The control: who does not ask for it gets the same as it is, and caches know why.
+        // Control: other clients get the same text uncompressed, and caches know why.
         for other in ["", "br", "gzip;q=0", "identity", "*;q=0"] {
             let plain = gateway.get(path).header("accept-encoding", other).send().await;
             assert!(!is_compressed(&plain), "{path} {other}");
@@ -110,7 +110,7 @@ async fn g_7_long_texts_are_compressed_for_those_who_read_gzip() {
 }
 
 #[tokio::test]
-async fn what_gains_nothing_or_must_not_change_is_left_as_it_is() {
+async fn responses_that_gain_nothing_or_must_not_change_are_not_compressed() {
     let gateway = gateway();
     for word in [
         "short",
@@ -136,14 +136,14 @@ async fn what_gains_nothing_or_must_not_change_is_left_as_it_is() {
     assert!(!is_compressed(&asked), "the client may forbid it as well");
 }
 
-/// The length of a compressed answer tells how alike a secret in it is to what was sent (BREACH).
+/// The compressed length tells how alike a secret is to what the client sent (BREACH).
 #[tokio::test]
 async fn answers_that_may_hold_secrets_are_never_compressed() {
     let gateway = gateway();
     let token = gateway.token(Role::User);
-    let ask = async |path: &str| {
-        let ask = gateway.get(path).bearer(&token).header("accept-encoding", "gzip");
-        let answer = ask.send().await;
+    let request = async |path: &str| {
+        let request = gateway.get(path).bearer(&token).header("accept-encoding", "gzip");
+        let answer = request.send().await;
         assert_eq!(answer.status, 200, "{path}");
         is_compressed(&answer)
     };
@@ -154,15 +154,15 @@ async fn answers_that_may_hold_secrets_are_never_compressed() {
         "/api/queue/long/",
         "/api/payments/long",
     ] {
-        assert!(!ask(path).await, "{path}");
+        assert!(!request(path).await, "{path}");
     }
     // The control: elsewhere the same answer is.
     for path in ["/api/reservations/long", "/api/artists/long", "/api/artists/queue"] {
-        assert!(ask(path).await, "{path}");
+        assert!(request(path).await, "{path}");
     }
 }
 
-/// The same for the accounts, which have their own list of revoked tokens to tell.
+/// The same for auth, which needs its own upstream because it also serves the revoked tokens.
 #[tokio::test]
 async fn answers_of_the_accounts_are_never_compressed() {
     let kit = kit();
@@ -179,12 +179,12 @@ async fn answers_of_the_accounts_are_never_compressed() {
 #[tokio::test]
 async fn a_strong_tag_becomes_weak_and_other_variations_stay() {
     let gateway = gateway();
-    let ask = |word: &str| {
+    let request = |word: &str| {
         gateway.get(&format!("/api/artists/{word}")).header("accept-encoding", "gzip").send()
     };
-    assert_eq!(ask("tagged").await.header("etag"), "W/\"abc\"");
-    assert_eq!(ask("weak").await.header("etag"), "W/\"abc\"");
-    let varied = ask("varied").await;
+    assert_eq!(request("tagged").await.header("etag"), "W/\"abc\"");
+    assert_eq!(request("weak").await.header("etag"), "W/\"abc\"");
+    let varied = request("varied").await;
     assert_eq!(varies_by(&varied), ["accept-language", "origin", "accept-encoding"]);
     let plain = gateway.get("/api/artists/tagged").send().await;
     assert_eq!(plain.header("etag"), "\"abc\"", "control: nothing was changed");
@@ -209,9 +209,9 @@ async fn talk(gateway: &TestGateway, first: &str) -> String {
     String::from_utf8_lossy(&received).into_owned()
 }
 
-/// HEAD tells what GET would be, has no body, and leaves the connection in order.
+/// HEAD has the headers of GET and no body, and leaves the connection usable.
 #[tokio::test]
-async fn head_tells_what_get_would_be() {
+async fn head_has_the_headers_of_get() {
     let gateway = gateway();
     let head = |path: &str, encoding: &str| {
         format!("HEAD {path} HTTP/1.1\r\nhost: x\r\naccept-encoding: {encoding}\r\n\r\n")

@@ -1,4 +1,4 @@
-//! Entry tokens of the waiting room on the paths that book. Attacks on them have a file of their own.
+//! Entry tokens of the waiting room on the routes that book. Attacks have a file of their own.
 
 mod attacks;
 
@@ -22,7 +22,7 @@ const BOOKING: [(Method, &str); 5] = [
 ];
 
 #[tokio::test]
-async fn booking_needs_a_good_entry_token_of_ones_own() {
+async fn booking_needs_a_valid_entry_token_of_the_user() {
     let gateway = TestGateway::new();
     let user = gateway.token(Role::User);
     let sign = |secret: &str, purpose| {
@@ -35,12 +35,15 @@ async fn booking_needs_a_good_entry_token_of_ones_own() {
         TokenKey::new(ENTRY_SECRET.as_bytes()).sign(ENTRY, &over, &EntryClaims { user_id: FAN });
     let good = gateway.entry_token(FAN, EVENT);
     for (method, path) in BOOKING {
-        let ask = || gateway.request(method.clone(), path).bearer(&user);
-        let missing = ask().send().await;
+        let request = || gateway.request(method.clone(), path).bearer(&user);
+        let missing = request().send().await;
         assert_eq!(missing.outcome(), refused(403, "ENTRY_TOKEN_REQUIRED"), "{path}");
         assert_eq!(missing.json()["redirectTo"], "/queue");
         assert!(missing.json()["error"].is_string());
-        assert_eq!(ask().entry("").send().await.outcome(), refused(403, "ENTRY_TOKEN_REQUIRED"));
+        assert_eq!(
+            request().entry("").send().await.outcome(),
+            refused(403, "ENTRY_TOKEN_REQUIRED")
+        );
         for bad in [
             gateway.entry_token(OTHER, EVENT),
             over.clone(),
@@ -51,14 +54,14 @@ async fn booking_needs_a_good_entry_token_of_ones_own() {
             format!("{}x", "a".repeat(5_000)),
             "a.b.c".to_owned(),
         ] {
-            let answer = ask().entry(&bad).send().await;
+            let answer = request().entry(&bad).send().await;
             assert_eq!(answer.outcome(), refused(403, "ENTRY_TOKEN_INVALID"), "{path} {bad}");
             assert_eq!(answer.json()["redirectTo"], "/queue");
         }
-        let two = ask().entry(&good).entry(&good).send().await;
+        let two = request().entry(&good).entry(&good).send().await;
         assert_eq!(two.outcome(), refused(403, "ENTRY_TOKEN_INVALID"));
         assert!(gateway.services.received().is_empty());
-        assert_eq!(ask().entry(&good).send().await.outcome(), passed(), "control: {path}");
+        assert_eq!(request().entry(&good).send().await.outcome(), passed(), "control: {path}");
         gateway.services.received();
         let anonymous = gateway.request(method.clone(), path).entry(&good).send().await;
         assert_eq!(anonymous.outcome(), refused(401, "AUTHENTICATION_REQUIRED"));
@@ -70,17 +73,17 @@ async fn booking_needs_a_good_entry_token_of_ones_own() {
 #[tokio::test]
 async fn d_5_a_token_opens_its_own_event_only() {
     let gateway = TestGateway::new();
-    let ask = |path: &str, event| {
+    let request = |path: &str, event| {
         gateway.get(path).bearer(&gateway.token(Role::User)).entry(&gateway.entry_token(FAN, event))
     };
     let seats = format!("/api/seats/events/{EVENT}");
-    let other = ask(&seats, OTHER).header("x-urr-entry-event", &EVENT.to_string()).send().await;
+    let other = request(&seats, OTHER).header("x-urr-entry-event", &EVENT.to_string()).send().await;
     assert_eq!(other.outcome(), refused(403, "ENTRY_TOKEN_OTHER_EVENT"));
     assert_eq!(other.json()["redirectTo"], "/queue");
-    let stream = ask(&format!("{seats}/stream"), OTHER).send().await;
+    let stream = request(&format!("{seats}/stream"), OTHER).send().await;
     assert_eq!(stream.outcome(), refused(403, "ENTRY_TOKEN_OTHER_EVENT"));
     assert!(gateway.services.received().is_empty());
-    assert_eq!(ask(&seats, EVENT).send().await.outcome(), passed());
+    assert_eq!(request(&seats, EVENT).send().await.outcome(), passed());
     let entry = gateway.entry_token(FAN, EVENT);
     let reserve =
         gateway.post("/api/seats/reserve").bearer(&gateway.token(Role::User)).entry(&entry);
@@ -88,15 +91,15 @@ async fn d_5_a_token_opens_its_own_event_only() {
     let forged = reserve.header("x-urr-entry-event", &OTHER.to_string()).send().await;
     assert_eq!(forged.outcome(), passed());
     for seen in gateway.services.received() {
-        let told: Vec<_> = seen.headers.get_all("x-urr-entry-event").iter().collect();
-        assert_eq!(told, [EVENT.to_string().as_str()]);
+        let sent: Vec<_> = seen.headers.get_all("x-urr-entry-event").iter().collect();
+        assert_eq!(sent, [EVENT.to_string().as_str()]);
         assert!(!seen.headers.contains_key("x-queue-entry-token"));
     }
 }
 
-/// E-3: who has bought can look and cancel the next day.
+/// E-3: buyers can read and cancel their reservations later.
 #[tokio::test]
-async fn e_3_what_is_ones_own_needs_no_entry_token() {
+async fn e_3_own_reservations_need_no_entry_token() {
     let gateway = TestGateway::new();
     let user = gateway.token(Role::User);
     let id = Uuid::from_u128(1);
@@ -115,7 +118,7 @@ async fn e_3_what_is_ones_own_needs_no_entry_token() {
     }
 }
 
-/// E-5: our edge may vouch for the signature, but not for whose token it is or for what.
+/// E-5: our edge may vouch for the signature, but not for user and event.
 #[tokio::test]
 async fn e_5_the_edge_skips_the_signature_and_nothing_else() {
     let gateway =
@@ -126,30 +129,30 @@ async fn e_5_the_edge_skips_the_signature_and_nothing_else() {
         format!("{}.AAAA", token.rsplit_once('.').unwrap().0)
     };
     let path = format!("/api/seats/events/{EVENT}");
-    let ask = |token: &str, edge: &str| {
+    let request = |token: &str, edge: &str| {
         gateway.get(&path).bearer(&user).entry(token).header("x-cloudfront-verified", edge)
     };
     let invalid = refused(403, "ENTRY_TOKEN_INVALID");
     let mine = unsigned(FAN, EVENT);
-    assert_eq!(ask(&mine, EDGE_SECRET).send().await.outcome(), passed());
-    assert_eq!(ask(&unsigned(OTHER, EVENT), EDGE_SECRET).send().await.outcome(), invalid);
-    let other_event = ask(&unsigned(FAN, OTHER), EDGE_SECRET).send().await;
+    assert_eq!(request(&mine, EDGE_SECRET).send().await.outcome(), passed());
+    assert_eq!(request(&unsigned(OTHER, EVENT), EDGE_SECRET).send().await.outcome(), invalid);
+    let other_event = request(&unsigned(FAN, OTHER), EDGE_SECRET).send().await;
     assert_eq!(other_event.outcome(), refused(403, "ENTRY_TOKEN_OTHER_EVENT"));
     for wrong in ["", "x", &EDGE_SECRET[1..], &format!("{EDGE_SECRET} ")] {
-        assert_eq!(ask(&mine, wrong).send().await.outcome(), invalid, "{wrong:?}");
+        assert_eq!(request(&mine, wrong).send().await.outcome(), invalid, "{wrong:?}");
     }
     let missing = gateway.get(&path).bearer(&user).header("x-cloudfront-verified", EDGE_SECRET);
     assert_eq!(missing.send().await.outcome(), refused(403, "ENTRY_TOKEN_REQUIRED"));
     let anonymous = gateway.get(&path).entry(&mine).header("x-cloudfront-verified", EDGE_SECRET);
     assert_eq!(anonymous.send().await.outcome(), refused(401, "AUTHENTICATION_REQUIRED"));
     gateway.clock.advance(Duration::from_secs(1_799));
-    assert_eq!(ask(&mine, EDGE_SECRET).send().await.outcome(), passed());
+    assert_eq!(request(&mine, EDGE_SECRET).send().await.outcome(), passed());
     gateway.clock.advance(Duration::from_secs(1));
     let later = gateway.token(Role::User);
     let late = gateway.get(&path).bearer(&later).entry(&mine);
     let late = late.header("x-cloudfront-verified", EDGE_SECRET).send().await;
     assert_eq!(late.outcome(), invalid, "it has expired");
-    // Control: without an edge nobody skips anything, and the secret does not travel on.
+    // Control: without an edge the signature is checked, and the secret is not forwarded.
     let without = TestGateway::new();
     let token = without.token(Role::User);
     let answer = without.get(&path).bearer(&token).entry(&mine);

@@ -1,4 +1,4 @@
-//! Tokens as an attacker might make them, who even knows our secrets.
+//! Tokens as an attacker might forge them, even with our secrets.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -15,13 +15,13 @@ pub fn hmac(secret: &str, text: &str) -> Vec<u8> {
     (0..64).step_by(2).map(digits).collect()
 }
 
-/// Signs whatever an attacker may wish for with any secret.
+/// Signs any header and payload with any secret.
 pub fn signed_with(secret: &str, header: &Value, payload: &Value) -> String {
     let signed = format!("{}.{}", encode(header), encode(payload));
     format!("{signed}.{}", URL_SAFE_NO_PAD.encode(hmac(secret, &signed)))
 }
 
-/// A good token, to be bent in one place.
+/// A valid token, to be changed in one claim.
 pub struct Forge {
     pub secret: &'static str,
     pub header: Value,

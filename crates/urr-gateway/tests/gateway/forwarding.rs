@@ -1,4 +1,4 @@
-//! Passing on: the same to services in the process and elsewhere, and what clients learn of trouble.
+//! Forwarding: the same to local and remote services, and the errors that clients get.
 
 use std::time::Duration;
 
@@ -16,13 +16,13 @@ use urr_service::{Caller, HttpClient, InternalCredentials, Remote, Role, Upstrea
 use crate::harness::{FAN, TestGateway, kit, listen, passed, refused, services};
 
 #[tokio::test]
-async fn services_here_and_elsewhere_are_asked_the_same() {
+async fn local_and_remote_services_get_the_same_request() {
     for gateway in [TestGateway::new(), TestGateway::remote(|_| {}).await] {
         let token = gateway.token(Role::User);
-        let ask = gateway.post("/api/v1/payments/confirm?x=1").bearer(&token);
-        let ask = ask.header("x-user-role", "admin").header("connection", "x-private");
-        let ask = ask.header("x-private", "1").json(&json!({ "amount": 1 }));
-        let answer = ask.send().await;
+        let request = gateway.post("/api/v1/payments/confirm?x=1").bearer(&token);
+        let request = request.header("x-user-role", "admin").header("connection", "x-private");
+        let request = request.header("x-private", "1").json(&json!({ "amount": 1 }));
+        let answer = request.send().await;
         assert_eq!(answer.outcome(), passed());
         assert_eq!(answer.json()["service"], "payment");
         let seen = gateway.services.received().pop().unwrap();
@@ -36,9 +36,9 @@ async fn services_here_and_elsewhere_are_asked_the_same() {
     }
 }
 
-/// E-7: a service that is down, slow or failing is told as such, with a time to come back.
+/// E-7: a service that is down, slow or failing gives a 5xx with a time to retry.
 #[tokio::test]
-async fn e_7_trouble_behind_the_gateway_is_503_or_504_and_never_a_bare_500() {
+async fn e_7_failures_of_services_are_503_or_504_and_never_a_bare_500() {
     let kit = kit();
     let nobody = Remote {
         // Port 1 of loopback: nobody listens there.
@@ -79,9 +79,9 @@ async fn e_7_trouble_behind_the_gateway_is_503_or_504_and_never_a_bare_500() {
     assert_eq!(open.header("retry-after"), "10", "the breaker says when it tries again");
 }
 
-/// E-7: a proxy between two processes answers for a service in its own words; clients hear ours.
+/// E-7: a proxy between two processes answers for a service; clients get our error body.
 #[tokio::test]
-async fn e_7_what_a_proxy_says_is_told_in_our_words() {
+async fn e_7_errors_of_a_proxy_are_replaced_by_ours() {
     let kit = kit();
     let proxy = Router::new().route(
         "/{*rest}",
@@ -117,14 +117,14 @@ async fn e_7_what_a_proxy_says_is_told_in_our_words() {
         assert!(answer.json()["error"].is_string() && answer.json()["traceId"].is_string());
         gateway.clock.advance(Duration::from_secs(60));
     }
-    // Controls: what a service of ours says, and what is no failure of the way, stay as they are.
+    // Controls: errors of our services, and other statuses, stay unchanged.
     assert_eq!(gateway.get("/api/artists/busy").send().await.outcome(), refused(503, "BUSY"));
     let teapot = gateway.get("/api/artists/teapot").send().await;
     assert_eq!((teapot.status.as_u16(), &teapot.bytes[..]), (418, &b"<h1>nginx</h1>"[..]));
 }
 
 #[tokio::test]
-async fn an_answer_is_streamed_and_not_collected() {
+async fn a_response_is_streamed_and_not_collected() {
     let kit = kit();
     let endless = Router::new().route(
         "/{*rest}",
@@ -143,9 +143,9 @@ async fn an_answer_is_streamed_and_not_collected() {
     assert_eq!(frame.into_data().unwrap(), "first");
 }
 
-/// Sender follows their place is not cut off by the time that a poll may take, but by silence.
+/// A stream ends by silence, not by the timeout of a poll.
 #[tokio::test(start_paused = true)]
-async fn a_stream_of_the_waiting_room_lasts_as_long_as_it_speaks() {
+async fn a_stream_of_the_waiting_room_lasts_as_long_as_it_sends() {
     let kit = kit();
     let words = Router::new().route(
         "/{*rest}",
@@ -171,5 +171,5 @@ async fn a_stream_of_the_waiting_room_lasts_as_long_as_it_speaks() {
     while let Some(Ok(_)) = http_body_util::BodyExt::frame(&mut body).await {
         heard += 1;
     }
-    assert_eq!(heard, 20, "a hundred seconds, and then it fell silent for longer than ten");
+    assert_eq!(heard, 20, "a hundred seconds, and then it was silent for more than ten");
 }

@@ -387,7 +387,7 @@ struct After {
     after: i64,
 }
 
-/// At most two entries at a time, so that the reader has to ask again.
+/// At most two entries per page, so that the reader has to continue.
 async fn list_revoked(
     State((_, services)): Shared,
     _internal: Internal,

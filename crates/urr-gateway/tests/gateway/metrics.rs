@@ -1,4 +1,4 @@
-//! The figures for operators: they are there, they move, and they name nobody.
+//! The metrics: they exist, they change, and they contain no personal data.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +18,7 @@ use urr_service::{Caller, Role, Upstream};
 use crate::harness::{EVENT, FAN, OTHER, TestGateway, kit, passed, services, settings, soon};
 
 /// The value of a series, by its whole name with its labels.
-fn figure(gateway: &TestGateway, series: &str) -> Option<i64> {
+fn metric(gateway: &TestGateway, series: &str) -> Option<i64> {
     let text = gateway.kit.metrics.text();
     let line =
         text.lines().find(|line| line.rsplit_once(' ').is_some_and(|(name, _)| name == series));
@@ -28,7 +28,7 @@ fn figure(gateway: &TestGateway, series: &str) -> Option<i64> {
 fn requests(gateway: &TestGateway, method: &str, route: &str, status: u16) -> Option<i64> {
     let labels =
         format!(r#"service="gateway",method="{method}",route="{route}",status="{status}""#);
-    figure(gateway, &format!("urr_http_requests_total{{{labels}}}"))
+    metric(gateway, &format!("urr_http_requests_total{{{labels}}}"))
 }
 
 #[tokio::test]
@@ -49,7 +49,7 @@ async fn requests_are_counted_by_the_row_of_the_table() {
     assert_eq!(requests(&gateway, "GET", "/api/reservations/**", 401), Some(3));
     assert_eq!(requests(&gateway, "GET", "/api/{*rest}", 404), Some(3), "no row, no name");
     let buckets = r#"urr_http_request_duration_seconds_count{service="gateway",route="#;
-    assert_eq!(figure(&gateway, &format!(r#"{buckets}"/api/artists/**"}}"#)), Some(3));
+    assert_eq!(metric(&gateway, &format!(r#"{buckets}"/api/artists/**"}}"#)), Some(3));
 }
 
 #[tokio::test]
@@ -60,7 +60,7 @@ async fn refusals_are_counted_by_rate_class() {
         settings.rate_limits.booking = 1;
     });
     let limited = |class: &str| {
-        figure(&gateway, &format!(r#"urr_gateway_rate_limited_total{{class="{class}"}}"#))
+        metric(&gateway, &format!(r#"urr_gateway_rate_limited_total{{class="{class}"}}"#))
     };
     for class in ["auth", "login", "refresh", "queue", "booking", "general"] {
         assert_eq!(limited(class), Some(0), "{class}: there before anything happened");
@@ -83,17 +83,17 @@ async fn refusals_are_counted_by_rate_class() {
 }
 
 #[tokio::test]
-async fn places_and_what_is_shed_can_be_watched() {
-    let places = 10;
+async fn permits_and_shed_requests_are_visible() {
+    let permits = 10;
     let gateway = Arc::new(TestGateway::with_settings(|settings| {
         settings.concurrency =
-            ConcurrencyLimits { total_max: 100, start: places, min: places, max: places };
+            ConcurrencyLimits { total_max: 100, start: permits, min: permits, max: permits };
     }));
     let taken =
-        |of: &str| figure(&gateway, &format!(r#"urr_gateway_permits_used{{target="{of}"}}"#));
-    let limit = |of: &str| figure(&gateway, &format!(r#"urr_gateway_permits{{target="{of}"}}"#));
+        |of: &str| metric(&gateway, &format!(r#"urr_gateway_permits_used{{target="{of}"}}"#));
+    let limit = |of: &str| metric(&gateway, &format!(r#"urr_gateway_permits{{target="{of}"}}"#));
     let shed =
-        |of: &str| figure(&gateway, &format!(r#"urr_gateway_shed_total{{priority="{of}"}}"#));
+        |of: &str| metric(&gateway, &format!(r#"urr_gateway_shed_total{{priority="{of}"}}"#));
     assert_eq!((limit("catalog"), taken("catalog")), (Some(10), Some(0)));
     assert_eq!((limit("all"), taken("all")), (Some(100), Some(0)));
     let mut flood = JoinSet::new();
@@ -115,7 +115,7 @@ async fn places_and_what_is_shed_can_be_watched() {
 }
 
 #[tokio::test]
-async fn a_breaker_shows_that_it_is_open_and_that_it_closes() {
+async fn a_breaker_shows_its_state() {
     let is_down = Arc::new(AtomicBool::new(true));
     let down = Arc::clone(&is_down);
     let handler = any(async move || match down.load(Ordering::SeqCst) {
@@ -126,7 +126,7 @@ async fn a_breaker_shows_that_it_is_open_and_that_it_closes() {
     let router = Router::new().route("/{*rest}", handler);
     let upstream = Upstream::local(Caller::Gateway, "catalog", router, &kit);
     let gateway = TestGateway::from_upstreams(vec![upstream], services(), kit, |_| {});
-    let breaker = || figure(&gateway, r#"urr_gateway_breaker{target="catalog"}"#);
+    let breaker = || metric(&gateway, r#"urr_gateway_breaker{target="catalog"}"#);
     assert_eq!(breaker(), Some(0));
     for _ in 0..10 {
         gateway.get("/api/artists").send().await;
@@ -143,10 +143,10 @@ async fn a_breaker_shows_that_it_is_open_and_that_it_closes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn revoked_tokens_show_how_many_and_how_old_the_list_is() {
+async fn revoked_tokens_show_number_and_age_of_the_list() {
     let gateway = TestGateway::new();
-    let known = || figure(&gateway, "urr_gateway_revoked_tokens");
-    let age = || figure(&gateway, "urr_gateway_revoked_tokens_age_seconds");
+    let known = || metric(&gateway, "urr_gateway_revoked_tokens");
+    let age = || metric(&gateway, "urr_gateway_revoked_tokens_age_seconds");
     assert_eq!((known(), age()), (Some(0), Some(0)));
     let expires = gateway.clock.now() + Duration::from_secs(60);
     let entries = (1..).zip([4, 5, 6]).map(|(n, id)| (n, Uuid::from_u128(id), expires));
@@ -162,7 +162,7 @@ async fn revoked_tokens_show_how_many_and_how_old_the_list_is() {
 }
 
 #[tokio::test]
-async fn a_limiter_that_is_alone_says_so() {
+async fn a_limiter_without_its_redis_is_visible() {
     let kit = kit();
     // Port 1 of loopback: nobody listens there.
     let place = RedisPlace::Single(Secret::new("redis://127.0.0.1:1"));
@@ -171,22 +171,22 @@ async fn a_limiter_that_is_alone_says_so() {
     let router = Router::new().route("/{*rest}", any(async || "well"));
     let upstream = Upstream::local(Caller::Gateway, "catalog", router, &kit);
     let gateway = TestGateway::with_limiter(limiter, vec![upstream], services(), kit, settings());
-    let fallback = || figure(&gateway, "urr_gateway_limiter_fallback_total");
-    let alone = || figure(&gateway, "urr_gateway_limiter_redis_down");
+    let fallback = || metric(&gateway, "urr_gateway_limiter_fallback_total");
+    let alone = || metric(&gateway, "urr_gateway_limiter_redis_down");
     assert_eq!((fallback(), alone()), (Some(0), Some(0)));
     for _ in 0..10 {
         assert_eq!(gateway.get("/api/artists").send().await.outcome(), passed());
     }
     assert_eq!((fallback(), alone()), (Some(10), Some(1)));
-    // Control: who has no Redis is not alone but by himself.
+    // Control: a limiter that has no Redis does not miss it.
     let gateway = TestGateway::new();
     gateway.get("/api/artists").send().await;
-    assert_eq!(figure(&gateway, "urr_gateway_limiter_fallback_total"), Some(0));
-    assert_eq!(figure(&gateway, "urr_gateway_limiter_redis_down"), Some(0));
+    assert_eq!(metric(&gateway, "urr_gateway_limiter_fallback_total"), Some(0));
+    assert_eq!(metric(&gateway, "urr_gateway_limiter_redis_down"), Some(0));
 }
 
 #[tokio::test]
-async fn no_label_names_anybody() {
+async fn no_label_contains_personal_data() {
     let gateway = TestGateway::new();
     let token = gateway.token(Role::User);
     for path in [

@@ -1,4 +1,4 @@
-//! Much more to do than can be done: what is shed, what is kept, and how it recovers.
+//! Overload: which requests are shed, which go on, and how the gateway recovers.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,21 +10,21 @@ use urr_service::Role;
 
 use crate::harness::{TestGateway, passed, refused, soon};
 
-/// How many places there are in these tests.
-const PLACES: usize = 40;
+/// How many permits there are in these tests.
+const PERMITS: usize = 40;
 
 fn small() -> Arc<TestGateway> {
     Arc::new(TestGateway::with_settings(|settings| {
-        let places = PLACES;
+        let permits = PERMITS;
         settings.concurrency =
-            ConcurrencyLimits { total_max: places, start: places, min: 8, max: places };
+            ConcurrencyLimits { total_max: permits, start: permits, min: 8, max: permits };
     }))
 }
 
-/// Ten times more slow requests of browsing than there are places, all begun.
+/// Starts ten times more slow browsing requests than there are permits.
 async fn flood(gateway: &Arc<TestGateway>) -> JoinSet<u16> {
     let mut flood = JoinSet::new();
-    for _ in 0..10 * PLACES {
+    for _ in 0..10 * PERMITS {
         let gateway = Arc::clone(gateway);
         flood.spawn(async move { gateway.get("/api/artists/slow").send().await.status.as_u16() });
     }
@@ -38,8 +38,8 @@ async fn payments_go_on_while_browsing_is_shed() {
     let token = gateway.token(Role::User);
     let mut flood = flood(&gateway).await;
     let begun = Instant::now();
-    // Seven tenths of the places hold requests that wait; all others are refused at once.
-    for _ in 0..10 * PLACES - PLACES * 7 / 10 {
+    // Seven tenths of the permits are used by waiting requests; all others are refused at once.
+    for _ in 0..10 * PERMITS - PERMITS * 7 / 10 {
         let status = soon(flood.join_next()).await.unwrap().unwrap();
         assert_eq!(status, 503);
     }
@@ -66,14 +66,14 @@ async fn holding_leaves_places_for_paying() {
     let gateway = small();
     let token = gateway.token(Role::User);
     let mut holds = JoinSet::new();
-    for _ in 0..10 * PLACES {
+    for _ in 0..10 * PERMITS {
         let (gateway, token) = (Arc::clone(&gateway), token.clone());
         holds.spawn(async move {
-            let ask = gateway.request(Method::PUT, "/api/reservations/1/slow").bearer(&token);
-            ask.send().await.status.as_u16()
+            let request = gateway.request(Method::PUT, "/api/reservations/1/slow").bearer(&token);
+            request.send().await.status.as_u16()
         });
     }
-    for _ in 0..10 * PLACES - PLACES * 9 / 10 {
+    for _ in 0..10 * PERMITS - PERMITS * 9 / 10 {
         assert_eq!(soon(holds.join_next()).await.unwrap().unwrap(), 503);
     }
     let paid = gateway.post("/api/payments/confirm").bearer(&token).send().await;
@@ -84,12 +84,12 @@ async fn holding_leaves_places_for_paying() {
     }
 }
 
-/// A client that goes away gives its place back.
+/// A client that disconnects releases its permit.
 #[tokio::test]
 async fn an_abandoned_request_leaves_its_place() {
     let gateway = small();
     let mut flood = flood(&gateway).await;
-    for _ in 0..10 * PLACES - PLACES * 7 / 10 {
+    for _ in 0..10 * PERMITS - PERMITS * 7 / 10 {
         soon(flood.join_next()).await.unwrap().unwrap();
     }
     assert_eq!(gateway.get("/api/artists").send().await.status, 503);

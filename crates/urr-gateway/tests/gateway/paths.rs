@@ -1,11 +1,11 @@
-//! Spellings of a path that try to pass a rule and reach what the rule guards (D-6).
+//! Spellings of a path that try to evade a rule (D-6).
 
 use axum::http::Method;
 use urr_service::Role;
 
 use crate::harness::{TestGateway, passed, refused};
 
-/// Spellings of `POST /api/seats/reserve`, which needs an entry token, and what becomes of them.
+/// Spellings of `POST /api/seats/reserve`, which needs an entry token, with the expected refusal.
 const SPELLINGS: &[(&str, u16, &str)] = &[
     // The same path: the same rule.
     ("/api/seats/reserve", 403, "ENTRY_TOKEN_REQUIRED"),

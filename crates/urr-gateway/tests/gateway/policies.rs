@@ -1,4 +1,4 @@
-//! Sender may use which route: every row of the table with every kind of visitor.
+//! Who may use which route: every route with every kind of sender.
 
 use axum::http::Method;
 use urr_gateway::{Policy, ROUTES, Route};
@@ -35,31 +35,31 @@ const ALL_SENDERS: [Sender; 8] = [
 fn with_credentials<'a>(
     sender: Sender,
     gateway: &TestGateway,
-    ask: TestRequest<'a>,
+    request: TestRequest<'a>,
 ) -> TestRequest<'a> {
     let entry = || gateway.entry_token(FAN, EVENT);
     match sender {
-        Sender::Anonymous => ask,
+        Sender::Anonymous => request,
         Sender::Expired => {
             let mut issue = gateway.issue(FAN);
             issue.issued_at -= std::time::Duration::from_secs(1_801);
-            ask.bearer(&gateway.signed(urr_service::token::ACCESS, &issue, Role::Admin))
+            request.bearer(&gateway.signed(urr_service::token::ACCESS, &issue, Role::Admin))
         }
-        Sender::Forged => ask
+        Sender::Forged => request
             .header("x-user-id", &FAN.to_string())
             .header("X-User-Role", "admin")
             .header("x_user_role", "admin")
             .header("x-urr-entry-event", &EVENT.to_string()),
-        Sender::Internal => ask
+        Sender::Internal => request
             .header("x-urr-caller", "gateway")
             .header("x-urr-credential", "guessed")
             .header("authorization", "Bearer guessed"),
-        Sender::User => ask.bearer(&gateway.token(Role::User)),
-        Sender::UserAdmitted => ask.bearer(&gateway.token(Role::User)).entry(&entry()),
+        Sender::User => request.bearer(&gateway.token(Role::User)),
+        Sender::UserAdmitted => request.bearer(&gateway.token(Role::User)).entry(&entry()),
         Sender::Admin => {
-            ask.cookie(&gateway.token(Role::Admin)).header("sec-fetch-site", "same-origin")
+            request.cookie(&gateway.token(Role::Admin)).header("sec-fetch-site", "same-origin")
         }
-        Sender::AdminAdmitted => ask.bearer(&gateway.token(Role::Admin)).entry(&entry()),
+        Sender::AdminAdmitted => request.bearer(&gateway.token(Role::Admin)).entry(&entry()),
     }
 }
 
@@ -84,16 +84,16 @@ fn path_of(route: &Route) -> String {
 }
 
 #[tokio::test]
-async fn every_route_lets_in_whom_its_policy_names_and_nobody_else() {
+async fn every_route_admits_exactly_the_senders_of_its_policy() {
     let gateway = TestGateway::new();
     let mut asked = 0;
     for route in ROUTES {
         let path = path_of(route);
         for method in METHODS.iter().filter(|method| route.methods.contains(method)) {
             for sender in ALL_SENDERS {
-                let ask =
+                let request =
                     with_credentials(sender, &gateway, gateway.request(method.clone(), &path));
-                let answer = ask.send().await;
+                let answer = request.send().await;
                 let (mut status, mut code) = answer.outcome();
                 let expected = expected(route.policy, sender);
                 if *method == Method::HEAD {
@@ -122,7 +122,7 @@ async fn every_route_lets_in_whom_its_policy_names_and_nobody_else() {
 }
 
 #[tokio::test]
-async fn what_is_internal_does_not_exist_outside() {
+async fn internal_paths_do_not_exist_in_public() {
     let gateway = TestGateway::new();
     for path in [
         "/internal",
@@ -141,7 +141,7 @@ async fn what_is_internal_does_not_exist_outside() {
 }
 
 #[tokio::test]
-async fn a_service_that_is_not_there_is_not_there_for_anybody() {
+async fn routes_of_a_service_that_does_not_run_answer_404() {
     let gateway = TestGateway::with_services(&["catalog"], |_| {});
     for (path, status) in [("/api/artists", 200), ("/api/queue/status/1", 404), ("/api/time", 404)]
     {
@@ -154,7 +154,7 @@ async fn a_service_that_is_not_there_is_not_there_for_anybody() {
 }
 
 #[tokio::test]
-async fn another_method_is_told_which_ones_there_are() {
+async fn another_method_gets_the_allowed_ones() {
     let gateway = TestGateway::new();
     let answer = gateway.request(Method::DELETE, "/api/artists/1").send().await;
     assert_eq!(answer.outcome(), refused(405, "METHOD_NOT_ALLOWED"));

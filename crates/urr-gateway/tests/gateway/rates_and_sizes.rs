@@ -1,4 +1,4 @@
-//! How often and how much: rates per client, per account and per address; sizes.
+//! Rate limits per client, account and address, and limits on sizes.
 
 use std::time::Duration;
 
@@ -24,10 +24,10 @@ fn limited() -> TestGateway {
     TestGateway::with_settings(|settings| settings.rate_limits = SMALL)
 }
 
-async fn allowed(ask: impl Fn() -> TestRequest<'static>) -> usize {
+async fn allowed(request: impl Fn() -> TestRequest<'static>) -> usize {
     let mut count = 0;
     while count < 100 {
-        match ask().send().await.status.as_u16() {
+        match request().send().await.status.as_u16() {
             200 => count += 1,
             429 => break,
             other => panic!("{other}: it was refused for something else"),
@@ -41,7 +41,7 @@ fn leak(gateway: TestGateway) -> &'static TestGateway {
 }
 
 #[tokio::test]
-async fn each_class_has_its_own_allowance() {
+async fn each_class_has_its_own_limit() {
     let gateway = leak(limited());
     let token: &'static str = gateway.token(Role::User).leak();
     assert_eq!(allowed(|| gateway.post("/api/auth/verify-token").bearer(token)).await, 3);
@@ -59,17 +59,17 @@ async fn each_class_has_its_own_allowance() {
 }
 
 #[tokio::test]
-async fn a_refusal_says_when_to_come_back() {
+async fn a_refusal_says_when_to_retry() {
     let gateway = limited();
-    let ask = || gateway.get("/api/artists").from("203.0.113.1");
-    let first = ask().send().await;
+    let request = || gateway.get("/api/artists").from("203.0.113.1");
+    let first = request().send().await;
     assert_eq!(first.header("ratelimit-limit"), "5");
     assert_eq!(first.header("ratelimit-remaining"), "4");
     assert_eq!(first.header("ratelimit-reset"), "12");
     for _ in 0..4 {
-        ask().send().await;
+        request().send().await;
     }
-    let refusal = ask().send().await;
+    let refusal = request().send().await;
     assert_eq!(refusal.outcome(), refused(429, "RATE_LIMITED"));
     assert_eq!(refusal.header("retry-after"), "12");
     assert_eq!(refusal.header("ratelimit-remaining"), "0");
@@ -91,13 +91,13 @@ async fn e_2_clients_behind_our_proxy_are_told_apart() {
     assert_eq!(allowed(behind("198.51.100.1")).await, 5);
     assert_eq!(allowed(behind("198.51.100.2")).await, 5);
     assert_eq!(allowed(behind("6.6.6.6, 198.51.100.2")).await, 0, "an invented hop is no escape");
-    // Others say what they like: they are counted by their own address.
+    // Forwarding headers of other peers are ignored: they are counted by their own address.
     let stranger = |claim: &'static str| {
         move || gateway.get("/api/artists").from("203.0.113.9").header("x-forwarded-for", claim)
     };
     assert_eq!(allowed(stranger("198.51.100.3")).await, 5);
     assert_eq!(allowed(stranger("198.51.100.4")).await, 0);
-    // FakeServices are told the real one, and nothing of what was claimed.
+    // Services get the real address, and nothing that was claimed.
     gateway.services.received();
     behind("6.6.6.6, 198.51.100.7")().header("x-urr-client-address", "6.6.6.6").send().await;
     let seen = gateway.services.received().pop().unwrap().headers;
@@ -115,18 +115,18 @@ async fn d_15_guessing_is_counted_by_account_and_by_address() {
         let body = json!({ "email": email, "password": "guess" });
         gateway.post(path).from(address).json(&body).send().await.status.as_u16()
     };
-    // One account from many places.
+    // One account from many addresses.
     for (n, expected) in [(1, 200), (2, 200), (3, 200), (4, 429), (5, 429)] {
         let address = format!("198.51.100.{n}");
         let spelling = if n % 2 == 0 { "Mina@Example.com" } else { "mina@example.com " };
         assert_eq!(login(&address, spelling, "/api/auth/login").await, expected, "{n}");
     }
-    // Many accounts from one place.
+    // Many accounts from one address.
     for (n, expected) in [(1, 200), (2, 200), (3, 200), (4, 200), (5, 200), (6, 429)] {
         let email = format!("fan{n}@example.com");
         assert_eq!(login("203.0.113.1", &email, "/api/v1/auth/login").await, expected, "{n}");
     }
-    // Registrations count with them; other places and accounts are not hurt.
+    // Registrations count too; other addresses and accounts are not affected.
     assert_eq!(login("203.0.113.1", "new@example.com", "/api/auth/register").await, 429);
     assert_eq!(login("198.51.100.9", "mina@example.com", "/api/auth/register").await, 429);
     assert_eq!(login("198.51.100.9", "jun@example.com", "/api/auth/login").await, 200);
@@ -138,7 +138,7 @@ async fn d_15_guessing_is_counted_by_account_and_by_address() {
     assert!(body.starts_with(b"{\"email\":\"jun@example.com\""), "the body is passed on whole");
 }
 
-/// A campus has one address, and its sessions expire at the same time as everybody's.
+/// A campus shares one address, and its sessions expire at about the same time.
 #[tokio::test]
 async fn refreshes_are_counted_by_session_and_the_address_has_much_more() {
     let gateway = leak(TestGateway::with_settings(|settings| {
@@ -148,14 +148,14 @@ async fn refreshes_are_counted_by_session_and_the_address_has_much_more() {
     let refresh = |address: &'static str, token: &str| {
         let cookie = format!("theme=dark; refresh_token={token}").leak();
         move || {
-            let ask = gateway.post("/api/auth/refresh").from(address).header("cookie", cookie);
-            ask.header("sec-fetch-site", "same-origin")
+            let request = gateway.post("/api/auth/refresh").from(address).header("cookie", cookie);
+            request.header("sec-fetch-site", "same-origin")
         }
     };
-    // One session: the allowance of its own, wherever it comes from.
+    // A session has its own limit, from any address.
     assert_eq!(allowed(refresh("203.0.113.1", "a.b.c")).await, 3);
     assert_eq!(allowed(refresh("203.0.113.2", "a.b.c")).await, 0, "no new one elsewhere");
-    // Its neighbours are not hurt, up to what an address may at all.
+    // Its neighbours are not affected, up to the limit of the address.
     for n in 0..5 {
         assert_eq!(allowed(refresh("203.0.113.1", &format!("{n}.b.c"))).await, 3, "{n}");
     }
@@ -181,9 +181,9 @@ async fn a_session_is_the_same_in_the_cookie_and_in_the_body_and_at_v1() {
     };
     let by_cookie = |cookie: &'static str| {
         move || {
-            let ask =
+            let request =
                 gateway.post("/api/auth/refresh").from("203.0.113.1").header("cookie", cookie);
-            ask.header("sec-fetch-site", "same-origin")
+            request.header("sec-fetch-site", "same-origin")
         }
     };
     assert_eq!(allowed(by_body("/api/v1/auth/refresh", "a")).await, 3);
@@ -200,38 +200,39 @@ async fn a_session_is_the_same_in_the_cookie_and_in_the_body_and_at_v1() {
     assert_eq!(allowed(by_body("/api/auth/refresh", "b")).await, 3);
 }
 
-/// The server below takes 128 and answers more in its own words.
+/// Hyper takes 128 and answers more with its own error.
 #[tokio::test]
 async fn headers_have_a_largest_number() {
     let gateway = TestGateway::new();
-    let ask = |count: usize| {
+    let request = |count: usize| {
         let names = (0..count).map(|n| format!("x-{n}"));
-        names.fold(gateway.get("/api/artists"), |ask, name| ask.header(&name, "1"))
+        names.fold(gateway.get("/api/artists"), |request, name| request.header(&name, "1"))
     };
-    assert_eq!(ask(64).send().await.outcome(), passed());
-    let many = ask(65).send().await;
+    assert_eq!(request(64).send().await.outcome(), passed());
+    let many = request(65).send().await;
     assert_eq!(many.outcome(), refused(431, "TOO_MANY_HEADERS"));
     assert!(many.json()["error"].is_string());
-    let same = (0..65).fold(gateway.get("/api/artists"), |ask, _| ask.header("x-same", "1"));
+    let same =
+        (0..65).fold(gateway.get("/api/artists"), |request, _| request.header("x-same", "1"));
     assert_eq!(same.send().await.outcome(), refused(431, "TOO_MANY_HEADERS"), "of one name");
     assert_eq!(gateway.services.received().len(), 1);
 }
 
-/// What the gateway adds still fits into what the server of a service takes.
+/// The headers that the gateway adds still fit into the limit of the server of a service.
 #[tokio::test]
 async fn the_largest_number_of_headers_reaches_a_service_elsewhere() {
     let gateway = TestGateway::remote(|_| {}).await;
-    let ask = gateway.get("/api/reservations/my").bearer(&gateway.token(Role::User));
-    let ask = (1..64).fold(ask, |ask, n| ask.header(&format!("x-{n}"), "1"));
-    assert_eq!(ask.send().await.outcome(), passed());
+    let request = gateway.get("/api/reservations/my").bearer(&gateway.token(Role::User));
+    let request = (1..64).fold(request, |request, n| request.header(&format!("x-{n}"), "1"));
+    assert_eq!(request.send().await.outcome(), passed());
 }
 
 #[tokio::test]
 async fn headers_have_a_largest_size() {
     let gateway = TestGateway::new();
-    let ask = |bytes: usize| gateway.get("/api/artists").header("x-long", &"x".repeat(bytes));
-    assert_eq!(ask(16_384 - 10).send().await.outcome(), passed());
-    assert_eq!(ask(16_384 - 9).send().await.outcome(), refused(431, "HEADERS_TOO_LARGE"));
+    let request = |bytes: usize| gateway.get("/api/artists").header("x-long", &"x".repeat(bytes));
+    assert_eq!(request(16_384 - 10).send().await.outcome(), passed());
+    assert_eq!(request(16_384 - 9).send().await.outcome(), refused(431, "HEADERS_TOO_LARGE"));
 }
 
 #[tokio::test]
@@ -251,8 +252,8 @@ async fn bodies_have_a_largest_size_and_those_for_auth_a_smaller_one() {
         ("/api/payments/confirm", 1_048_577, refused(413, "BODY_TOO_LARGE")),
         ("/api/image/upload", 5_308_417, refused(413, "BODY_TOO_LARGE")),
     ] {
-        let ask = gateway.post(path).bearer(&token).body(vec![b' '; bytes]);
-        assert_eq!(ask.send().await.outcome(), outcome, "{path} {bytes}");
+        let request = gateway.post(path).bearer(&token).body(vec![b' '; bytes]);
+        assert_eq!(request.send().await.outcome(), outcome, "{path} {bytes}");
     }
     let login = gateway.post("/api/auth/login").body(unannounced(10_241)).send().await;
     assert_eq!(login.outcome(), refused(413, "BODY_TOO_LARGE"));

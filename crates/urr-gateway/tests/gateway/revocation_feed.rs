@@ -1,4 +1,5 @@
-//! What is known of revoked tokens when many ask, when auth is away, and before it was ever there.
+//! The feed of revoked tokens: many refreshes at once, an outage of auth, and the time before the
+//! first read.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -26,46 +27,46 @@ struct After {
     after: usize,
 }
 
-/// An auth service that a test can take away, and whose looks at the list it can hold up.
-struct Accounts {
+/// An auth service that a test can stop, and whose list it can delay.
+struct FakeAuth {
     is_down: AtomicBool,
     revoked: std::sync::Mutex<Vec<Uuid>>,
-    looks: AtomicUsize,
-    /// Tells that a look has begun, which then waits for a permit.
+    reads: AtomicUsize,
+    /// Signals that a read has started; it then waits for a permit.
     begun: mpsc::UnboundedSender<()>,
     permits: Semaphore,
 }
 
-impl Accounts {
+impl FakeAuth {
     async fn list(&self, after: usize) -> Response {
         if self.is_down.load(Ordering::SeqCst) {
             return StatusCode::SERVICE_UNAVAILABLE.into_response();
         }
-        // What is known when the look begins is what it tells.
+        // A read answers what was revoked when it started.
         let revoked = self.revoked.lock().unwrap().clone();
-        self.looks.fetch_add(1, Ordering::SeqCst);
-        // Not every test wants to know.
-        let _told = self.begun.send(());
+        self.reads.fetch_add(1, Ordering::SeqCst);
+        // Not every test listens.
+        let _sent = self.begun.send(());
         self.permits.acquire().await.unwrap().forget();
         let entry = |(seq, jti): (usize, &Uuid)| json!({ "seq": seq + 1, "jti": jti, "expiresAt": "2026-11-15T00:30:00Z" });
         let tokens: Vec<Value> = revoked.iter().enumerate().skip(after).map(entry).collect();
-        // The list is read to its end with one look: the page says that nothing follows.
+        // One page is the whole list: `next` says that nothing follows.
         axum::Json(json!({ "tokens": tokens, "next": after })).into_response()
     }
 }
 
 struct Scene {
     gateway: Arc<TestGateway>,
-    accounts: Arc<Accounts>,
+    accounts: Arc<FakeAuth>,
     begun: mpsc::UnboundedReceiver<()>,
 }
 
 fn scene() -> Scene {
     let (sender, begun) = mpsc::unbounded_channel();
-    let accounts = Arc::new(Accounts {
+    let accounts = Arc::new(FakeAuth {
         is_down: AtomicBool::new(false),
         revoked: std::sync::Mutex::default(),
-        looks: AtomicUsize::new(0),
+        reads: AtomicUsize::new(0),
         begun: sender,
         permits: Semaphore::new(0),
     });
@@ -84,9 +85,9 @@ fn scene() -> Scene {
     Scene { gateway: Arc::new(gateway), accounts, begun }
 }
 
-/// D-20: a crowd that logs out shares its looks at the list, and none of those that began too early.
+/// D-20: many logouts at once share one refresh, and not one that started before them.
 #[tokio::test]
-async fn d_20_those_who_ask_meanwhile_share_the_next_look() {
+async fn d_20_callers_during_a_refresh_share_the_next_one() {
     let Scene { gateway, accounts, mut begun } = scene();
     let feed = gateway.feed.clone().unwrap();
     let first = tokio::spawn({
@@ -94,12 +95,12 @@ async fn d_20_those_who_ask_meanwhile_share_the_next_look() {
         async move { feed.refresh().await.is_ok() }
     });
     soon(begun.recv()).await.unwrap();
-    // Revoked after the first look has read the list: it must not do for those who ask now.
+    // Revoked after the first refresh has read the list, which is too early for these callers.
     let revoked = Uuid::from_u128(7);
     accounts.revoked.lock().unwrap().push(revoked);
     let mut crowd: Vec<_> = (0..100).map(|_| Box::pin(feed.refresh())).collect();
     for asked in &mut crowd {
-        assert!(asked.now_or_never().is_none(), "they wait for a look of their own");
+        assert!(asked.now_or_never().is_none(), "they wait for the next refresh");
     }
     accounts.permits.add_permits(1);
     assert!(soon(first).await.unwrap());
@@ -107,16 +108,16 @@ async fn d_20_those_who_ask_meanwhile_share_the_next_look() {
     for asked in crowd {
         soon(asked).await.unwrap();
     }
-    assert_eq!(accounts.looks.load(Ordering::SeqCst), 2, "one look for all of them");
-    // Control: who asks later is not content with what others have seen.
+    assert_eq!(accounts.reads.load(Ordering::SeqCst), 2, "one refresh for all of them");
+    // Control: a later call refreshes again.
     accounts.permits.add_permits(1);
     soon(feed.refresh()).await.unwrap();
-    assert_eq!(accounts.looks.load(Ordering::SeqCst), 3);
+    assert_eq!(accounts.reads.load(Ordering::SeqCst), 3);
 }
 
-/// They share a failure as well: a crowd does not stand in line for a service that is away.
+/// A failure is shared as well: the callers do not retry one after the other.
 #[tokio::test]
-async fn those_who_wait_share_a_failure() {
+async fn waiting_callers_share_a_failure() {
     let Scene { gateway, accounts, mut begun } = scene();
     let feed = gateway.feed.clone().unwrap();
     let first = tokio::spawn({
@@ -141,12 +142,12 @@ async fn those_who_wait_share_a_failure() {
     for asked in crowd {
         assert!(soon(asked).await.is_err());
     }
-    assert!((1..=3).contains(&calls()), "one look with its retries, not {}", calls());
+    assert!((1..=3).contains(&calls()), "one refresh with its retries, not {}", calls());
 }
 
-/// A look whose caller goes away is nobody's: the next one who waits makes a new one.
+/// If the caller of a refresh is dropped, the next waiting caller starts a new one.
 #[tokio::test]
-async fn a_look_that_is_abandoned_holds_nobody_up() {
+async fn an_abandoned_refresh_blocks_no_other() {
     let Scene { gateway, accounts, mut begun } = scene();
     let feed = gateway.feed.clone().unwrap();
     let mut first = Box::pin(feed.refresh());
@@ -160,7 +161,7 @@ async fn a_look_that_is_abandoned_holds_nobody_up() {
     assert!(feed.is_complete());
 }
 
-/// D-20: what was revoked stays so while auth is away, and what was not is let in.
+/// D-20: revoked tokens stay revoked while auth is down, and others stay valid.
 #[tokio::test]
 async fn d_20_revoked_tokens_outlast_an_outage_of_auth() {
     let Scene { gateway, accounts, .. } = scene();
@@ -182,9 +183,9 @@ async fn d_20_revoked_tokens_outlast_an_outage_of_auth() {
     assert!(feed.is_complete(), "it was known once");
 }
 
-/// A gateway that was started while auth is away does not know who is revoked, so it knows nobody.
+/// A gateway that was started while auth is down cannot know which tokens are revoked.
 #[tokio::test(start_paused = true)]
-async fn d_20_before_the_list_was_read_nobody_is_let_in_as_a_user() {
+async fn d_20_before_the_first_read_no_user_is_authenticated() {
     let Scene { gateway, accounts, .. } = scene();
     accounts.permits.add_permits(100);
     accounts.is_down.store(true, Ordering::SeqCst);
@@ -199,7 +200,7 @@ async fn d_20_before_the_list_was_read_nobody_is_let_in_as_a_user() {
         let answer = gateway.get(PATH).bearer(token).send().await;
         assert_eq!(answer.outcome(), refused(503, "SERVICE_UNAVAILABLE"));
         assert_eq!(answer.header("retry-after"), "1");
-        // Where nobody is needed, they are nobody.
+        // A public route treats the request as anonymous.
         let public = gateway.get("/api/time").bearer(token).send().await;
         assert_eq!(public.outcome(), passed());
     }

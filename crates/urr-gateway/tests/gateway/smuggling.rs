@@ -13,7 +13,7 @@ async fn talk(gateway: &TestGateway, sent: &str) -> String {
     stream.write_all(sent.as_bytes()).await.unwrap();
     stream.shutdown().await.unwrap();
     let mut received = Vec::new();
-    // A server that closes with bytes unread resets the connection: what came before counts.
+    // A server that closes with unread bytes resets the connection; what came before counts.
     let _ended = soon(stream.read_to_end(&mut received)).await;
     String::from_utf8_lossy(&received).into_owned()
 }
@@ -83,7 +83,7 @@ async fn requests_with_two_readings_are_the_last_of_their_connection() {
     }
 }
 
-/// The control: two requests that everybody divides alike have two answers.
+/// Control: two unambiguous requests have two responses.
 #[tokio::test]
 async fn requests_with_one_reading_follow_each_other() {
     let gateway = TestGateway::new();

@@ -128,7 +128,9 @@ impl AdminMailFilter {
     }
 }
 
-/// Lists all mails, the newest first.
+/// Lists all mails, newest first.
+///
+/// For administrators. Errors: 400 `INVALID_STATUS`, `INVALID_KIND`.
 #[utoipa::path(
     get, path = "/api/admin/mails", tag = "admin", params(Page, AdminMailFilter),
     responses(
@@ -150,7 +152,9 @@ async fn list_mails(
     Ok(Json(MailListView { mails, pagination }))
 }
 
-/// Shows one mail with its text.
+/// Returns a mail with its text.
+///
+/// For administrators. The address is masked. Errors: 404 `MAIL_NOT_FOUND`.
 #[utoipa::path(
     get, path = "/api/admin/mails/{id}", tag = "admin", params(("id" = Uuid, Path)),
     responses(
@@ -176,6 +180,9 @@ async fn get_mail(
 }
 
 /// Sends a failed mail again.
+///
+/// For administrators. It starts over with all its attempts. Errors: 404 `MAIL_NOT_FOUND`; 409
+/// `MAIL_NOT_FAILED`.
 #[utoipa::path(
     post, path = "/api/admin/mails/{id}/retry", tag = "admin", params(("id" = Uuid, Path)),
     responses(

@@ -50,7 +50,10 @@ impl NotificationView {
     }
 }
 
-/// Lists my notifications, the newest first.
+/// Lists what the user was notified of, newest first.
+///
+/// `kind` tells why: a purchase, a cancellation, a refund, or a near admission. Notifications are
+/// deleted after 90 days.
 #[utoipa::path(
     get, path = "/api/notifications", tag = "mail", params(Page),
     responses(

@@ -39,7 +39,9 @@ struct AdminPaymentFilter {
     reservation_id: Option<Uuid>,
 }
 
-/// All payments, the newest first. More than ten thousand are not counted.
+/// Lists all payments, newest first.
+///
+/// For administrators. The total is counted up to ten thousand. Errors: 400 `INVALID_STATUS`.
 #[utoipa::path(
     get, path = "/api/admin/payments", tag = "admin", params(Page, AdminPaymentFilter),
     responses(
@@ -68,7 +70,10 @@ async fn list_payments(
     Ok(Json(AdminPaymentListView { payments, pagination }))
 }
 
-/// A payment with its refunds.
+/// Returns a payment with its refunds.
+///
+/// For administrators. `step` is what the payment saga does next; `waitCode` what the last attempt
+/// answered. Errors: 404 `PAYMENT_NOT_FOUND`.
 #[utoipa::path(
     get, path = "/api/admin/payments/{id}", tag = "admin", params(("id" = Uuid, Path)),
     responses(
@@ -98,9 +103,15 @@ struct RefundBody {
     reason: String,
 }
 
-/// Refunds a part of a payment, or everything by cancelling the reservation.
+/// Refunds a payment.
 ///
-/// The same `Idempotency-Key` names the same refund.
+/// For administrators. Without `amount` the reservation is cancelled and everything is refunded.
+/// With `amount` a part is refunded and the tickets stay valid; it counts towards a later
+/// cancellation. Takes the header `Idempotency-Key`.
+///
+/// Errors: 400 `INVALID_REFUND_AMOUNT`, `INVALID_REASON`; 404 `PAYMENT_NOT_FOUND`; 409
+/// `PAYMENT_NOT_CONFIRMED`, `CANCEL_INSTEAD` (the amount is all that is left: omit it),
+/// `TICKET_TRANSFERRED`; 422 `IDEMPOTENCY_KEY_REUSED`.
 #[utoipa::path(
     post, path = "/api/admin/payments/{id}/refund", tag = "admin",
     params(("id" = Uuid, Path)), request_body = RefundBody,
@@ -153,7 +164,11 @@ struct CloseBody {
     outcome: Option<String>,
 }
 
-/// Closes a refund that the provider has declined.
+/// Closes a refund that the provider declined.
+///
+/// For administrators. `outcome` is `paid_otherwise` (the default: the buyer got the money by other
+/// means) or `withdrawn` (only for goodwill). Errors: 400 `INVALID_REASON`, `INVALID_OUTCOME`; 404
+/// `REFUND_NOT_FOUND`; 409 `REFUND_NOT_DECLINED`, `REFUND_UNCLEAR`, `REFUND_OVER`, `REFUND_OWED`.
 #[utoipa::path(
     post, path = "/api/admin/payments/{id}/refunds/{refundId}/close", tag = "admin",
     params(("id" = Uuid, Path), ("refundId" = Uuid, Path)), request_body = CloseBody,

@@ -54,7 +54,10 @@ struct LedgerAuditView {
     unexplained: Vec<String>,
 }
 
-/// The audit of the ledger: what was charged, where it is, and what is not explained.
+/// Audits the ledger.
+///
+/// For administrators. Proves that every won that was charged is accounted for. It reads the whole
+/// ledger.
 #[utoipa::path(
     get, path = "/api/admin/payments/audit", tag = "admin",
     responses(

@@ -62,9 +62,16 @@ struct OrderView {
     provider: &'static str,
 }
 
-/// Creates an order for a hold, with what the provider's script needs.
+/// Creates the order for a reservation, a membership or a transfer.
 ///
-/// The amount must be the ticket service's. A second request for the same hold gets the same order.
+/// `amount` must be the payable's total. Give `reservationId`, or `paymentType` (`reservation`,
+/// `membership`, `transfer`) with `referenceId`. The response has what the provider's page needs.
+/// Repeating it returns the same order until it is paid or has failed.
+///
+/// Errors: 400 `AMOUNT_MISMATCH` (with `amount`), `RESERVATION_ID_REQUIRED`,
+/// `REFERENCE_ID_REQUIRED`, `AMBIGUOUS_REFERENCE`, `INVALID_PAYMENT_TYPE`; 404
+/// `RESERVATION_NOT_FOUND`, `MEMBERSHIP_NOT_FOUND`, `TRANSFER_NOT_FOUND`; 409 the ticket service's
+/// rejection, such as `RESERVATION_EXPIRED` or `PAYMENT_IN_PROGRESS`; 503 `SERVICE_UNAVAILABLE`.
 #[utoipa::path(
     post, path = "/api/payments/prepare", tag = "payments", request_body = PrepareBody,
     responses(
@@ -147,10 +154,18 @@ struct ConfirmPaymentBody {
     amount: i64,
 }
 
-/// Confirms an order after the provider's checkout, and pays it.
+/// Charges an order that the buyer approved at the provider.
 ///
-/// 200: the tickets are there. 202: the outcome is open; get the order in a moment. Nothing is
-/// charged twice: confirming again with the same key answers how far it is.
+/// 200: it is paid and the tickets exist. 202: the result is not known yet; poll `GET
+/// /api/payments/order/{orderId}` until `isSettled` and do not offer to pay again. The hold does
+/// not expire meanwhile, and nothing is charged twice. Repeating it with the same `paymentKey` or
+/// `Idempotency-Key` returns the same payment.
+///
+/// Errors: 400 `AMOUNT_MISMATCH`, `INVALID_KEY`, `INVALID_IDEMPOTENCY_KEY`; 402 `PAYMENT_DECLINED`
+/// (with `providerCode`; prepare again), `METHOD_NOT_SUPPORTED`; 404 `PAYMENT_NOT_FOUND`; 409
+/// `RESERVATION_EXPIRED` and other rejections (nothing was charged), `PAYMENT_RETURNED` (it was
+/// charged and is refunded), `PAYMENT_IN_PROGRESS`, `ALREADY_PAID`, `ORDER_OVER`; 422
+/// `IDEMPOTENCY_KEY_REUSED`; 503 `PROVIDER_UNAVAILABLE`, `SERVICE_UNAVAILABLE`.
 #[utoipa::path(
     post, path = "/api/payments/confirm", tag = "payments", request_body = ConfirmPaymentBody,
     responses(
@@ -215,9 +230,12 @@ struct CancelView {
     refund_amount: Won,
 }
 
-/// Cancels what was paid; the refund follows the policy of the purchase.
+/// Cancels what was paid for and refunds it.
 ///
-/// The same as cancelling the reservation: asking again changes nothing.
+/// The same as cancelling the reservation. Repeating it changes nothing. Errors: 400
+/// `INVALID_REASON` (up to 200 characters); 404 `PAYMENT_NOT_FOUND`; 409 `PAYMENT_NOT_CONFIRMED`,
+/// `NOT_CANCELLABLE` (a membership), `TICKET_TRANSFERRED`, and the rejections of cancelling a
+/// reservation.
 #[utoipa::path(
     post, path = "/api/payments/{paymentKey}/cancel", tag = "payments",
     params(("paymentKey" = String, Path)), request_body = CancelPaymentBody,
@@ -244,7 +262,10 @@ async fn cancel_payment(
     Ok(Json(CancelView { success: true, message, refund_amount }))
 }
 
-/// The user's own order and how far it is.
+/// Returns the user's payment of an order.
+///
+/// `status` is `pending`, `approving`, `unknown`, `confirmed`, `failed`, `refunding` or `refunded`.
+/// `isSettled` means that nothing more happens by itself. Errors: 404 `PAYMENT_NOT_FOUND`.
 #[utoipa::path(
     get, path = "/api/payments/order/{orderId}", tag = "payments",
     params(("orderId" = String, Path)),
@@ -266,7 +287,9 @@ async fn get_order(
     Ok(Json(PaymentAnswerView { payment }))
 }
 
-/// The user's own payments, the newest first.
+/// Lists the user's payments, newest first.
+///
+/// In pages; `status` as for an order.
 #[utoipa::path(
     get, path = "/api/payments", tag = "payments", params(Page),
     responses(
@@ -287,7 +310,9 @@ async fn list_own_payments(
     Ok(Json(PaymentListView { payments, pagination }))
 }
 
-/// The same as `GET /api/payments`.
+/// Lists the user's payments, newest first.
+///
+/// An alias of `GET /api/payments`.
 #[utoipa::path(
     get, path = "/api/payments/user/me", tag = "payments", params(Page),
     responses(

@@ -45,9 +45,13 @@ struct TestCardPayment {
     key: Option<IdempotencyKey>,
 }
 
-/// Pays a hold at once with a test card. Only where the provider is the sandbox.
+/// Pays with a test card of the sandbox.
 ///
-/// A second click gets the payment of the first.
+/// Prepares and confirms in one step. `paymentMethod` is a test card: `approve`, `decline`,
+/// `insufficient`, `slow`, `timeout`, `stumble`, `charge-timeout`, `charge-500`, `duplicate`,
+/// `wrong-amount`, `unknown-code`, `refund-timeout`, `refund-decline`, `refund-whole`. Responses
+/// and errors are those of preparing and confirming; 409 `CHECKOUT_REQUIRED` if the provider is not
+/// the sandbox; 400 `INVALID_PAYMENT_METHOD`.
 #[utoipa::path(
     post, path = "/api/payments/process", tag = "payments", request_body = ProcessBody,
     responses(

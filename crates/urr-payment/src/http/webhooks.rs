@@ -22,7 +22,12 @@ struct ReceivedView {
     received: bool,
 }
 
-/// Receives a webhook of a provider. Its content is not trusted: the provider is queried.
+/// Receives a webhook of a payment provider.
+///
+/// Public. Its content is not believed: the provider is asked about the order it names. More than
+/// 20 messages about one order in an hour cause one query a minute. Errors: 400 `INVALID_WEBHOOK`,
+/// `INVALID_SIGNATURE` (PortOne signs, Toss does not); 404 `PROVIDER_NOT_FOUND`; 413
+/// `BODY_TOO_LARGE` (64 KiB).
 #[utoipa::path(
     post, path = "/api/payments/webhooks/{provider}", tag = "payments",
     params(("provider" = String, Path, example = "toss")),

@@ -44,8 +44,10 @@ pub fn routes() -> OpenApiRouter<QueueService> {
         .merge(admin_log::routes(LOG))
 }
 
-/// List the rooms that are occupied, open, or will be within a day. Occupied rooms come first, then
-/// by the start of the sale.
+/// Lists the rooms that have users, or open within a day.
+///
+/// For administrators. Rooms with users come first, then by sale start. Errors: 503
+/// `QUEUE_UNAVAILABLE`.
 #[utoipa::path(
     get, path = "/api/admin/queue", tag = "admin", params(Page),
     responses(
@@ -68,7 +70,10 @@ async fn list(queue: &QueueService, page: Page) -> Result<RoomListView, ApiError
     Ok(RoomListView::new(&reports, &queue.0.settings, total, page))
 }
 
-/// The present state of a room.
+/// Returns the state and settings of a room.
+///
+/// For administrators. Each setting has its `value` and its `source` (`event` or `default`).
+/// Errors: 404 `EVENT_NOT_FOUND`; 503 `QUEUE_UNAVAILABLE`.
 #[utoipa::path(
     get, path = "/api/admin/queue/{eventId}", tag = "admin", params(("eventId" = Uuid, Path)),
     responses((status = 200, body = SingleRoomView), AdminErrors),
@@ -86,8 +91,14 @@ async fn show(queue: &QueueService, event_id: Uuid) -> Result<Json<SingleRoomVie
     Ok(Json(SingleRoomView::new(&report, &queue.0.settings)))
 }
 
-/// Change the settings of a room. Absent settings stay; `null` resets to the default. It takes effect
-/// within a second.
+/// Changes the settings of a room.
+///
+/// For administrators. Fields that are not sent stay; `null` resets to the default. It applies at
+/// once, in all processes within a second. A lower threshold removes nobody. `opening` and
+/// `gatheringSeconds` are fixed from five seconds before users may come, and while anybody waits.
+///
+/// Errors: 400 `INVALID_THRESHOLD`, `INVALID_RATE`, `INVALID_GATHERING`, `INVALID_MESSAGE`; 404
+/// `EVENT_NOT_FOUND`; 409 `OPENING_FIXED`, `GATHERING_FIXED`; 503 `QUEUE_UNAVAILABLE`.
 #[utoipa::path(
     patch, path = "/api/admin/queue/{eventId}", tag = "admin", params(("eventId" = Uuid, Path)),
     request_body = ChangeRoomBody,
@@ -116,7 +127,10 @@ async fn change(
     show(queue, event_id).await
 }
 
-/// Pause the admission. Users keep their slots and positions.
+/// Stops admissions until the room is resumed.
+///
+/// For administrators. Slots and positions are kept. Errors: 404 `EVENT_NOT_FOUND`; 503
+/// `QUEUE_UNAVAILABLE`.
 #[utoipa::path(
     post, path = "/api/admin/queue/{eventId}/pause", tag = "admin",
     params(("eventId" = Uuid, Path)),
@@ -131,7 +145,9 @@ async fn pause_room(
     change(&queue, event_id, paused, RoomActor::Admin(admin.user_id)).await
 }
 
-/// Resume the admission.
+/// Resumes admissions.
+///
+/// For administrators. Errors: 404 `EVENT_NOT_FOUND`; 503 `QUEUE_UNAVAILABLE`.
 #[utoipa::path(
     post, path = "/api/admin/queue/{eventId}/resume", tag = "admin",
     params(("eventId" = Uuid, Path)),
@@ -146,8 +162,11 @@ async fn resume_room(
     change(&queue, event_id, resumed, RoomActor::Admin(admin.user_id)).await
 }
 
-/// End every position and every slot of an event: all users have to join again. The body repeats the
-/// event's id, so that no room is cleared by mistake.
+/// Removes all users from a room.
+///
+/// For administrators. Ends every position and every slot for good. `confirm` repeats the event's
+/// id. Errors: 400 `CONFIRMATION_REQUIRED` (with `waiting` and `active`); 404 `EVENT_NOT_FOUND`;
+/// 503 `QUEUE_UNAVAILABLE`.
 #[utoipa::path(
     post, path = "/api/admin/queue/{eventId}/clear", tag = "admin",
     params(("eventId" = Uuid, Path)), request_body = ClearRoomBody,
@@ -176,7 +195,10 @@ async fn clear(
     Ok(Json(ClearedView::new(event_id, cleared)))
 }
 
-/// Show a line of text to the users who wait.
+/// Shows a message to the users who wait.
+///
+/// For administrators. Errors: 400 `INVALID_MESSAGE` (one line of 1 to 500 characters); 404
+/// `EVENT_NOT_FOUND`; 503 `QUEUE_UNAVAILABLE`.
 #[utoipa::path(
     put, path = "/api/admin/queue/{eventId}/message", tag = "admin",
     params(("eventId" = Uuid, Path)), request_body = MessageBody,
@@ -192,7 +214,9 @@ async fn set_room_message(
     change(&queue, event_id, message, RoomActor::Admin(admin.user_id)).await
 }
 
-/// Remove the line of text.
+/// Removes the message to the users who wait.
+///
+/// For administrators. Errors: 404 `EVENT_NOT_FOUND`; 503 `QUEUE_UNAVAILABLE`.
 #[utoipa::path(
     delete, path = "/api/admin/queue/{eventId}/message", tag = "admin",
     params(("eventId" = Uuid, Path)),

@@ -63,21 +63,14 @@ struct CrowdView<'a> {
     draw_commitment: Option<String>,
 }
 
-/// The crowd document: the public state of a room.
+/// Returns the crowd document of a room.
 ///
-/// It is the same for everybody within a second, so caches may answer. With the `number` of your
-/// status you find your position in it without a poll:
+/// Public, and the same for everybody within a second, so caches can serve it. `marks` are numbers
+/// and positions of up to 160 users in line, in ascending order: with the `number` of the user's
+/// check a client finds its position between two marks without asking. It does not keep the
+/// position.
 ///
-/// - Look for the last mark `[n, p]` with `n` not above your number, and for the mark `[N, P]` after
-///   it. If there is no such first mark, you are not in the line any more: poll your
-///   status.
-/// - If `n` is your number, your position is `p`.
-/// - Otherwise you stand at `p + 1` or behind it and at `P - 1` or before it; also not farther than
-///   `p + (number - n)`, and not nearer than `P - (N - number)`. Where nobody left between the two
-///   marks (`P - p` equals `N - n`) that is one position: exactly yours.
-/// - Behind the last mark are those who came after this document was made.
-///
-/// It does not keep your position: poll your status at least every few minutes.
+/// Errors: 404 `EVENT_NOT_FOUND`; 503 `QUEUE_UNAVAILABLE`, `ROOM_NOT_READY`.
 #[utoipa::path(
     get, path = "/api/queue/crowd/{eventId}", tag = "queue", security(()),
     params(

@@ -63,9 +63,11 @@ struct DrawView {
     done_at: Option<Timestamp>,
 }
 
-/// The draw of a lottery: its commitment, and when it is done everything from which it follows.
+/// Returns the draw of an event that opens by lottery.
 ///
-/// Compare the commitment of before the sale with that of after it: the secret was not chosen later.
+/// Public. The `commitment` is published before the sale and proves that `secret` was not chosen
+/// later. `secret`, `digest` and `seed` follow when the draw is done. Errors: 404
+/// `EVENT_NOT_FOUND`, `NO_LOTTERY`.
 #[utoipa::path(
     get, path = "/api/queue/draw/{eventId}", tag = "queue", security(()),
     params(("eventId" = Uuid, Path)),
@@ -86,10 +88,11 @@ async fn get_draw(
     Ok(([(CACHE_CONTROL, lasts)], Json(view)).into_response())
 }
 
-/// The entrants of a draw that is done, in drawn order.
+/// Returns the participants of a draw in the drawn order.
 ///
-/// Plain text, one line each, as `docs/DRAW.md` specifies; `urr queue verify-draw` checks it. An
-/// entrant is named by a tag that only they can compute.
+/// Public, as plain text, one participant per line, named by a tag that only they can compute;
+/// `docs/DRAW.md` specifies it. Errors: 404 `EVENT_NOT_FOUND`, `NO_LOTTERY`; 409 `NOT_DRAWN_YET`;
+/// 503 `TOO_MANY_DOWNLOADS`.
 #[utoipa::path(
     get, path = "/api/queue/draw/{eventId}/file", tag = "queue", security(()),
     params(("eventId" = Uuid, Path)),

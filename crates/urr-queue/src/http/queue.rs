@@ -25,10 +25,15 @@ pub fn routes() -> OpenApiRouter<QueueService> {
         .routes(routes!(ask_queue_reminder, withdraw_queue_reminder))
 }
 
-/// Join the line of an event.
+/// Joins the line of an event, or enters at once if there is room.
 ///
-/// You are admitted (`active`, with an entry token), or get a position in the line (`queued`).
-/// Repeating the call reports your status and changes nothing: reloading the page costs nothing.
+/// The user becomes `active` with an entry token, or `queued` with a position. Repeating it reports
+/// the position and changes nothing. Poll `GET /api/queue/status/{eventId}` afterwards. A user who
+/// is not seen for ten minutes loses the position.
+///
+/// Errors: 403 `PRESALE_MEMBERS_ONLY` (with `opensAt`); 404 `EVENT_NOT_FOUND`; 409 `SALE_NOT_OPEN`
+/// (with `opensAt`), `SALE_ENDED`, `EVENT_CANCELLED`, `TOO_MANY_QUEUES` (three lines at once); 503
+/// `QUEUE_FULL`, `QUEUE_UNAVAILABLE`, `ROOM_NOT_READY` (the event is new: retry).
 #[utoipa::path(
     post, path = "/api/queue/check/{eventId}", tag = "queue",
     params(("eventId" = Uuid, Path)),
@@ -55,11 +60,14 @@ async fn check_queue(
     Ok(status_view::checked(&queue, user.user_id, &status))
 }
 
-/// Poll your status.
+/// Returns the user's position, or the entry token if admitted.
 ///
-/// Poll again after `nextPoll` seconds, with the entity tag of the last answer: 304 means that nothing
-/// but the number of other users has changed. Polling keeps your position: users who do not poll for
-/// ten minutes lose it.
+/// Poll after `nextPoll` seconds with the `ETag` as `If-None-Match`: 304 means that nothing changed
+/// but the number of others. Polling keeps the position. It does not join the line. An `active`
+/// user gets `entryToken` for the header `X-Queue-Entry-Token` and books until the slot ends: ten
+/// minutes after the user was last seen, thirty at most.
+///
+/// Errors: 404 `EVENT_NOT_FOUND`; 503 `QUEUE_UNAVAILABLE`, `ROOM_NOT_READY`.
 #[utoipa::path(
     get, path = "/api/queue/status/{eventId}", tag = "queue",
     params(
@@ -94,7 +102,10 @@ struct HeartbeatView {
     queued: bool,
 }
 
-/// Keep your position without a full poll.
+/// Keeps the user's position or slot.
+///
+/// Returns only the status. Polling and streaming do the same. Errors: 404 `EVENT_NOT_FOUND`; 503
+/// `QUEUE_UNAVAILABLE`.
 #[utoipa::path(
     post, path = "/api/queue/heartbeat/{eventId}", tag = "queue",
     params(("eventId" = Uuid, Path)),
@@ -126,9 +137,10 @@ struct LeaveView {
     left: bool,
 }
 
-/// Give up your position or your slot.
+/// Leaves the line, or gives up the slot.
 ///
-/// Your entry token is not valid any more.
+/// The entry token is not valid any more. `left` is false if there was nothing to leave. Errors:
+/// 404 `EVENT_NOT_FOUND`; 503 `QUEUE_UNAVAILABLE`.
 #[utoipa::path(
     post, path = "/api/queue/leave/{eventId}", tag = "queue",
     params(("eventId" = Uuid, Path)),
@@ -162,9 +174,9 @@ struct OwnQueueView {
     position: Option<u32>,
 }
 
-/// List the lines in which you wait and the events that you may book.
+/// Lists the lines that the user waits in, and the events that the user may book.
 ///
-/// It polls many rooms, so it is not for regular polling. It keeps your positions.
+/// It reads many rooms, so do not poll it. Errors: 503 `QUEUE_UNAVAILABLE`.
 #[utoipa::path(
     get, path = "/api/queue/mine", tag = "queue",
     responses(
@@ -205,10 +217,11 @@ impl From<ReminderError> for ApiError {
     }
 }
 
-/// Be reminded when your admission is near.
+/// Asks for a mail when the user's admission is near.
 ///
-/// You are reminded once: about three minutes before, or when you are among the next in line. Asking
-/// again changes nothing. A reminder does not keep your position: continue to poll.
+/// One mail is sent when it is about three minutes away, or when the user is among the next in
+/// line. Repeating it changes nothing. It does not keep the position. Errors: 404
+/// `EVENT_NOT_FOUND`; 409 `NOT_WAITING`; 503 `QUEUE_UNAVAILABLE`.
 #[utoipa::path(
     post, path = "/api/queue/{eventId}/reminder", tag = "queue",
     params(("eventId" = Uuid, Path)),
@@ -231,7 +244,9 @@ async fn ask_queue_reminder(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Withdraw your reminder. Doing it again changes nothing.
+/// Withdraws the reminder.
+///
+/// Repeating it changes nothing.
 #[utoipa::path(
     delete, path = "/api/queue/{eventId}/reminder", tag = "queue",
     params(("eventId" = Uuid, Path)),

@@ -51,11 +51,15 @@ struct QueueStreamQuery {
     anyway: Option<bool>,
 }
 
-/// Follow your status as it changes.
+/// Streams the user's position as server-sent events.
 ///
-/// Server-sent events named `place`; the `data` of each is the answer of a poll. For users who have a
-/// slot and for the first 1,000 in line; others ask for it with `anyway=true`. It keeps your position.
-/// It ends after some minutes, and when you have no position any more; reconnect after that.
+/// Events named `place` have the data of the status, at most once a second, with a heartbeat every
+/// 5 s. For admitted users and the first 1,000 in line; others poll, or send `anyway=true`. Ends
+/// after five minutes; clients reconnect.
+///
+/// Errors: 404 `EVENT_NOT_FOUND`; 409 `NOT_IN_QUEUE`, `STREAM_NOT_YET` (with `nextPoll`),
+/// `SALE_ENDED`, `EVENT_CANCELLED`; 429 `STREAM_LIMIT` (three per user and process); 503
+/// `TOO_MANY_STREAMS`, `QUEUE_UNAVAILABLE`.
 #[utoipa::path(
     get, path = "/api/queue/stream/{eventId}", tag = "queue",
     params(("eventId" = Uuid, Path), QueueStreamQuery),

@@ -45,7 +45,9 @@ impl From<Activity> for ActivityView {
     }
 }
 
-/// Lists the number of domain events by day and type, newest first.
+/// Lists how many domain events of each type happened, by day, newest first.
+///
+/// For administrators. This response is not wrapped in `data`.
 #[utoipa::path(
     get, path = "/api/stats/activity", tag = "statistics", params(ActivityQuery),
     responses(

@@ -58,7 +58,9 @@ struct CancellationDayView {
     cancellations: i64,
 }
 
-/// Shows the cancellations of the last days.
+/// Returns the cancellations within the days.
+///
+/// For administrators. `totalRefundAmount` is what was promised.
 #[utoipa::path(
     get, path = "/api/stats/cancellations", tag = "statistics", params(DaysQuery),
     responses(

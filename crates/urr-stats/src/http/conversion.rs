@@ -59,7 +59,9 @@ fn started(counters: &StatsCounters) -> i64 {
     outcomes.into_iter().map(|outcome| counters.of(outcome)).sum()
 }
 
-/// Shows how many of the created reservations are completed.
+/// Returns how many reservations were completed.
+///
+/// For administrators. Counts the reservations that started within the days. Rates are per cent.
 #[utoipa::path(
     get, path = "/api/stats/conversion", tag = "statistics", params(DaysQuery),
     responses(

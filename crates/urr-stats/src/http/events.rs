@@ -67,7 +67,9 @@ impl From<EventStats> for EventStatsView {
     }
 }
 
-/// Lists events with their sales, the best first.
+/// Lists events with their sales, best first.
+///
+/// For administrators. `sortBy` is `revenue` (the default), `reservations` or `occupancy`.
 #[utoipa::path(
     get, path = "/api/stats/events", tag = "statistics", params(EventsQuery),
     responses(
@@ -120,7 +122,9 @@ struct EventOverviewView {
     occupancy_rate: f64,
 }
 
-/// Shows the sales of one event.
+/// Returns the sales of one event.
+///
+/// For administrators. Errors: 404 `EVENT_NOT_FOUND`.
 #[utoipa::path(
     get, path = "/api/stats/events/{eventId}", tag = "statistics", params(("eventId" = Uuid, Path)),
     responses(

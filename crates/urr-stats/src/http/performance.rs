@@ -72,7 +72,10 @@ struct LoadView {
     avg_per_day: f64,
 }
 
-/// Shows the performance of the last seven days and the size of the statistics.
+/// Returns how sales went in the last seven days.
+///
+/// For administrators. `successRate` is paid reservations of those that ended; `paymentFailureRate`
+/// counts payments that were returned because nothing could be delivered.
 #[utoipa::path(
     get, path = "/api/stats/performance", tag = "statistics",
     responses(

@@ -57,7 +57,10 @@ impl QueueStatsView {
     }
 }
 
-/// Lists up to 100 waiting rooms, the longest lines first. Totals count from the opening of a room.
+/// Lists the waiting rooms by their longest lines.
+///
+/// For administrators, up to 100. `waitingMax` and `insideMax` are sampled once a minute; the
+/// counts are since the room opened.
 #[utoipa::path(
     get, path = "/api/stats/queues", tag = "statistics", params(DaysQuery),
     responses(
@@ -82,6 +85,8 @@ pub(super) async fn list_queues(
 }
 
 /// Lists the hours of a waiting room, oldest first.
+///
+/// For administrators. The counts are of that hour.
 #[utoipa::path(
     get, path = "/api/stats/queues/{eventId}", tag = "statistics",
     params(("eventId" = Uuid, Path), DaysQuery),

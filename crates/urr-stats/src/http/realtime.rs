@@ -61,7 +61,10 @@ struct TrendingView {
     recent_reservations: i64,
 }
 
-/// Shows what happens now.
+/// Returns what happens now.
+///
+/// For administrators. `lockedSeats` are held and not paid; active users are those of the last
+/// hour.
 #[utoipa::path(
     get, path = "/api/stats/realtime", tag = "statistics",
     responses(

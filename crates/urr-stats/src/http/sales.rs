@@ -32,7 +32,10 @@ pub(super) struct OverviewView {
     memberships: i64,
 }
 
-/// Shows the totals of all time.
+/// Returns the totals since the beginning.
+///
+/// For administrators. Revenue is what was charged less what was refunded, each on its own day.
+/// While `rebuilding` is true the statistics are being counted again and are too small.
 #[utoipa::path(
     get, path = "/api/stats/overview", tag = "statistics",
     responses(
@@ -86,7 +89,10 @@ pub(super) struct DayView {
     new_users: i64,
 }
 
-/// Lists the days with activity, newest first.
+/// Lists the days on which something happened, newest first.
+///
+/// For administrators. `days` looks back including today: 30 by default, at most 365. Days are
+/// those of Korea.
 #[utoipa::path(
     get, path = "/api/stats/daily", tag = "statistics", params(DaysQuery),
     responses(
@@ -130,6 +136,8 @@ pub(super) struct PaymentMethodView {
 }
 
 /// Lists payments by method, the largest amount first.
+///
+/// For administrators. Amounts are won since the beginning.
 #[utoipa::path(
     get, path = "/api/stats/payments", tag = "statistics",
     responses(
@@ -186,6 +194,8 @@ pub(super) struct RevenueView {
 }
 
 /// Lists revenue by day, week or month, newest first.
+///
+/// For administrators. A week is named by its Monday.
 #[utoipa::path(
     get, path = "/api/stats/revenue", tag = "statistics", params(RevenueQuery),
     responses(

@@ -65,7 +65,10 @@ const TOP_ROWS_MAX: usize = 10;
 /// The cheapest first.
 const TIERS: [&str; 4] = ["budget", "standard", "premium", "vip"];
 
-/// Shows which seats are sold, by section, price tier and row.
+/// Returns which seats are sold, by section, price and row.
+///
+/// For administrators. Without `eventId` it covers the hundred events that start last. Errors: 404
+/// `EVENT_NOT_FOUND`.
 #[utoipa::path(
     get, path = "/api/stats/seat-preferences", tag = "statistics", params(SeatsQuery),
     responses(

@@ -56,7 +56,9 @@ struct PeakHourView {
     reservations: i64,
 }
 
-/// Shows reservations and revenue by hour of the day.
+/// Returns reservations by hour of the day.
+///
+/// For administrators. `days` is 7 by default, at most 90.
 #[utoipa::path(
     get, path = "/api/stats/hourly-traffic", tag = "statistics", params(TrafficQuery),
     responses(

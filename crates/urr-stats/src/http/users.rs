@@ -34,7 +34,9 @@ struct RoleView {
     count: i64,
 }
 
-/// Shows accounts by day.
+/// Lists new users by day.
+///
+/// For administrators. `cumulativeUsers` counts all until that day.
 #[utoipa::path(
     get, path = "/api/stats/users", tag = "statistics", params(DaysQuery),
     responses(
@@ -119,7 +121,10 @@ const SPENDING_TIERS: [&str; 4] =
 /// A user with this many reservations is loyal.
 const LOYAL_FROM: i64 = 5;
 
-/// Shows how users book within the days.
+/// Returns how users buy.
+///
+/// For administrators. Of the users who reserved within the days: `new` (once ever), `returning`
+/// (up to four times), `loyal`; spending, and the time to payment in minutes. Weekday 1 is Monday.
 #[utoipa::path(
     get, path = "/api/stats/user-behavior", tag = "statistics", params(DaysQuery),
     responses(

@@ -89,7 +89,15 @@ impl CheckedInView {
     }
 }
 
-/// Checks a ticket in. Each ticket admits once.
+/// Checks a ticket in.
+///
+/// For administrators. `payload` is the text of the QR code, `eventId` the event of this entrance.
+/// A ticket is checked in once; after an unknown outcome a retry may answer `ALREADY_CHECKED_IN`
+/// for the first attempt.
+///
+/// Errors: 400 `INVALID_TICKET`; 404 `TICKET_NOT_FOUND`, `EVENT_NOT_FOUND`; 409
+/// `ALREADY_CHECKED_IN` (with `checkedInAt`, `checkedInBy`), `TICKET_FOR_OTHER_EVENT`,
+/// `TICKET_REISSUED`, `TICKET_CANCELLED`; 422 `TICKET_FORGED`.
 #[utoipa::path(
     post, path = "/api/admin/check-ins", tag = "tickets", request_body = CheckInBody,
     responses(
@@ -135,7 +143,9 @@ struct CheckInsView {
     checked_in: u64,
 }
 
-/// How many tickets were checked in.
+/// Counts the tickets of an event and those checked in.
+///
+/// For administrators. Errors: 404 `EVENT_NOT_FOUND`.
 #[utoipa::path(
     get, path = "/api/admin/check-ins", tag = "tickets", params(CheckInsQuery),
     responses(

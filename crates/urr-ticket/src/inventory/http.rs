@@ -92,7 +92,10 @@ impl TicketTypeStockView {
     }
 }
 
-/// What is left of an event, by grade and by ticket type.
+/// Returns how many seats or tickets of an event are left.
+///
+/// Public, and up to 0.3 s old. Errors: 404 `EVENT_NOT_FOUND`, also while the inventory is not
+/// ready.
 #[utoipa::path(
     get, path = "/api/tickets/event/{eventId}", tag = "tickets",
     params(("eventId" = Uuid, Path)),
@@ -116,7 +119,9 @@ struct AvailabilityView {
     available: u32,
 }
 
-/// How many tickets of a type are left.
+/// Returns how many tickets of a type are left.
+///
+/// Public, and up to 0.3 s old. Errors: 404 `TICKET_TYPE_NOT_FOUND`.
 #[utoipa::path(
     get, path = "/api/tickets/availability/{ticketTypeId}", tag = "tickets",
     params(("ticketTypeId" = Uuid, Path)),
@@ -161,11 +166,13 @@ impl From<&PublicKey> for TicketKeyView {
     }
 }
 
-/// The keys to verify tickets with, without a network.
+/// Lists the public keys that verify tickets offline.
 ///
-/// The text of a QR code is `URR1.<what>.<signature>`, both in base64url without padding. The
-/// signature is over the text `URR1.<what>`. `<what>` is 40 bytes: ticket id (16), event id (16),
-/// seat number (4, `ffffffff` if standing), issue (4); the numbers with the highest byte first.
+/// Public. A QR code is `URR1.<payload>.<signature>`, both parts in base64url without padding. The
+/// signature is Ed25519 over the text `URR1.<payload>`. The payload is 40 bytes: ticket id (16),
+/// event id (16), seat number (4, `ffffffff` if standing) and issue (4), numbers in big-endian
+/// order. The first key signs now. A valid signature proves that we issued the ticket, not that it
+/// is still valid.
 #[utoipa::path(
     get, path = "/api/tickets/keys", tag = "tickets",
     responses((status = 200, body = TicketKeysView)),

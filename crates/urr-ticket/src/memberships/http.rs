@@ -173,11 +173,11 @@ struct MyMembershipView {
     benefits: BenefitsView,
 }
 
-/// Begins to buy a year of an artist's membership, or the next one.
+/// Starts buying a year of an artist's membership, or the next year.
 ///
-/// It counts when it is paid (`POST /api/payments/prepare` with the type `membership`). One that
-/// waits to be paid is answered as it is. The next year can be bought in the last 30 days of the
-/// present one, and begins after it.
+/// Pay it with `POST /api/payments/prepare`, type `membership`. A membership can be renewed in its
+/// last 30 days; the next year begins when the present one ends. Repeating it before the payment
+/// returns the same membership. Errors: 404 `ARTIST_NOT_FOUND`; 409 `ALREADY_MEMBER`.
 #[utoipa::path(
     post, path = "/api/memberships/subscribe", tag = "memberships", request_body = SubscribeBody,
     responses(
@@ -205,7 +205,9 @@ async fn subscribe_membership(
     Ok((StatusCode::CREATED, Json(view)))
 }
 
-/// One's own memberships, the newest first.
+/// Lists the user's memberships, newest first.
+///
+/// `effectiveTier` is `bronze` while a membership is not active.
 #[utoipa::path(
     get, path = "/api/memberships/my", tag = "memberships", params(Page),
     responses(
@@ -226,7 +228,11 @@ async fn list_my_memberships(
     Ok(Json(MembershipListView { memberships, pagination }))
 }
 
-/// One's own membership of an artist, with its points.
+/// Returns the user's membership of an artist, with its points.
+///
+/// `membership` is null without one. Points: 200 for a paid year, 100 for a paid reservation of the
+/// artist's event, returned with a cancellation. Tiers: `silver` 0, `gold` 500, `diamond` 1,500
+/// points.
 #[utoipa::path(
     get, path = "/api/memberships/my/{artistId}", tag = "memberships",
     params(("artistId" = Uuid, Path), Page),
@@ -256,7 +262,10 @@ async fn get_my_membership(
     Ok(Json(MyMembershipView { membership, point_history, pagination, benefits }))
 }
 
-/// The benefits of one's tier with an artist.
+/// Returns the benefits of the user's tier.
+///
+/// The tier decides when a user may buy in a pre-sale, the booking fee there (1,000, 2,000 or 3,000
+/// won), and the transfer fee.
 #[utoipa::path(
     get, path = "/api/memberships/benefits/{artistId}", tag = "memberships",
     params(("artistId" = Uuid, Path)),

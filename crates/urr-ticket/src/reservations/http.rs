@@ -64,7 +64,9 @@ pub fn parse_status(name: Option<&str>) -> Result<Option<ReservationStatus>, Api
     name.parse().map(Some).map_err(|_| unknown())
 }
 
-/// One's own reservations, the newest first.
+/// Lists the user's reservations, newest first.
+///
+/// `status` is `pending`, `confirmed`, `cancelled` or `expired`. Errors: 400 `INVALID_STATUS`.
 #[utoipa::path(
     get, path = "/api/reservations", tag = "reservations", params(Page, MyReservationFilter),
     responses(
@@ -89,7 +91,9 @@ async fn list_my_reservations(
     Ok(Json(ReservationListView { reservations, pagination }))
 }
 
-/// The same list at its former path.
+/// Lists the user's reservations, newest first.
+///
+/// An alias of `GET /api/reservations`. Errors: 400 `INVALID_STATUS`.
 #[utoipa::path(
     get, path = "/api/reservations/my", tag = "reservations", params(Page, MyReservationFilter),
     responses(
@@ -107,7 +111,10 @@ async fn list_my_reservations_alias(
     list_my_reservations(state, user, page, filter).await
 }
 
-/// One's own reservation with its tickets.
+/// Returns the user's reservation with its tickets.
+///
+/// A valid ticket has `qr`, the text of its QR code. Errors: 404 `RESERVATION_NOT_FOUND`, also for
+/// reservations of others.
 #[utoipa::path(
     get, path = "/api/reservations/{id}", tag = "reservations", params(("id" = Uuid, Path)),
     responses(
@@ -125,7 +132,9 @@ async fn get_reservation(
     answer(&ticket, ReservationId(id), user.user_id).await
 }
 
-/// The same at the path of seats.
+/// Returns the user's reservation with its tickets.
+///
+/// An alias of `GET /api/reservations/{id}`. Errors: 404 `RESERVATION_NOT_FOUND`.
 #[utoipa::path(
     get, path = "/api/seats/reservation/{id}", tag = "reservations", params(("id" = Uuid, Path)),
     responses(
@@ -143,10 +152,13 @@ async fn get_seat_reservation(
     answer(&ticket, ReservationId(id), user.user_id).await
 }
 
-/// Cancels one's own reservation.
+/// Cancels the user's reservation.
 ///
-/// A hold is released; for a paid reservation the refund begins. Cancelling again changes nothing and
-/// gives the same answer.
+/// A hold is released; a paid reservation is refunded by the policy of the booking (see the refund
+/// preview). Possible until the event starts. Repeating it changes nothing.
+///
+/// Errors: 404 `RESERVATION_NOT_FOUND`; 409 `RESERVATION_EXPIRED`, `PAYMENT_IN_PROGRESS`,
+/// `EVENT_STARTED`, `ALREADY_CHECKED_IN`, `RESERVATION_LISTED`, `TRANSFER_BEING_PAID`.
 #[utoipa::path(
     post, path = "/api/reservations/{id}/cancel", tag = "reservations",
     params(("id" = Uuid, Path)),
@@ -176,7 +188,10 @@ struct ReleaseQuery {
     fencing_token: Option<i64>,
 }
 
-/// Releases one's own hold.
+/// Releases the user's hold.
+///
+/// Repeating it changes nothing. Errors: 404 `RESERVATION_NOT_FOUND`; 409 `RESERVATION_CONFIRMED`
+/// (cancel it instead), `PAYMENT_IN_PROGRESS`, `STALE_FENCING_TOKEN`.
 #[utoipa::path(
     delete, path = "/api/reservations/{id}", tag = "reservations",
     params(("id" = Uuid, Path), ReleaseQuery),
@@ -210,10 +225,14 @@ struct ChangeSeatsBody {
     fencing_token: Option<i64>,
 }
 
-/// Changes the seats of one's own hold.
+/// Replaces the seats of a hold.
 ///
-/// Either all of them are its own afterwards, or nothing has changed. The time in which it must be
-/// paid stays the same, and the fencing token is a new one. It needs an entry token as booking does.
+/// Needs an entry token. All new seats are held or nothing changes. `expiresAt` stays, and the
+/// fencing token is new. With `fencingToken` the change applies only to that version.
+///
+/// Errors: 403 and 404 as for holding seats; 409 `SEAT_TAKEN`, `SEAT_LIMIT`, `EVENT_IS_STANDING`,
+/// `RESERVATION_EXPIRED`, `RESERVATION_CANCELLED`, `RESERVATION_CONFIRMED`, `PAYMENT_IN_PROGRESS`,
+/// `STALE_FENCING_TOKEN`.
 #[utoipa::path(
     put, path = "/api/reservations/{id}/seats", tag = "reservations",
     params(("id" = Uuid, Path)), request_body = ChangeSeatsBody,
@@ -267,7 +286,17 @@ struct RefundPreviewView {
     until: Timestamp,
 }
 
-/// The refund if one's own reservation were cancelled now, and until when it is valid.
+/// Returns what a cancellation would refund now.
+///
+/// The amounts stay the same until `until` unless the event is moved or cancelled. The policy of
+/// the booking applies, by calendar days in Korea: free within 24 hours of the booking if the event
+/// is at least 3 days away, and 10 days before the event within 7 days of the booking; otherwise
+/// the fee is 10 % (at most 4,000 won per ticket 10 days before), 10 % up to 7 days, 20 % up to 3
+/// days, 30 % up to 1 day before, and 90 % on the day. The booking fee goes back on the day of the
+/// booking only.
+///
+/// Errors: 404 `RESERVATION_NOT_FOUND`; 409 `RESERVATION_CANCELLED`, `EVENT_STARTED`,
+/// `ALREADY_CHECKED_IN`, `RESERVATION_LISTED`.
 #[utoipa::path(
     get, path = "/api/reservations/{id}/refund-preview", tag = "reservations",
     params(("id" = Uuid, Path)),

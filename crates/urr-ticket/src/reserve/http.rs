@@ -66,8 +66,16 @@ struct ReserveSeatsBody {
 
 /// Holds seats.
 ///
-/// The seats are the user's until `expiresAt`, and stay theirs if they are paid by then. A request
-/// that is repeated with the same `Idempotency-Key` has no second effect.
+/// Needs an entry token. All seats are held or none, for five minutes; a payment in progress keeps
+/// them longer. Takes the header `Idempotency-Key`: the same key and body return the same
+/// reservation. `bookingFee` is part of `totalAmount` and applies in a pre-sale.
+///
+/// Errors: 400 `NOTHING_CHOSEN`, `CHOSEN_TWICE`, `INVALID_IDEMPOTENCY_KEY`; 403
+/// `ENTRY_TOKEN_INVALID`, `ENTRY_TOKEN_OTHER_EVENT`, `PRESALE_MEMBERS_ONLY` (with `opensAt`); 404
+/// `EVENT_NOT_FOUND`, `SEAT_NOT_FOUND`; 409 `SALE_NOT_OPEN`, `SALE_ENDED`, `SALE_NOT_READY`,
+/// `EVENT_CANCELLED`, `EVENT_IS_STANDING`, `SEAT_TAKEN` (with `seatIds`), `SEAT_BEING_DECIDED`
+/// (retry), `HOLD_IN_PROGRESS` (one hold per user and event; with `reservationId`), `SEAT_LIMIT`;
+/// 422 `IDEMPOTENCY_KEY_REUSED`; 503 `BUSY`, `QUEUE_UNAVAILABLE`.
 #[utoipa::path(
     post, path = "/api/seats/reserve", tag = "reservations", request_body = ReserveSeatsBody,
     params(("idempotency-key" = Option<String>, Header, max_length = 64)),
@@ -121,7 +129,13 @@ struct RequestedItemBody {
     quantity: u32,
 }
 
-/// Holds tickets without seats.
+/// Holds tickets of a standing event.
+///
+/// Needs an entry token. `items` are 1 to 10 quantities, each ticket type once. Takes the header
+/// `Idempotency-Key`.
+///
+/// Errors: as for holding seats; 404 `TICKET_TYPE_NOT_FOUND`; 409 `EVENT_HAS_SEATS`, `SOLD_OUT`,
+/// `NOT_ENOUGH` (with `ticketTypeId` and `available`).
 #[utoipa::path(
     post, path = "/api/reservations", tag = "reservations", request_body = ReserveTicketsBody,
     params(("idempotency-key" = Option<String>, Header, max_length = 64)),

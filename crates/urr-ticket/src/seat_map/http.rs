@@ -39,9 +39,16 @@ struct SeatMapQuery {
     layout: Option<bool>,
 }
 
-/// The seats of an event and whether they are free.
+/// Returns the seat map of an event.
 ///
-/// Ask once for everything, then with `since`. The entity tag changes with every change of a seat.
+/// Needs an entry token. `statuses` has two bits per seat in base64: 0 available, 1 held, 2 sold;
+/// seat `n` is bits `2 * (n % 4)` of byte `n / 4`. Read it once, then send `since` with the last
+/// `version`: the response has `changes` (pairs of seat and status), or all `statuses` if that is
+/// shorter. Ignore a `version` below yours. `layout=false` omits layout and prices, which never
+/// change.
+///
+/// Errors: 403 `ENTRY_TOKEN_REQUIRED`, `ENTRY_TOKEN_INVALID`, `ENTRY_TOKEN_OTHER_EVENT`; 404
+/// `EVENT_NOT_FOUND`, `NO_SEAT_SELECTION` (a standing event).
 #[utoipa::path(
     get, path = "/api/seats/events/{eventId}", tag = "seats",
     params(
@@ -92,14 +99,15 @@ struct SeatMapStreamQuery {
     since: Option<u64>,
 }
 
-/// The changes of an event's seats as they happen.
+/// Streams changes of the seat map as server-sent events.
 ///
-/// Server-sent events: the `id` of each is the version, its `data` what the seat map answers to
-/// `since`. Without a known version the first one has all `statuses`. The stream ends after some
-/// minutes; come back with the last `id` and nothing is missed.
+/// Needs an entry token. The `id` of an event is the version, its `data` what the seat map answers
+/// to `since`. Without `since` or `Last-Event-ID` the first event has all statuses. A heartbeat
+/// comes every 15 s; the stream ends after ten minutes. `EventSource` cannot send the entry token:
+/// read it with `fetch`.
 ///
-/// Read it with `fetch`: it needs the entry token in the header `x-queue-entry-token`, which a
-/// browser's own `EventSource` cannot send. Each user may follow three streams at a time.
+/// Errors: as for the seat map; 429 `STREAM_LIMIT` (three per user and process); 503
+/// `TOO_MANY_STREAMS`.
 #[utoipa::path(
     get, path = "/api/seats/events/{eventId}/stream", tag = "seats",
     params(

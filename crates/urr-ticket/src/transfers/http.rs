@@ -123,11 +123,14 @@ impl TransferView {
     }
 }
 
-/// Lists one's own reservation for others to buy.
+/// Lists the user's paid reservation for sale.
 ///
-/// It must be paid, its event must not have begun, and none of its tickets may have been used. Of
-/// an artist's event only members of the artist can list. The buyer pays what the seller had paid
-/// and the fee: 10 % of a SILVER seller and where there is no artist, 5 % of a GOLD or DIAMOND one.
+/// The price is what the seller paid; the buyer also pays the fee (10 %, or 5 % for a gold or
+/// diamond seller). Possible until the event starts. Of an artist's event only members sell and
+/// buy. A sale refunds the seller in full and issues new tickets.
+///
+/// Errors: 403 `MEMBERSHIP_REQUIRED`; 404 `RESERVATION_NOT_FOUND`; 409 `TRANSFER_LISTED`,
+/// `RESERVATION_NOT_CONFIRMED`, `EVENT_STARTED`, `EVENT_CANCELLED`, `ALREADY_CHECKED_IN`.
 #[utoipa::path(
     post, path = "/api/transfers", tag = "transfers", request_body = CreateTransferBody,
     responses(
@@ -160,7 +163,10 @@ struct ListedFilter {
     event_id: Option<Uuid>,
 }
 
-/// Listings that can be bought, the newest first.
+/// Lists what can be bought, newest first.
+///
+/// Buy with `POST /api/payments/prepare`, type `transfer`, and the `totalPrice`. Errors of buying:
+/// 409 `MEMBERSHIP_REQUIRED`, `OWN_TRANSFER`, `SEAT_LIMIT`, `TRANSFER_CANCELLED`.
 #[utoipa::path(
     get, path = "/api/transfers", tag = "transfers", params(Page, ListedFilter),
     responses(
@@ -180,7 +186,9 @@ async fn list_transfers(
     list(&ticket, filter, user.user_id, page).await
 }
 
-/// One's own listings, the newest first.
+/// Lists what the user sells or has sold, newest first.
+///
+/// `status` is `listed`, `completed` or `cancelled`.
 #[utoipa::path(
     get, path = "/api/transfers/my", tag = "transfers", params(Page),
     responses(
@@ -209,7 +217,9 @@ async fn list(
     Ok(Json(TransferListView { transfers, pagination }))
 }
 
-/// A transfer in any state.
+/// Returns one transfer in any status.
+///
+/// `reservationId` is visible to seller and buyer only. Errors: 404 `TRANSFER_NOT_FOUND`.
 #[utoipa::path(
     get, path = "/api/transfers/{id}", tag = "transfers", params(("id" = Uuid, Path)),
     responses(
@@ -227,9 +237,11 @@ async fn get_transfer(
     answer(&ticket, TransferId(id), user.user_id).await
 }
 
-/// Cancels one's own listing.
+/// Withdraws the user's listing.
 ///
-/// Doing so again changes nothing and answers the same.
+/// Repeating it changes nothing. A listing also ends when the event starts or is cancelled, and
+/// when one of its tickets is used. Errors: 404 `TRANSFER_NOT_FOUND`; 409 `TRANSFER_BEING_PAID`,
+/// `TRANSFER_SOLD`.
 #[utoipa::path(
     post, path = "/api/transfers/{id}/cancel", tag = "transfers", params(("id" = Uuid, Path)),
     responses(

@@ -7,11 +7,12 @@ use axum::Router;
 use tracing::warn;
 use urr_gateway::{Gateway, GatewaySettings, RateLimiter, RateLimits, RevocationFeed, Timeouts};
 use urr_service::token::TokenKey;
-use urr_service::{Caller, Health, docs_router, merge_openapi};
+use urr_service::{Caller, Health, docs_router};
 
 use super::builder::Builder;
 use super::queue::entry_key;
 use crate::config::Config;
+use crate::openapi;
 use crate::role::ProcessRole;
 
 /// The routes of the public listener: the API, health and the API reference.
@@ -19,10 +20,7 @@ pub async fn public_router(builder: &Builder<'_>) -> Result<Router> {
     let (kit, config) = (builder.kit, builder.config);
     let upstreams = ProcessRole::SERVICES.map(|role| builder.upstream(Caller::Gateway, role));
     let upstreams = upstreams.into_iter().collect::<Result<Vec<_>>>()?;
-    let openapi = merge_openapi(
-        env!("CARGO_PKG_VERSION"),
-        ProcessRole::ALL.into_iter().filter_map(ProcessRole::openapi),
-    );
+    let openapi = openapi::document()?;
     let limiter = match &builder.redis {
         Some(redis) => RateLimiter::shared(redis.clone(), kit.clock.clone()),
         None => RateLimiter::local(kit.clock.clone()),

@@ -1,9 +1,9 @@
 //! Attacks on the entry token (D-5, D-6, D-7, E-5): each is refused with its code on every path that
 //! books, and none of them reaches a service.
 //!
-//! A token is signed and tells who may enter what until when; whether its slot in the waiting room is
-//! still there, only the waiting room knows. What is refused with its help (slots that were left,
-//! cleared, bought with, or are over) is tried where the whole system runs: `crates/urr-e2e`,
+//! A token is signed and names user, event and expiry; only the waiting room knows whether its slot
+//! still exists. What is refused with its help (slots that were left, cleared, bought with, or have
+//! ended) is tested where the whole system runs: `crates/urr-e2e`,
 //! `tests/api/slot_attacks.rs`. Here the gateway must hand the slot on, and no other.
 
 use axum::http::{HeaderMap, Method};
@@ -57,7 +57,7 @@ fn forge(gateway: &TestGateway) -> Forge {
     }
 }
 
-/// Tokens of which nothing is wrong but the signature, which our own edge may vouch for.
+/// Tokens with a wrong signature only, which our own edge may vouch for.
 fn badly_signed(gateway: &TestGateway) -> Vec<(&'static str, String)> {
     let forge = forge(gateway);
     let good = forge.good();
@@ -217,18 +217,18 @@ fn misshapen(gateway: &TestGateway) -> Vec<(&'static str, String)> {
     ]
 }
 
-fn ask<'a>(gateway: &'a TestGateway, (method, path): &(Method, String)) -> TestRequest<'a> {
+fn request<'a>(gateway: &'a TestGateway, (method, path): &(Method, String)) -> TestRequest<'a> {
     gateway.request(method.clone(), path).bearer(&gateway.token(Role::User))
 }
 
-/// With no word of the edge, a forged one, an empty one, and the true one.
+/// Without the edge secret, with a wrong one, an empty one, and the right one.
 async fn answers(gateway: &TestGateway, to: &(Method, String), token: &str) -> [TestResponse; 4] {
-    let ask = || ask(gateway, to).entry(token);
+    let request = || request(gateway, to).entry(token);
     [
-        ask().send().await,
-        ask().header(EDGE, "true").send().await,
-        ask().header(EDGE, "").send().await,
-        ask().header(EDGE, EDGE_SECRET).send().await,
+        request().send().await,
+        request().header(EDGE, "true").send().await,
+        request().header(EDGE, "").send().await,
+        request().header(EDGE, EDGE_SECRET).send().await,
     ]
 }
 
@@ -276,7 +276,7 @@ async fn e_5_a_bad_signature_passes_with_the_secret_of_the_edge_only() {
     assert!(without.services.received().is_empty());
 }
 
-/// A request with its name and what it is refused with.
+/// A request with its name and its expected refusal.
 type Attack<'a> = (&'static str, TestRequest<'a>, u16, &'static str);
 
 const RESERVE: &str = "/api/seats/reserve";
@@ -292,7 +292,7 @@ fn badly_signed_one(gateway: &TestGateway) -> String {
     forge(gateway).signed_by("a key of somebody else, long enough")
 }
 
-/// A good token of one's own, brought in a way that does not count.
+/// A valid token of the user, sent in a way that does not count.
 fn brought_otherwise(gateway: &TestGateway) -> Vec<Attack<'_>> {
     let (good, bad) = (forge(gateway).good(), badly_signed_one(gateway));
     let reserve = || mine(gateway, RESERVE);
@@ -319,7 +319,7 @@ fn brought_otherwise(gateway: &TestGateway) -> Vec<Attack<'_>> {
     ]
 }
 
-/// A good token of somebody else's.
+/// A valid token of another user.
 fn by_others(gateway: &TestGateway) -> Vec<Attack<'_>> {
     let good = forge(gateway).good();
     let fan = FAN.to_string();
@@ -401,7 +401,7 @@ fn by_other_ways(gateway: &TestGateway) -> Vec<Attack<'_>> {
     ]
 }
 
-/// A token that is not signed by us, and something like the word of the edge.
+/// A token that is not signed by us, with something like the edge secret.
 fn with_the_edge(gateway: &TestGateway) -> Vec<Attack<'_>> {
     let (good, bad) = (forge(gateway).good(), badly_signed_one(gateway));
     let reserve = || mine(gateway, RESERVE);
@@ -409,9 +409,9 @@ fn with_the_edge(gateway: &TestGateway) -> Vec<Attack<'_>> {
     let underscores = reserve().entry(&bad).header("x_cloudfront_verified", EDGE_SECRET);
     let query = mine(gateway, &format!("{RESERVE}?{EDGE}=1")).entry(&bad);
     vec![
-        ("no token", edge_says(reserve()), 403, REQUIRED),
-        ("an empty token", edge_says(reserve().entry("")), 403, REQUIRED),
-        ("two tokens", edge_says(reserve().entry(&good).entry(&good)), 403, INVALID),
+        ("no token", with_edge_secret(reserve()), 403, REQUIRED),
+        ("an empty token", with_edge_secret(reserve().entry("")), 403, REQUIRED),
+        ("two tokens", with_edge_secret(reserve().entry(&good).entry(&good)), 403, INVALID),
         ("a secret with another end", said(&format!("{EDGE_SECRET}x")), 403, INVALID),
         ("a secret without its beginning", said(&EDGE_SECRET[1..]), 403, INVALID),
         ("a secret in capitals", said(&EDGE_SECRET.to_uppercase()), 403, INVALID),
@@ -424,8 +424,8 @@ fn with_the_edge(gateway: &TestGateway) -> Vec<Attack<'_>> {
     ]
 }
 
-fn edge_says(ask: TestRequest<'_>) -> TestRequest<'_> {
-    ask.header(EDGE, EDGE_SECRET)
+fn with_edge_secret(request: TestRequest<'_>) -> TestRequest<'_> {
+    request.header(EDGE, EDGE_SECRET)
 }
 
 #[tokio::test]
@@ -434,20 +434,20 @@ async fn d_6_no_other_way_of_bringing_a_token_opens_a_path_that_books() {
     let ways = [brought_otherwise, by_others, for_another_event, by_other_ways, with_the_edge];
     let attacks: Vec<Attack<'_>> = ways.into_iter().flat_map(|way| way(&gateway)).collect();
     assert!(attacks.len() >= 60, "{}", attacks.len());
-    for (name, ask, status, code) in attacks {
-        assert_eq!(ask.send().await.outcome(), refused(status, code), "{name}");
+    for (name, request, status, code) in attacks {
+        assert_eq!(request.send().await.outcome(), refused(status, code), "{name}");
         assert!(gateway.services.received().is_empty(), "{name} reached a service");
     }
 }
 
-/// HEAD is what GET is, and OPTIONS asks the gateway alone.
+/// HEAD is treated as GET, and the gateway answers OPTIONS itself.
 #[tokio::test]
 async fn d_6_methods_without_a_body_are_no_way_around() {
     let gateway = gateway();
     let path = format!("/api/seats/events/{EVENT}");
     let head = |token: &str| {
-        let ask = gateway.request(Method::HEAD, &path).bearer(&gateway.token(Role::User));
-        ask.entry(token)
+        let request = gateway.request(Method::HEAD, &path).bearer(&gateway.token(Role::User));
+        request.entry(token)
     };
     assert_eq!(head("").send().await.status, 403);
     assert_eq!(head("a.b.c").send().await.status, 403);
@@ -463,22 +463,22 @@ async fn d_6_methods_without_a_body_are_no_way_around() {
     assert_eq!(good.status, 200, "control");
 }
 
-/// D-20: who has logged out has no use for a token that is still good.
+/// D-20: after a logout an entry token is useless.
 #[tokio::test]
 async fn d_20_a_good_token_does_not_outlive_the_session() {
     let gateway = gateway();
     let issue = gateway.issue(FAN);
     let session = gateway.signed(ACCESS, &issue, Role::User);
-    let ask = || {
-        let ask = gateway.post("/api/seats/reserve").bearer(&session);
-        ask.entry(&gateway.entry_token(FAN, EVENT)).header(EDGE, EDGE_SECRET)
+    let request = || {
+        let request = gateway.post("/api/seats/reserve").bearer(&session);
+        request.entry(&gateway.entry_token(FAN, EVENT)).header(EDGE, EDGE_SECRET)
     };
-    assert_eq!(ask().send().await.outcome(), passed(), "control");
+    assert_eq!(request().send().await.outcome(), passed(), "control");
     let expires = gateway.clock.now() + std::time::Duration::from_secs(1_800);
     gateway.services.revoked.lock().unwrap().push((1, issue.id, expires));
     assert_eq!(gateway.post("/api/auth/logout").bearer(&session).send().await.outcome(), passed());
     gateway.services.received();
-    assert_eq!(ask().send().await.outcome(), refused(401, "TOKEN_REVOKED"));
+    assert_eq!(request().send().await.outcome(), refused(401, "TOKEN_REVOKED"));
     assert!(gateway.services.received().is_empty());
 }
 
@@ -488,19 +488,19 @@ async fn d_20_a_good_token_does_not_outlive_the_session() {
 async fn d_5_the_service_learns_the_event_and_the_slot_of_the_token_and_no_other() {
     for gateway in [gateway(), TestGateway::remote(|_| {}).await] {
         let (mine, other) = (EVENT.to_string(), OTHER.to_string());
-        let ask = |path: &str| {
-            let ask = gateway.post(path).bearer(&gateway.token(Role::User));
-            ask.entry(&forge(&gateway).good())
+        let request = |path: &str| {
+            let request = gateway.post(path).bearer(&gateway.token(Role::User));
+            request.entry(&forge(&gateway).good())
         };
-        let reserve = || ask("/api/seats/reserve");
+        let reserve = || request("/api/seats/reserve");
         let elsewhere = json!({ "eventId": OTHER });
         let slot = Uuid::from_u128(9).to_string();
-        for (name, ask) in [
+        for (name, request) in [
             ("alone", reserve()),
-            ("best", ask("/api/seats/best")),
+            ("best", request("/api/seats/best")),
             ("another event in the body", reserve().json(&elsewhere)),
-            ("in the body of the other path", ask("/api/reservations").json(&elsewhere)),
-            ("in the query", ask(&format!("/api/reservations?eventId={OTHER}"))),
+            ("in the body of the other path", request("/api/reservations").json(&elsewhere)),
+            ("in the query", request(&format!("/api/reservations?eventId={OTHER}"))),
             ("told", reserve().header("x-urr-entry-event", &other)),
             ("told in capitals", reserve().header("X-URR-ENTRY-EVENT", &other)),
             ("told with underscores", reserve().header("x_urr_entry_event", &other)),
@@ -522,7 +522,7 @@ async fn d_5_the_service_learns_the_event_and_the_slot_of_the_token_and_no_other
                 reserve().header("x-urr-entry-slot", &other).header("x-urr-entry-slot", &slot),
             ),
         ] {
-            assert_eq!(ask.send().await.outcome(), passed(), "{name}");
+            assert_eq!(request.send().await.outcome(), passed(), "{name}");
             let seen = gateway.services.received().pop().unwrap();
             for (told, expected) in [("x-urr-entry-event", &mine), ("x-urr-entry-slot", &slot)] {
                 assert_eq!(values(&seen.headers, told), [expected.as_str()], "{name}: {told}");
@@ -554,8 +554,8 @@ async fn a_request_is_the_one_of_its_first_line() {
         ("x-original-url", "/api/seats/reserve"),
         ("x-rewrite-url", "/api/seats/reserve"),
     ] {
-        let ask = gateway.get("/api/reservations/my").bearer(&user).header(header, value);
-        assert_eq!(ask.send().await.outcome(), passed(), "{header}");
+        let request = gateway.get("/api/reservations/my").bearer(&user).header(header, value);
+        assert_eq!(request.send().await.outcome(), passed(), "{header}");
         let seen = gateway.services.received().pop().unwrap();
         assert_eq!((seen.method, seen.path.as_str()), (Method::GET, "/api/reservations/my"));
         assert!(!seen.headers.contains_key("x-urr-entry-event"));
@@ -563,7 +563,7 @@ async fn a_request_is_the_one_of_its_first_line() {
     }
 }
 
-/// The control of all the above: what they bend is good as it stands, on every path.
+/// Control of all the above: the unchanged token is valid on every path.
 #[tokio::test]
 async fn a_good_token_opens_every_path_that_books() {
     let gateway = gateway();
@@ -572,13 +572,13 @@ async fn a_good_token_opens_every_path_that_books() {
         for answer in answers(&gateway, &to, &good).await {
             assert_eq!(answer.outcome(), passed(), "{to:?}");
         }
-        let capitals = ask(&gateway, &to).header("X-Queue-Entry-Token", &good).send().await;
+        let capitals = request(&gateway, &to).header("X-Queue-Entry-Token", &good).send().await;
         assert_eq!(capitals.outcome(), passed(), "{to:?}");
         let v1 = (to.0.clone(), to.1.replacen("/api", "/api/v1", 1));
-        assert_eq!(ask(&gateway, &v1).entry(&good).send().await.outcome(), passed(), "{v1:?}");
+        assert_eq!(request(&gateway, &v1).entry(&good).send().await.outcome(), passed(), "{v1:?}");
         let a_day = gateway.clock.now().as_second() + A_DAY;
         let longest = forge(&gateway).with("exp", json!(a_day));
-        assert_eq!(ask(&gateway, &to).entry(&longest).send().await.outcome(), passed());
+        assert_eq!(request(&gateway, &to).entry(&longest).send().await.outcome(), passed());
         for seen in gateway.services.received() {
             assert_eq!(seen.headers["x-urr-entry-event"], EVENT.to_string());
             assert_eq!(seen.headers["x-urr-entry-slot"], Uuid::from_u128(9).to_string());

@@ -45,7 +45,10 @@ impl From<RoomReport> for QueueSummaryView {
     }
 }
 
-/// The most important numbers of a room.
+/// Returns the numbers of a room.
+///
+/// For administrators; kept for tools of the original system. Errors: 404 `EVENT_NOT_FOUND`; 503
+/// `QUEUE_UNAVAILABLE`.
 #[utoipa::path(
     get, path = "/api/queue/admin/{eventId}", tag = "admin", params(("eventId" = Uuid, Path)),
     responses((status = 200, body = QueueSummaryView), AdminErrors),
@@ -63,7 +66,10 @@ struct QueueClearedView {
     message: &'static str,
 }
 
-/// End every position and every slot of an event: all users have to join again.
+/// Removes all users from a room, without confirmation.
+///
+/// For administrators; kept for tools of the original system. Errors: 404 `EVENT_NOT_FOUND`; 503
+/// `QUEUE_UNAVAILABLE`.
 #[utoipa::path(
     post, path = "/api/queue/admin/clear/{eventId}", tag = "admin",
     params(("eventId" = Uuid, Path)),
@@ -86,7 +92,10 @@ struct ThresholdQuery {
     threshold: i64,
 }
 
-/// Set how many users may have a slot at once.
+/// Sets how many slots a room has.
+///
+/// For administrators; kept for tools of the original system. Errors: 400 `INVALID_THRESHOLD`; 404
+/// `EVENT_NOT_FOUND`; 503 `QUEUE_UNAVAILABLE`.
 #[utoipa::path(
     post, path = "/api/queue/admin/threshold/{eventId}", tag = "admin",
     params(("eventId" = Uuid, Path), ThresholdQuery),

@@ -73,6 +73,10 @@ impl From<TicketTypeStock> for TicketTypeDetailView {
 }
 
 /// Adds a ticket type to a standing event.
+///
+/// For administrators. Errors: 400 `INVALID_NAME`, `INVALID_DESCRIPTION`, `INVALID_PRICE`,
+/// `INVALID_TOTAL`; 404 `EVENT_NOT_FOUND`; 409 `EVENT_HAS_SEATS`, `EVENT_CANCELLED`,
+/// `TICKET_TYPE_NAME_TAKEN`, `TOO_MANY_TICKET_TYPES` (20).
 #[utoipa::path(
     post, path = "/api/admin/events/{eventId}/tickets", tag = "ticket types",
     params(("eventId" = Uuid, Path)), request_body = StockTicketTypeBody,
@@ -97,8 +101,11 @@ async fn create_ticket_type(
     Ok((StatusCode::CREATED, Json(made.into())))
 }
 
-/// Changes a ticket type. The total cannot be below what was sold, and after the first sale the
-/// price is fixed.
+/// Changes a ticket type.
+///
+/// For administrators. The total cannot fall below what is sold, and the price is fixed once
+/// something is sold. Errors: as for adding; 404 `TICKET_TYPE_NOT_FOUND`; 409 `TOTAL_BELOW_SOLD`,
+/// `PRICE_IS_FIXED` (with `sold`).
 #[utoipa::path(
     put, path = "/api/admin/tickets/{id}", tag = "ticket types",
     params(("id" = Uuid, Path)), request_body = StockTicketTypeBody,

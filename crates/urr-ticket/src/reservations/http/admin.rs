@@ -50,7 +50,9 @@ struct AdminFilter {
     user_id: Option<Uuid>,
 }
 
-/// All reservations, the newest first.
+/// Lists all reservations, newest first.
+///
+/// For administrators. Errors: 400 `INVALID_STATUS`.
 #[utoipa::path(
     get, path = "/api/admin/reservations", tag = "admin", params(Page, AdminFilter),
     responses(
@@ -76,7 +78,9 @@ async fn list_reservations(
     Ok(Json(AdminReservationListView { reservations, pagination }))
 }
 
-/// Any reservation.
+/// Returns any user's reservation.
+///
+/// For administrators. Errors: 404 `RESERVATION_NOT_FOUND`.
 #[utoipa::path(
     get, path = "/api/admin/reservations/{id}", tag = "admin", params(("id" = Uuid, Path)),
     responses(
@@ -116,7 +120,12 @@ enum AdminRefundMode {
     Policy,
 }
 
-/// Cancels any reservation; for a paid one the refund begins.
+/// Cancels any user's reservation.
+///
+/// For administrators, also after the event started. `reason` is shown to the owner. `refund` is
+/// `full` (the default, with the booking fee) or `policy` (as if the owner had cancelled). Errors:
+/// 400 `INVALID_REASON` (1 to 200 characters); 404 `RESERVATION_NOT_FOUND`; 409
+/// `PAYMENT_IN_PROGRESS`, `RESERVATION_EXPIRED`.
 #[utoipa::path(
     post, path = "/api/admin/reservations/{id}/cancel", tag = "admin",
     params(("id" = Uuid, Path)), request_body = AdminCancelBody,
@@ -185,7 +194,9 @@ struct DifferenceView {
     ticket_type_id: Option<Uuid>,
 }
 
-/// Audits seats, reservations, stock and tickets, and lists the differences.
+/// Audits seats, reservations, stock and tickets.
+///
+/// For administrators. Lists what does not agree.
 #[utoipa::path(
     get, path = "/api/admin/reservations/audit", tag = "admin",
     responses(

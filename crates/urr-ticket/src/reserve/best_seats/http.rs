@@ -55,10 +55,14 @@ impl ReserveBestBody {
     }
 }
 
-/// Holds the best seats that are left beside each other.
+/// Holds the best seats beside each other.
 ///
-/// Nearest to the stage and the middle, leaving no single seat alone if that can be avoided; seats
-/// with a restricted view come last.
+/// Needs an entry token. Chooses seats in one row, nearest to the stage and the middle, leaves no
+/// single seat alone if possible, and uses seats with a restricted view last. `grade` and `section`
+/// narrow the choice. `accessible` includes one wheelchair seat; otherwise none is chosen.
+///
+/// Errors: as for holding seats; 400 `INVALID_COUNT`; 404 `GRADE_NOT_FOUND`, `SECTION_NOT_FOUND`;
+/// 409 `SOLD_OUT`, `NOT_ADJACENT` (with `available` and `adjacentMax`).
 #[utoipa::path(
     post, path = "/api/seats/best", tag = "reservations", request_body = ReserveBestBody,
     params(("idempotency-key" = Option<String>, Header, max_length = 64)),
