@@ -205,7 +205,7 @@ impl ServiceTables {
                 refunded: row.get("refunded")?,
             })
         };
-        let sql = format!("select {sums} from hour_figures");
+        let sql = format!("select {sums} from hour_counters");
         rows(&self.stats, &sql, read).await.into_iter().next().expect("sums are one row")
     }
 }

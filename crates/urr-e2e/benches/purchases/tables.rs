@@ -55,7 +55,7 @@ impl Tables {
             }
             told += number(db, OF_PURCHASES).await?;
         }
-        let heard = "select count(*) as n from heard where event_type in \
+        let heard = "select count(*) as n from counted_messages where event_type in \
                      ('RESERVATION_CREATED', 'RESERVATION_CONFIRMED', 'PAYMENT_CONFIRMED')";
         Ok(number(&self.stats, heard).await? >= told)
     }
@@ -125,8 +125,8 @@ const PAID: &str = "select count(distinct payable_id) as n from payments \
 const CHARGED: &str =
     "select cast(sum(charged_amount - refunded_amount) as bigint) as n from payments";
 const TAKEN: &str = "select cast(sum(amount) as bigint) as n from sandbox_movements";
-const COUNTED: &str = "select cast(sum(confirmed) as bigint) as n from hour_figures";
-const REVENUE: &str = "select cast(sum(charged - refunded) as bigint) as n from hour_figures";
+const COUNTED: &str = "select cast(sum(confirmed) as bigint) as n from hour_counters";
+const REVENUE: &str = "select cast(sum(charged - refunded) as bigint) as n from hour_counters";
 
 async fn number(db: &Db, sql: &'static str) -> Result<i64> {
     let read = db.read(move |tx| tx.query_one(sql, &[], |row| row.get("n")));

@@ -58,8 +58,8 @@ const DAMAGES: [(&str, &str, &str, &str); 9] = [
     ),
     (
         "stats",
-        "update hour_figures set charged = charged - 1",
-        "update hour_figures set charged = charged + 1",
+        "update hour_counters set charged = charged - 1",
+        "update hour_counters set charged = charged + 1",
         "counted",
     ),
 ];

@@ -50,7 +50,7 @@ on_both_deployments! {
         assert_eq!(purchase["address"], "m***@example.com");
         assert_eq!(purchase["subject"], "Your booking is confirmed: 한강의 밤");
         let words = text(&purchase["text"]);
-        for known in ["Amount paid: KRW 300,000", "Payment method: TestCard", "Tickets: 2", &held.id] {
+        for known in ["Amount paid: KRW 300,000", "Payment method: Card", "Tickets: 2", &held.id] {
             assert!(words.contains(known), "{known}: {words}");
         }
         assert!(words.contains("Seats: "), "{words}");
@@ -62,7 +62,7 @@ on_both_deployments! {
             assert!(cancellation.contains(known), "{known}: {cancellation}");
         }
         let refund = text(&told(&shop, user_id, "refund").await["text"]);
-        for known in ["Refund: KRW 300,000", "To: TestCard", "Event: 한강의 밤"] {
+        for known in ["Refund: KRW 300,000", "To: Card", "Event: 한강의 밤"] {
             assert!(refund.contains(known), "{known}: {refund}");
         }
         let mine = shop.send(user_id, Method::GET, "/api/notifications", None).await.json();

@@ -70,7 +70,7 @@ fn figures_are_counted_again_beside_a_running_system_and_without_one() -> Result
     let right = figures(port)?;
     let schema = &urr_stats::SCHEMA;
     change(&installation, schema, "update activity set total = total + 3")?;
-    change(&installation, schema, "update hour_figures set charged = charged + 1")?;
+    change(&installation, schema, "update hour_counters set charged = charged + 1")?;
     ensure!(figures(port)? != right, "the figures can be wrong");
     let first = counted(&rebuild(&installation)?.succeeded()?)?;
     assert_eq!(figures(port)?, right);
