@@ -13,7 +13,7 @@ use urr_contracts::events::reservation::{self, ReservationConfirmed};
 use urr_kernel::{DomainEvent, EventData, Timestamp};
 use urr_storage::Tx;
 
-use crate::SaleStatus;
+use crate::RoomEventStatus;
 use crate::store::event_projection::{EventUpdate, ProjectedFacts, event_merge};
 use crate::store::slot_ends::{self, SlotEnd};
 
@@ -33,11 +33,11 @@ pub fn handle(
         EventUpdated::TYPE => update(decode_event::<EventUpdated>(event)?.0)?,
         EventCancelled::TYPE => {
             let event_id = decode_event::<EventCancelled>(event)?.event_id;
-            EventUpdate { event_id, status: SaleStatus::Cancelled, facts: None }
+            EventUpdate { event_id, status: RoomEventStatus::Cancelled, facts: None }
         }
         EventDeleted::TYPE => {
             let event_id = decode_event::<EventDeleted>(event)?.event_id;
-            EventUpdate { event_id, status: SaleStatus::Deleted, facts: None }
+            EventUpdate { event_id, status: RoomEventStatus::Deleted, facts: None }
         }
         ReservationConfirmed::TYPE => {
             let confirmed = decode_event::<ReservationConfirmed>(event)?;
@@ -60,8 +60,8 @@ fn update(event: EventSnapshot) -> Result<EventUpdate, HandleError> {
     Ok(EventUpdate {
         event_id: event.event_id,
         status: match event.status {
-            CatalogEventStatus::Cancelled => SaleStatus::Cancelled,
-            _ => SaleStatus::Open,
+            CatalogEventStatus::Cancelled => RoomEventStatus::Cancelled,
+            _ => RoomEventStatus::Open,
         },
         facts: Some(ProjectedFacts {
             revision: event.revision,

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use urr_bus::{HandleError, HandlerOutcome};
 use urr_kernel::Uuid;
-use urr_queue::{SaleStatus, consumer};
+use urr_queue::{RoomEventStatus, consumer};
 
 use crate::contract;
 use crate::fixture::{HOUR, World};
@@ -69,7 +69,7 @@ contract! {
                 let handled = world.deliver(event_type, data.clone()).await;
                 assert_eq!(handled, Ok(HandlerOutcome::Done), "{order:?}");
             }
-            let expected = (3, "셋째 제목".to_owned(), SaleStatus::Cancelled.as_str().to_owned());
+            let expected = (3, "셋째 제목".to_owned(), RoomEventStatus::Cancelled.as_str().to_owned());
             assert_eq!(row(&world, event_id).await, expected, "{order:?}");
         }
     }
