@@ -20,7 +20,7 @@ use crate::accounts::store::{self as users, StoredUser};
 use crate::internal_error::from_internal_errors;
 use crate::passwords::rules::is_too_long;
 use crate::sessions::login_history::{ClientInfo, LoginFailure, LoginMethod, LoginRecord};
-use crate::sessions::refresh::{RefreshDecision, RefreshToken, decide_refresh};
+use crate::sessions::refresh::{RefreshDecision, StoredRefreshToken, decide_refresh};
 use crate::sessions::store::{self as sessions, RevokedAccessToken, SessionSelection};
 use crate::{AuthService, InternalError, Password};
 
@@ -82,7 +82,7 @@ pub struct LogoutRequest {
 
 /// The result of a refresh, once committed.
 enum RefreshOutcome {
-    Granted { token: Box<RefreshToken>, user: Box<StoredUser> },
+    Granted { token: Box<StoredRefreshToken>, user: Box<StoredUser> },
     Rejected(RefreshError),
 }
 
@@ -140,7 +140,7 @@ impl AuthService {
         compared: &StoredUser,
         better_hash: Option<String>,
         client: ClientInfo,
-    ) -> Result<(RefreshToken, StoredUser), LoginError> {
+    ) -> Result<(StoredRefreshToken, StoredUser), LoginError> {
         let (id, version) = (compared.id, compared.password_version);
         let new_session = self.new_session(id, LoginMethod::Password, client);
         self.db
@@ -191,7 +191,7 @@ impl AuthService {
                 RefreshDecision::Rotate(tip) => {
                     let rotated = sessions::refresh_rotate(tx, tip.id, next.id, now)?;
                     assert!(rotated, "the user is locked, so no other request replaces the tip");
-                    let next = RefreshToken { login_at: tip.login_at, ..next.clone() };
+                    let next = StoredRefreshToken { login_at: tip.login_at, ..next.clone() };
                     sessions::refresh_insert(tx, &next, &next_hash)?;
                     next
                 }
@@ -301,7 +301,7 @@ impl AuthService {
     ) -> NewSession {
         let family_id = self.ids.next_id();
         let token = self.new_token(user_id, family_id);
-        let token = RefreshToken { login_at: Some(token.issued_at), ..token };
+        let token = StoredRefreshToken { login_at: Some(token.issued_at), ..token };
         let (failure, happened_at) = (None, token.issued_at);
         NewSession {
             hash: hash_of(&self.sign_refresh(&token)),
@@ -311,9 +311,9 @@ impl AuthService {
         }
     }
 
-    fn new_token(&self, user_id: UserId, family_id: Uuid) -> RefreshToken {
+    fn new_token(&self, user_id: UserId, family_id: Uuid) -> StoredRefreshToken {
         let now = self.clock.now();
-        RefreshToken {
+        StoredRefreshToken {
             id: self.ids.next_id(),
             user_id,
             family_id,
@@ -332,7 +332,7 @@ impl AuthService {
     /// repeated answer needs no stored copy of it.
     pub(crate) fn grant(
         &self,
-        token: &RefreshToken,
+        token: &StoredRefreshToken,
         user: &StoredUser,
     ) -> Result<Session, InternalError> {
         let user = self.unseal(user)?.expect("the caller checked that the account is not deleted");
@@ -348,7 +348,7 @@ impl AuthService {
         Ok(Session { user, access_token, expires_in, refresh_token: self.sign_refresh(token) })
     }
 
-    fn sign_refresh(&self, token: &RefreshToken) -> String {
+    fn sign_refresh(&self, token: &StoredRefreshToken) -> String {
         let issue = issue(token.user_id, token.id, token.issued_at, token.expires_at);
         self.token_key.sign(REFRESH, &issue, &RefreshClaims { family_id: token.family_id })
     }
@@ -373,7 +373,7 @@ impl AuthService {
 
 /// A session to insert.
 pub(crate) struct NewSession {
-    pub token: RefreshToken,
+    pub token: StoredRefreshToken,
     hash: [u8; 32],
     record: LoginRecord,
     sessions_kept: u32,
@@ -383,7 +383,7 @@ impl NewSession {
     /// Inserts it, and ends the oldest sessions if there are too many. The caller holds the lock of
     /// the user.
     pub fn write(&self, tx: &mut Tx<'_>) -> Result<(), StorageError> {
-        let RefreshToken { user_id, issued_at: now, .. } = self.token;
+        let StoredRefreshToken { user_id, issued_at: now, .. } = self.token;
         for family_id in sessions::family_list_beyond(tx, user_id, self.sessions_kept, now)? {
             sessions::sessions_end(tx, SessionSelection::One(family_id), now)?;
         }

@@ -103,15 +103,7 @@ pub struct ArtistChange {
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum CreateArtistError {
-    #[error("an artist with this name exists already")]
-    NameTaken,
-    #[error(transparent)]
-    Storage(#[from] StorageError),
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum EditArtistError {
+pub enum ArtistError {
     #[error("there is no such artist")]
     NotFound,
     #[error("an artist with this name exists already")]
@@ -138,7 +130,7 @@ impl CatalogService {
         &self,
         new: NewArtist,
         actor: AdminActor,
-    ) -> Result<Artist, CreateArtistError> {
+    ) -> Result<Artist, ArtistError> {
         let artist = Artist {
             id: ArtistId(self.ids.next_id()),
             name: new.name,
@@ -152,7 +144,7 @@ impl CatalogService {
             self.admin_action(&actor, "ARTIST_CREATED", "artist", artist.id, artist.name.as_str());
         self.change(move |tx| {
             if !store::artist_insert(tx, &artist)? {
-                return Err(CreateArtistError::NameTaken);
+                return Err(ArtistError::NameTaken);
             }
             admin_log::insert(tx, &logged)?;
             outbox::append(tx, &metadata, &artist.created())?;
@@ -167,13 +159,13 @@ impl CatalogService {
         id: ArtistId,
         change: ArtistChange,
         actor: AdminActor,
-    ) -> Result<Artist, EditArtistError> {
+    ) -> Result<Artist, ArtistError> {
         let (metadata, name_change) =
             (self.event_metadata(actor.context), self.name_change(&actor));
         let logged = self.admin_action(&actor, "ARTIST_UPDATED", "artist", id, "");
         self.change(move |tx| {
             let Some(old) = store::artist_find(tx, id)? else {
-                return Err(EditArtistError::NotFound);
+                return Err(ArtistError::NotFound);
             };
             let change = change.clone();
             let artist = Artist {
@@ -185,11 +177,11 @@ impl CatalogService {
             };
             let is_renamed = artist.name != old.name;
             if is_renamed && store::artist_find_by_name(tx, artist.name.as_str())?.is_some() {
-                return Err(EditArtistError::NameTaken);
+                return Err(ArtistError::NameTaken);
             }
             store::artist_update(tx, &artist)?;
             if is_renamed {
-                name_change.announce::<EditArtistError>(tx, Some(id), None)?;
+                name_change.announce::<ArtistError>(tx, Some(id), None)?;
             }
             let summary = artist.name.to_string();
             admin_log::insert(tx, &AdminAction { summary, ..logged.clone() })?;

@@ -5,14 +5,15 @@ mod events;
 mod halls;
 mod poster;
 
+use serde::Deserialize;
 use urr_kernel::{CallContext, Uuid, Won};
 use urr_storage::StorageError;
 
 use crate::artists::store::artist_find_by_name;
 use crate::venues::store::{hall_list_of_venue, venue_find_by_name};
 use crate::{
-    AdminActor, Artist, ArtistName, CatalogService, CreateArtistError, CreateEventError,
-    EditEventError, HallSummary, NewArtist, NewHall, NewVenue, Venue, VenueError,
+    AdminActor, Artist, ArtistError, ArtistName, CatalogService, CreateEventError, EditEventError,
+    HallSummary, NewArtist, NewHall, NewVenue, Venue, VenueError,
 };
 
 /// The program itself creates the demo data.
@@ -21,7 +22,7 @@ const DEMO_ADMIN: Uuid = Uuid::nil();
 #[derive(Debug, thiserror::Error)]
 pub enum SeedError {
     #[error("an artist of the demo data")]
-    Artist(#[from] CreateArtistError),
+    Artist(#[from] ArtistError),
     #[error("a venue of the demo data")]
     Venue(#[from] VenueError),
     #[error("an event of the demo data")]
@@ -32,35 +33,20 @@ pub enum SeedError {
     Storage(#[from] StorageError),
 }
 
-/// Name, description, price of a membership.
-const ARTISTS: [(&str, &str, i64); 8] = [
-    (
-        "한강 밴드",
-        "강변의 밤을 노래하는 5인조 록 밴드. A five-piece rock band from the riverside.",
-        30_000,
-    ),
-    (
-        "달무리",
-        "달빛 같은 목소리의 싱어송라이터. A singer-songwriter with a moonlit voice.",
-        25_000,
-    ),
-    ("NEON SPARROW", "네온 신스팝 듀오. A synth-pop duo of neon nights.", 30_000),
-    (
-        "서울 시티 앙상블",
-        "젊은 연주자들의 현악 앙상블. A string ensemble of young players.",
-        20_000,
-    ),
-    ("별빛소년단", "일곱 명의 댄스 그룹. Seven dancers and singers.", 30_000),
-    ("Paper Lanterns", "포근한 인디 포크. Warm indie folk from a small room.", 20_000),
-    ("정가온", "판소리와 전자음악 사이. Between pansori and electronic music.", 25_000),
-    ("극단 여름비", "창작 뮤지컬을 만드는 극단. A company that makes new musicals.", 15_000),
-];
+#[derive(Deserialize)]
+struct DemoArtist {
+    name: String,
+    description: String,
+    membership_price: i64,
+}
 
 impl CatalogService {
     /// Adds the demo data. A repetition adds nothing.
     pub async fn seed_demo(&self) -> Result<(), SeedError> {
-        for (name, description, price) in ARTISTS {
-            self.seed_artist(name, description, price).await?;
+        let artists: Vec<DemoArtist> = serde_json::from_str(include_str!("demo/artists.json"))
+            .expect("the demo artists are valid JSON");
+        for artist in artists {
+            self.seed_artist(artist).await?;
         }
         for plan in halls::PLANS {
             let venue = self.seed_venue(plan).await?;
@@ -78,25 +64,21 @@ impl CatalogService {
         AdminActor { admin_id: DEMO_ADMIN, context: CallContext::root(self.ids.next_id()) }
     }
 
-    async fn seed_artist(
-        &self,
-        name: &str,
-        description: &str,
-        price: i64,
-    ) -> Result<(), SeedError> {
-        if self.demo_artist(name).await?.is_some() {
+    async fn seed_artist(&self, artist: DemoArtist) -> Result<(), SeedError> {
+        let DemoArtist { name, description, membership_price } = artist;
+        if self.demo_artist(&name).await?.is_some() {
             return Ok(());
         }
-        let drawing = poster::draw(name, "", "");
+        let drawing = poster::draw(&name, "", "");
         let image = self.store_drawing(drawing, poster::SIZE, self.demo_actor()).await?;
         let artist = NewArtist {
-            name: ArtistName::parse(name).expect("the demo names are valid"),
-            description: description.to_owned(),
+            name: ArtistName::parse(&name).expect("the demo names are valid"),
+            description,
             image_url: image.id.url(),
-            membership_price: Won::new(price),
+            membership_price: Won::new(membership_price),
         };
         match self.create_artist(artist, self.demo_actor()).await {
-            Ok(_) | Err(CreateArtistError::NameTaken) => Ok(()),
+            Ok(_) | Err(ArtistError::NameTaken) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }

@@ -6,9 +6,9 @@ use urr_service::idempotency::key_reused;
 
 use crate::text::{InvalidImageUrl, InvalidText};
 use crate::{
-    CreateArtistError, CreateEventError, EditArtistError, EditEventError, EditRejection,
-    InvalidArtistName, InvalidImage, InvalidPresale, InvalidPrices, InvalidSchedule,
-    InvalidTemplate, InvalidTicketTypes, TooManyEvents, UploadError, VenueError,
+    ArtistError, CreateEventError, EditEventError, EditRejection, InvalidArtistName, InvalidImage,
+    InvalidPresale, InvalidPrices, InvalidSchedule, InvalidTemplate, InvalidTicketTypes,
+    TooManyEvents, UploadError, VenueError,
 };
 
 macro_rules! bad_requests {
@@ -62,10 +62,6 @@ fn too_many_events(error: TooManyEvents) -> ApiError {
     ApiError::conflict("TOO_MANY_EVENTS", format!("The name cannot be changed now: {error}."))
 }
 
-fn artist_name_taken() -> ApiError {
-    ApiError::conflict("ARTIST_NAME_TAKEN", "An artist with this name exists already.")
-}
-
 pub fn artist_not_found() -> ApiError {
     ApiError::not_found("ARTIST_NOT_FOUND", "There is no artist with this id.")
 }
@@ -82,22 +78,15 @@ pub fn event_not_found() -> ApiError {
     ApiError::not_found("EVENT_NOT_FOUND", "There is no event with this id.")
 }
 
-impl From<CreateArtistError> for ApiError {
-    fn from(error: CreateArtistError) -> ApiError {
+impl From<ArtistError> for ApiError {
+    fn from(error: ArtistError) -> ApiError {
         match error {
-            CreateArtistError::NameTaken => artist_name_taken(),
-            CreateArtistError::Storage(error) => error.into(),
-        }
-    }
-}
-
-impl From<EditArtistError> for ApiError {
-    fn from(error: EditArtistError) -> ApiError {
-        match error {
-            EditArtistError::NotFound => artist_not_found(),
-            EditArtistError::NameTaken => artist_name_taken(),
-            EditArtistError::TooManyEvents(error) => too_many_events(error),
-            EditArtistError::Storage(error) => error.into(),
+            ArtistError::NotFound => artist_not_found(),
+            ArtistError::NameTaken => {
+                ApiError::conflict("ARTIST_NAME_TAKEN", "An artist with this name exists already.")
+            }
+            ArtistError::TooManyEvents(error) => too_many_events(error),
+            ArtistError::Storage(error) => error.into(),
         }
     }
 }

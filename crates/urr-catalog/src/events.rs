@@ -36,12 +36,12 @@ pub struct EventListFilter {
     /// Events that start before this time.
     pub to: Option<Timestamp>,
     pub search: Option<SearchQuery>,
-    pub sort: EventSort,
+    pub sort: EventListOrder,
     pub visibility: Visibility,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum EventSort {
+pub enum EventListOrder {
     #[default]
     SaleStart,
     Date,

@@ -38,8 +38,8 @@ use utoipa::openapi::OpenApi;
 use response_cache::ResponseCache;
 
 pub use artists::{
-    Artist, ArtistChange, ArtistDetail, ArtistId, ArtistName, CreateArtistError, EditArtistError,
-    InvalidArtistName, NewArtist,
+    Artist, ArtistChange, ArtistDetail, ArtistError, ArtistId, ArtistName, InvalidArtistName,
+    NewArtist,
 };
 pub use consumer::{CONSUMED_TOPICS, GROUP, handle};
 pub use demo::SeedError;
@@ -54,7 +54,7 @@ pub use events::rules::{
 };
 pub use events::schedule::{EventStatus, InvalidSchedule, PresaleSchedule, Schedule};
 pub use events::search::SearchQuery;
-pub use events::{EventDetail, EventListFilter, EventPage, EventSort, Visibility};
+pub use events::{EventDetail, EventListFilter, EventListOrder, EventPage, Visibility};
 pub use images::content::{IMAGE_BYTES_MAX, InvalidImage};
 pub use images::http::UPLOAD_BYTES_MAX;
 pub use images::{Image, ImageId, UploadError};

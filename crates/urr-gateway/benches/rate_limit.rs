@@ -14,7 +14,7 @@ use redis::IntoConnectionInfo;
 use tokio::runtime::Runtime;
 use urr_gateway::{Quota, RateLimiter};
 use urr_kernel::{Clock, Secret};
-use urr_redis::{Redis, RedisPlace};
+use urr_redis::{Redis, RedisTopology};
 use urr_test::servers::{self, Server};
 
 const MEMORY_CHECKS: usize = 2_000_000;
@@ -79,7 +79,7 @@ async fn run(limiter: RateLimiter, names: Arc<[String]>, quota: Quota) -> f64 {
 
 async fn bench_redis() -> Result<bool> {
     let url = servers::shared_redis()?.url();
-    let redis = Redis::connect(&RedisPlace::Single(Secret::new(url))).await?;
+    let redis = Redis::connect(&RedisTopology::Single(Secret::new(url))).await?;
     let limiter = RateLimiter::shared(redis, Clock::System);
     // As redis-benchmark and we do: each call leaves at once.
     let at_once = redis::io::tcp::TcpSettings::default().set_nodelay(true);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::http::{HeaderMap, header};
 use urr_kernel::{Timestamp, Uuid};
 use urr_service::token::TokenError;
-use urr_service::{ApiError, Role};
+use urr_service::{ApiError, UserRole};
 
 use crate::Gateway;
 use crate::headers::{cookies, single_value};
@@ -73,7 +73,7 @@ pub enum Requester {
     Anonymous,
     User {
         id: Uuid,
-        role: Role,
+        role: UserRole,
     },
     /// The token is not valid. Public routes treat it as anonymous; other routes answer with the
     /// reason (G3).
@@ -169,7 +169,7 @@ pub fn authorize(policy: Policy, requester: Requester) -> Result<Option<Uuid>, A
         }
     };
     match (policy, role) {
-        (Policy::Admin, Role::User) => {
+        (Policy::Admin, UserRole::User) => {
             Err(ApiError::forbidden("ADMIN_REQUIRED", "This is for administrators only."))
         }
         (_, _) => Ok(Some(id)),
@@ -231,8 +231,8 @@ mod tests {
         let requesters = [
             Requester::Anonymous,
             Requester::InvalidToken(TokenFault::Expired),
-            user(Role::User),
-            user(Role::Admin),
+            user(UserRole::User),
+            user(UserRole::Admin),
         ];
         let code = |policy, requester| match authorize(policy, requester) {
             Ok(_) => "ok".to_owned(),

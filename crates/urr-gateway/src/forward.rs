@@ -86,7 +86,7 @@ fn can_revoke(route: &Route, method: &Method) -> bool {
 #[cfg(test)]
 mod tests {
     use urr_kernel::Uuid;
-    use urr_service::Role;
+    use urr_service::UserRole;
 
     use super::*;
     use crate::authenticate::TokenFault;
@@ -103,7 +103,7 @@ mod tests {
             ];
             pairs.map(|(name, value)| (name, HeaderValue::from_static(value))).into_iter()
         };
-        let user = Requester::User { id: Uuid::from_u128(1), role: Role::User };
+        let user = Requester::User { id: Uuid::from_u128(1), role: UserRole::User };
         let kept = |path, requester| {
             let mut headers: HeaderMap = given().collect();
             let credential = Credential::read(&headers);

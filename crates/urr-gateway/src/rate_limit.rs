@@ -235,7 +235,7 @@ fn whole_seconds(time: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use urr_kernel::Uuid;
-    use urr_service::Role;
+    use urr_service::UserRole;
 
     use super::*;
     use crate::authenticate::TokenFault;
@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn users_are_counted_by_id_and_others_by_address() {
         let address = ClientAddress(Some("1.2.3.4".parse().unwrap()));
-        let user = Requester::User { id: Uuid::from_u128(1), role: Role::User };
+        let user = Requester::User { id: Uuid::from_u128(1), role: UserRole::User };
         let name = |class, requester| RateLimitSubject { requester, address }.bucket(class);
         let id = Uuid::from_u128(1);
         assert_eq!(name(RateClass::Booking, user), format!("booking:user:{id}"));

@@ -9,7 +9,7 @@ use std::time::Duration;
 use urr_kernel::{Clock, Timestamp, Uuid};
 use urr_service::cache::{Cache, CacheOptions};
 use urr_service::token::{ACCESS, AccessClaims, TokenError, TokenKey};
-use urr_service::{Identity, IdentityHeaders, Role};
+use urr_service::{Identity, IdentityHeaders, UserRole};
 
 const OPTIONS: CacheOptions =
     CacheOptions { ttl: Duration::from_secs(60 * 60), entries_max: 32 * 1024 };
@@ -17,7 +17,7 @@ const OPTIONS: CacheOptions =
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifiedAccessToken {
     pub user_id: Uuid,
-    pub role: Role,
+    pub role: UserRole,
     pub headers: IdentityHeaders,
     pub token_id: Uuid,
     expires_at: Timestamp,
@@ -53,12 +53,12 @@ impl TokenCache {
 
 #[cfg(test)]
 mod tests {
-    use urr_service::token::Issue;
+    use urr_service::token::TokenFacts;
 
     use super::*;
 
     fn token(id: u128, now: Timestamp) -> String {
-        let issue = Issue {
+        let issue = TokenFacts {
             subject: Uuid::from_u128(id).to_string(),
             id: Uuid::from_u128(id),
             issued_at: now,
@@ -66,7 +66,7 @@ mod tests {
         };
         let claims = AccessClaims {
             email: "fan@example.com".to_owned(),
-            role: Role::User,
+            role: UserRole::User,
             family_id: Uuid::from_u128(1),
         };
         key().sign(ACCESS, &issue, &claims)

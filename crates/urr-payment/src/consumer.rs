@@ -1,10 +1,10 @@
 //! Handles events of the ticket service: what was cancelled or transferred is refunded (M-1, M-8).
 
-use urr_bus::{HandleError, Handled, HandlerContext, decode_event};
+use urr_bus::{HandleError, HandlerContext, HandlerOutcome, decode_event};
 use urr_contracts::events::reservation::ReservationCancelled;
 use urr_contracts::events::transfer::TransferCompleted;
 use urr_contracts::events::{reservation, transfer};
-use urr_kernel::{Event, EventData, Won};
+use urr_kernel::{DomainEvent, EventData, Won};
 use urr_storage::Tx;
 
 use crate::domain::payment::PaymentId;
@@ -22,20 +22,20 @@ pub const TOPICS: &[&str] = &[reservation::TOPIC, transfer::TOPIC];
 /// letter for an operator.
 pub fn handle(
     tx: &mut Tx<'_>,
-    event: &Event,
+    event: &DomainEvent,
     context: &HandlerContext,
-) -> Result<Handled, HandleError> {
+) -> Result<HandlerOutcome, HandleError> {
     let cancelled = match event.event_type.as_str() {
         ReservationCancelled::TYPE => cancelled(decode_event(event)?),
         TransferCompleted::TYPE => transferred(decode_event(event)?),
         _ => None,
     };
-    let Some(cancelled) = cancelled else { return Ok(Handled::Ignored) };
+    let Some(cancelled) = cancelled else { return Ok(HandlerOutcome::Ignored) };
     if cancelled.refund_amount < Won::ZERO {
         return Err(HandleError::Poison("a refund below zero".to_owned()));
     }
     match start_cancelled_refund(tx, &cancelled, context) {
-        Ok(_) => Ok(Handled::Done),
+        Ok(_) => Ok(HandlerOutcome::Done),
         Err(RefundRejection::Storage(error)) => Err(error.into()),
         Err(rejection) => Err(HandleError::Poison(rejection.to_string())),
     }

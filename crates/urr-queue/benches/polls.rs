@@ -28,9 +28,9 @@ use urr_kernel::{Clock, IdSource, Uuid};
 use urr_queue::{Notices, QueueParts, QueueService, QueueSettings, SCHEMA};
 use urr_room::memory::MemoryRooms;
 use urr_room::{AdmissionRules, AdmissionState, RoomRequest, Rooms};
-use urr_service::token::{ACCESS, AccessClaims, Issue, TokenKey};
+use urr_service::token::{ACCESS, AccessClaims, TokenFacts, TokenKey};
 use urr_service::{
-    Caller, Limits, LocalRouter, Metrics, Role, Service, ServiceKit, Upstream, serve,
+    Caller, LocalRouter, Metrics, RequestLimits, Service, ServiceKit, Upstream, UserRole, serve,
 };
 use urr_storage::{Db, StorageError, params};
 use urr_test::engines::{Database, Engine};
@@ -125,7 +125,7 @@ impl House {
             clock: clock.clone(),
             ids: ids.clone(),
             metrics,
-            limits: Limits::default(),
+            limits: RequestLimits::default(),
         };
         let ticket = Upstream::local(Caller::Queue, "ticket", LocalRouter::default(), &kit);
         let queue = QueueService::new(QueueParts {
@@ -258,14 +258,14 @@ fn key() -> TokenKey {
 }
 
 fn token(user_id: Uuid) -> String {
-    let issue = Issue {
+    let issue = TokenFacts {
         subject: user_id.to_string(),
         id: Uuid::from_u128(2),
         issued_at: Clock::System.now(),
         lifetime: Duration::from_secs(1_800),
     };
     let email = "fan@example.com".to_owned();
-    let claims = AccessClaims { email, role: Role::User, family_id: Uuid::from_u128(3) };
+    let claims = AccessClaims { email, role: UserRole::User, family_id: Uuid::from_u128(3) };
     key().sign(ACCESS, &issue, &claims)
 }
 

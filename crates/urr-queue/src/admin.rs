@@ -19,7 +19,7 @@ pub use self::room_change::{
 };
 use crate::domain::estimate::{EstimatedWait, WaitEstimator};
 use crate::store::rooms::{revision_raise, room_lock, room_settings_update};
-use crate::{EventRoom, OpeningOrder, QueueService, RoomPhase, SaleStatus, draw};
+use crate::{EventRoom, OpeningOrder, QueueService, RoomEventStatus, RoomPhase, draw};
 
 /// Rooms that open for joining within this time are listed.
 const SOON: Duration = Duration::from_hours(24);
@@ -135,7 +135,9 @@ impl QueueService {
 
     fn known_event(&self, event_id: Uuid) -> Result<Arc<EventRoom>, AdminError> {
         let event = self.0.event_index.get(event_id);
-        event.filter(|event| event.status != SaleStatus::Deleted).ok_or(AdminError::UnknownEvent)
+        event
+            .filter(|event| event.status != RoomEventStatus::Deleted)
+            .ok_or(AdminError::UnknownEvent)
     }
 
     /// Changes the settings of a room. A change without effect is not logged.
@@ -151,7 +153,7 @@ impl QueueService {
             change.concerns_gathering() && self.0.rooms.crowd(event_id, now).await?.waiting > 0;
         let changed = self.0.db.write(move |tx| {
             let room = room_lock(tx, event_id)?.ok_or(AdminError::UnknownEvent)?;
-            if room.status == SaleStatus::Deleted {
+            if room.status == RoomEventStatus::Deleted {
                 return Err(AdminError::UnknownEvent);
             }
             let Some(decided) = decide_change(&room, &change, &settings, has_people, now)? else {

@@ -381,7 +381,7 @@ mod tests {
                 crate::RoomSettings { has_autopilot, ..crate::RoomSettings::default() };
             Arc::new(EventRoom {
                 event_id: Uuid::from_u128(1),
-                status: crate::SaleStatus::Open,
+                status: crate::RoomEventStatus::Open,
                 title: String::new(),
                 artist_id: None,
                 artist_name: None,

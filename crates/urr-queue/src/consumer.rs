@@ -4,16 +4,16 @@
 //! The result depends neither on the order in which the messages of an event arrive nor on how
 //! often: they are merged into one row per event.
 
-use urr_bus::{HandleError, Handled, HandlerContext, decode_event};
+use urr_bus::{HandleError, HandlerContext, HandlerOutcome, decode_event};
 use urr_contracts::events::catalog::{
     self, CatalogEventStatus, EventCancelled, EventCreated, EventDeleted, EventSnapshot,
     EventUpdated,
 };
 use urr_contracts::events::reservation::{self, ReservationConfirmed};
-use urr_kernel::{Event, EventData, Timestamp};
+use urr_kernel::{DomainEvent, EventData, Timestamp};
 use urr_storage::Tx;
 
-use crate::SaleStatus;
+use crate::RoomEventStatus;
 use crate::store::event_projection::{EventUpdate, ProjectedFacts, event_merge};
 use crate::store::slot_ends::{self, SlotEnd};
 
@@ -25,29 +25,29 @@ pub const TOPICS: &[&str] = &[catalog::TOPIC, reservation::TOPIC];
 /// Merges what an event is, or notes that a user has bought.
 pub fn handle(
     tx: &mut Tx<'_>,
-    event: &Event,
+    event: &DomainEvent,
     context: &HandlerContext,
-) -> Result<Handled, HandleError> {
+) -> Result<HandlerOutcome, HandleError> {
     let update = match event.event_type.as_str() {
         EventCreated::TYPE => update(decode_event::<EventCreated>(event)?.0)?,
         EventUpdated::TYPE => update(decode_event::<EventUpdated>(event)?.0)?,
         EventCancelled::TYPE => {
             let event_id = decode_event::<EventCancelled>(event)?.event_id;
-            EventUpdate { event_id, status: SaleStatus::Cancelled, facts: None }
+            EventUpdate { event_id, status: RoomEventStatus::Cancelled, facts: None }
         }
         EventDeleted::TYPE => {
             let event_id = decode_event::<EventDeleted>(event)?.event_id;
-            EventUpdate { event_id, status: SaleStatus::Deleted, facts: None }
+            EventUpdate { event_id, status: RoomEventStatus::Deleted, facts: None }
         }
         ReservationConfirmed::TYPE => {
             let confirmed = decode_event::<ReservationConfirmed>(event)?;
             slot_ends::slot_end_insert(tx, &slot_end(&confirmed, event.time))?;
-            return Ok(Handled::Done);
+            return Ok(HandlerOutcome::Done);
         }
-        _ => return Ok(Handled::Ignored),
+        _ => return Ok(HandlerOutcome::Ignored),
     };
     event_merge(tx, update, context.now)?;
-    Ok(Handled::Done)
+    Ok(HandlerOutcome::Done)
 }
 
 fn update(event: EventSnapshot) -> Result<EventUpdate, HandleError> {
@@ -60,8 +60,8 @@ fn update(event: EventSnapshot) -> Result<EventUpdate, HandleError> {
     Ok(EventUpdate {
         event_id: event.event_id,
         status: match event.status {
-            CatalogEventStatus::Cancelled => SaleStatus::Cancelled,
-            _ => SaleStatus::Open,
+            CatalogEventStatus::Cancelled => RoomEventStatus::Cancelled,
+            _ => RoomEventStatus::Open,
         },
         facts: Some(ProjectedFacts {
             revision: event.revision,

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use urr_kernel::{Timestamp, Uuid};
-use urr_service::token::{ENTRY, EntryClaims, Issue, TokenKey};
+use urr_service::token::{ENTRY, EntryClaims, TokenFacts, TokenKey};
 
 use urr_room::Slot;
 
@@ -36,7 +36,7 @@ impl EntryTokens {
         let issued = self.issued_second(slot, now);
         let lifetime = slot.last_end.as_second().saturating_sub(issued);
         let lifetime = Duration::from_secs(u64::try_from(lifetime).unwrap_or(0)).min(self.ttl);
-        let issue = Issue {
+        let issue = TokenFacts {
             subject: event_id.to_string(),
             id: slot.id,
             issued_at: Timestamp::from_second(issued).expect("it is near the present"),

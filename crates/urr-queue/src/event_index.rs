@@ -11,7 +11,7 @@ use urr_kernel::{Clock, Timestamp, Uuid};
 use urr_storage::{Db, StorageError};
 
 use crate::store::rooms::{self, ListedRoom};
-use crate::{DrawState, EventRoom, OpeningOrder, SaleStatus};
+use crate::{DrawState, EventRoom, OpeningOrder, RoomEventStatus};
 
 /// For this time after the sale, users are told that it has ended.
 const KEPT_AFTER_END: Duration = Duration::from_hours(24);
@@ -127,6 +127,6 @@ impl EventIndex {
 fn is_undrawn(room: &EventRoom) -> bool {
     let is_drawn = room.draw == Some(DrawState::Done);
     room.room_settings.opening == OpeningOrder::Lottery
-        && room.status == SaleStatus::Open
+        && room.status == RoomEventStatus::Open
         && !is_drawn
 }

@@ -45,7 +45,8 @@ use autopilot::Autopilots;
 use crowd_cache::CrowdCache;
 pub use domain::estimate::{EstimatedWait, WaitEstimator};
 pub use domain::event::{
-    DrawState, EventRoom, JoinRejection, OpeningOrder, RoomPhase, RoomSettings, SaleStatus, Tier,
+    DrawState, EventRoom, JoinRejection, OpeningOrder, RoomEventStatus, RoomPhase, RoomSettings,
+    Tier,
 };
 pub use domain::marks::position_bounds;
 use draw::cache::DrawCache;

@@ -10,7 +10,7 @@
 use urr_contracts::events::queue::AdmissionNear;
 use urr_kernel::{CallContext, Timestamp, Uuid};
 use urr_room::{AdmissionState, RoomError, UserLocation};
-use urr_storage::outbox::{self, Stamp};
+use urr_storage::outbox::{self, EventMetadata};
 use urr_storage::{StorageError, Tx};
 
 use crate::domain::marks::number_max;
@@ -48,7 +48,7 @@ enum RemindError {
 struct PlannedReminder {
     reminder: Reminder,
     action: ReminderAction,
-    stamp: Stamp,
+    stamp: EventMetadata,
 }
 
 impl QueueService {
@@ -176,9 +176,9 @@ impl QueueService {
         Ok(())
     }
 
-    pub(crate) fn stamp(&self, now: Timestamp) -> Stamp {
+    pub(crate) fn stamp(&self, now: Timestamp) -> EventMetadata {
         let context = CallContext::root(self.0.ids.next_id());
-        Stamp { event_id: self.0.ids.next_id(), source: SOURCE, time: now, context }
+        EventMetadata { event_id: self.0.ids.next_id(), source: SOURCE, time: now, context }
     }
 }
 

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use tokio::runtime::Runtime;
 use urr_kernel::{Clock, IdSource, Secret, Uuid};
-use urr_redis::{Redis, RedisOptions, RedisPlace};
+use urr_redis::{Redis, RedisOptions, RedisTopology};
 use urr_room::redis::{RedisRooms, RoomTime};
 use urr_room::{AdmissionRules, AdmissionState, RoomRequest, UserStatus};
 use urr_test::servers::{self, Server};
@@ -103,7 +103,7 @@ fn verdict(is_met: bool) -> &'static str {
 
 impl Bench {
     async fn new(url: &str) -> Result<Bench> {
-        let place = RedisPlace::Single(Secret::new(url));
+        let place = RedisTopology::Single(Secret::new(url));
         // A machine that is busy with both sides is slow at times.
         let options =
             RedisOptions { response_timeout: Duration::from_secs(10), ..RedisOptions::default() };

@@ -9,7 +9,6 @@
 //! Deliberately absent: business rules, configuration and global state. A service is given what it
 //! needs as a [`ServiceKit`].
 
-pub mod admin_audit;
 pub mod admin_log;
 mod body_limit;
 pub mod breaker;
@@ -48,7 +47,6 @@ pub use error_status::ErrorStatus;
 pub use etag::{ETag, has_etag};
 pub use extract::{Json, Path, Query, RawBody};
 pub use health::{Health, HealthView};
-pub use idempotency::idempotency_key;
 pub use identity::{Admin, Identity, IdentityHeaders, MaybeUser, User, UserRole};
 pub use metrics::Metrics;
 pub use page::{Page, Paged, Pagination};

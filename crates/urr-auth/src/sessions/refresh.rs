@@ -14,7 +14,7 @@ use crate::accounts::account::UserId;
 
 /// A stored refresh token, with the access token that was issued with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RefreshToken {
+pub struct StoredRefreshToken {
     pub id: Uuid,
     pub user_id: UserId,
     pub family_id: Uuid,
@@ -33,9 +33,9 @@ pub struct RefreshToken {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefreshDecision<'a> {
     /// Replace this token, the tip, by a new one.
-    Rotate(&'a RefreshToken),
+    Rotate(&'a StoredRefreshToken),
     /// Return the tokens of the tip once more.
-    Repeat(&'a RefreshToken),
+    Repeat(&'a StoredRefreshToken),
     /// End the family, because more than one client uses the token.
     Reuse,
     Revoked,
@@ -46,8 +46,8 @@ pub enum RefreshDecision<'a> {
 /// Decides what to do with a presented token. The caller has loaded it and the tip of its family
 /// under the lock of the user; `None` means that there is no such row.
 pub fn decide_refresh<'a>(
-    presented: Option<&'a RefreshToken>,
-    tip: Option<&'a RefreshToken>,
+    presented: Option<&'a StoredRefreshToken>,
+    tip: Option<&'a StoredRefreshToken>,
     now: Timestamp,
     grace: Duration,
 ) -> RefreshDecision<'a> {
@@ -86,8 +86,8 @@ mod tests {
         Timestamp::from_second(seconds).unwrap()
     }
 
-    fn token(number: u128, issued: i64, rotated: Option<i64>) -> RefreshToken {
-        RefreshToken {
+    fn token(number: u128, issued: i64, rotated: Option<i64>) -> StoredRefreshToken {
+        StoredRefreshToken {
             id: Uuid::from_u128(number),
             user_id: UserId(Uuid::from_u128(100)),
             family_id: Uuid::from_u128(200),
@@ -103,7 +103,7 @@ mod tests {
     }
 
     /// What presenting the token `number` at `now` leads to, in words.
-    fn decide(family: &[RefreshToken], number: u128, now: i64) -> String {
+    fn decide(family: &[StoredRefreshToken], number: u128, now: i64) -> String {
         let presented = family.iter().find(|token| token.id == Uuid::from_u128(number));
         let tip = family.iter().find(|token| token.rotated_at.is_none());
         match decide_refresh(presented, tip, at(now), GRACE) {

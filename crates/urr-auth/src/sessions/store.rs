@@ -4,7 +4,7 @@ use urr_kernel::{Timestamp, Uuid};
 use urr_storage::{Row, StorageError, Tx, params};
 
 use crate::accounts::account::UserId;
-use crate::sessions::refresh::RefreshToken;
+use crate::sessions::refresh::StoredRefreshToken;
 
 const TOKEN_COLUMNS: &str = "id, user_id, family_id, login_at, access_jti, access_expires_at, \
                              access_revoked_at, issued_at, expires_at, rotated_at, revoked_at";
@@ -12,8 +12,8 @@ const TOKEN_COLUMNS: &str = "id, user_id, family_id, login_at, access_jti, acces
 /// A user has fewer live sessions than this, whatever the settings say.
 const FAMILIES_LISTED_MAX: u32 = 1_000;
 
-fn token_from_row(row: &Row<'_>) -> Result<RefreshToken, StorageError> {
-    Ok(RefreshToken {
+fn token_from_row(row: &Row<'_>) -> Result<StoredRefreshToken, StorageError> {
+    Ok(StoredRefreshToken {
         id: row.get("id")?,
         user_id: row.get("user_id")?,
         family_id: row.get("family_id")?,
@@ -30,7 +30,7 @@ fn token_from_row(row: &Row<'_>) -> Result<RefreshToken, StorageError> {
 
 pub fn refresh_insert(
     tx: &mut Tx<'_>,
-    token: &RefreshToken,
+    token: &StoredRefreshToken,
     hash: &[u8],
 ) -> Result<(), StorageError> {
     tx.execute(
@@ -52,7 +52,10 @@ pub fn refresh_insert(
     .map(drop)
 }
 
-pub fn refresh_find(tx: &mut Tx<'_>, hash: &[u8]) -> Result<Option<RefreshToken>, StorageError> {
+pub fn refresh_find(
+    tx: &mut Tx<'_>,
+    hash: &[u8],
+) -> Result<Option<StoredRefreshToken>, StorageError> {
     let sql = format!("select {TOKEN_COLUMNS} from refresh_tokens where token_hash = $1");
     tx.query_opt(&sql, params![hash], token_from_row)
 }
@@ -61,7 +64,7 @@ pub fn refresh_find(tx: &mut Tx<'_>, hash: &[u8]) -> Result<Option<RefreshToken>
 pub fn refresh_find_tip(
     tx: &mut Tx<'_>,
     family_id: Uuid,
-) -> Result<Option<RefreshToken>, StorageError> {
+) -> Result<Option<StoredRefreshToken>, StorageError> {
     let sql = format!(
         "select {TOKEN_COLUMNS} from refresh_tokens where family_id = $1 and rotated_at is null"
     );

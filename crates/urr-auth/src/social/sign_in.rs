@@ -10,7 +10,7 @@ use crate::accounts::account::{PersonalDetails, UserId};
 use crate::accounts::email::Email;
 use crate::accounts::store::{self as users, StoredUser};
 use crate::sessions::login_history::LoginMethod;
-use crate::sessions::refresh::RefreshToken;
+use crate::sessions::refresh::StoredRefreshToken;
 use crate::social::rules::{
     EmailOwner, SignInDecision, SocialProfile, SocialProvider, decide_sign_in,
 };
@@ -97,7 +97,7 @@ impl AuthService {
         profile: &SocialProfile,
         (lookup, known): (IdentityLookup, IdentityOwners),
         client: ClientInfo,
-    ) -> Result<(RefreshToken, StoredUser), SocialError> {
+    ) -> Result<(StoredRefreshToken, StoredUser), SocialError> {
         let new_session = self.new_session(id, LoginMethod::Social(lookup.provider), client);
         let identity = self.identity(lookup.provider, id, &profile.subject);
         self.db
@@ -124,7 +124,7 @@ impl AuthService {
         profile: &SocialProfile,
         client: ClientInfo,
         context: CallContext,
-    ) -> Result<(RefreshToken, StoredUser), SocialError> {
+    ) -> Result<(StoredRefreshToken, StoredUser), SocialError> {
         let email = profile.email.clone().expect("the decision for a new account needs an address");
         let name = profile.display_name(&email);
         let parts = AccountParts {

@@ -54,32 +54,34 @@ fn theatre() -> SeatTemplate {
     SeatTemplate::from_grid(grid).expect("the demo halls are valid")
 }
 
-/// A block of equal rows, and where it stands.
-struct Block<'a> {
+/// A section of equal rows, and its position.
+struct DemoSection<'a> {
     name: String,
     grade: &'a str,
     rows: u16,
     seats: u16,
-    place: (i32, i32),
+    position: (i32, i32),
     angle_degrees: i16,
     curve_radius: u32,
-    /// In the first row, at its ends.
+    /// Wheelchair places at the ends of the first row.
     accessible: bool,
-    /// At the ends of every row.
+    /// Restricted views at the ends of every row.
     restricted: bool,
 }
 
-fn section(block: Block<'_>) -> Section {
-    let Block { name, grade, rows, seats, place: (x, y), angle_degrees, curve_radius, .. } = block;
+fn section(plan: DemoSection<'_>) -> Section {
+    let DemoSection {
+        name, grade, rows, seats, position: (x, y), angle_degrees, curve_radius, ..
+    } = plan;
     let row = |number: u16| SeatRow {
         label: number.to_string(),
         seats,
         first_number: 1,
-        accessible: match block.accessible && number == 1 {
+        accessible: match plan.accessible && number == 1 {
             true => vec![1, 2, seats - 1, seats],
             false => Vec::new(),
         },
-        restricted_view: match block.restricted {
+        restricted_view: match plan.restricted {
             true => vec![1, seats],
             false => Vec::new(),
         },
@@ -97,28 +99,30 @@ fn section(block: Block<'_>) -> Section {
     }
 }
 
-fn made(sections: Vec<Section>) -> SeatTemplate {
+fn template(sections: Vec<Section>) -> SeatTemplate {
     SeatTemplate::from_layout(Layout { sections }).expect("the demo halls are valid")
 }
 
 fn opera() -> SeatTemplate {
-    let curved = |name: &str, grade, rows, seats, place: (i32, i32), angle_degrees| Block {
-        name: name.to_owned(),
-        grade,
-        rows,
-        seats,
-        place,
-        angle_degrees,
-        curve_radius: place.1.unsigned_abs(),
-        accessible: false,
-        restricted: false,
-    };
-    let stalls = Block { accessible: true, ..curved("1층 중앙", "VIP", 12, 22, (0, 700), 0) };
-    let boxed = |name: &str, grade, x, y, angle| Block {
+    let curved =
+        |name: &str, grade, rows, seats, position: (i32, i32), angle_degrees| DemoSection {
+            name: name.to_owned(),
+            grade,
+            rows,
+            seats,
+            position,
+            angle_degrees,
+            curve_radius: position.1.unsigned_abs(),
+            accessible: false,
+            restricted: false,
+        };
+    let stalls =
+        DemoSection { accessible: true, ..curved("1층 중앙", "VIP", 12, 22, (0, 700), 0) };
+    let boxed = |name: &str, grade, x, y, angle| DemoSection {
         restricted: true,
         ..curved(name, grade, 10, 10, (x, y), angle)
     };
-    made(vec![
+    template(vec![
         section(stalls),
         section(curved("1층 뒤", "R", 10, 28, (0, 1_750), 0)),
         section(boxed("1층 왼쪽", "R", -1_050, 900, 25)),
@@ -147,7 +151,7 @@ fn point(radius: i32, degrees: i16) -> (i32, i32) {
 }
 
 /// Equal sections around the stage.
-struct Ring<'a> {
+struct DemoRing<'a> {
     name: &'a str,
     grade: &'a str,
     radius: i32,
@@ -155,52 +159,52 @@ struct Ring<'a> {
     seats: u16,
 }
 
-fn ring(ring: &Ring<'_>, directions: impl Iterator<Item = i16>) -> Vec<Section> {
-    let block = |(number, degrees): (u16, i16)| {
-        section(Block {
+fn ring(ring: &DemoRing<'_>, directions: impl Iterator<Item = i16>) -> Vec<Section> {
+    let section_at = |(number, degrees): (u16, i16)| {
+        section(DemoSection {
             name: format!("{} {number}", ring.name),
             grade: ring.grade,
             rows: ring.rows,
             seats: ring.seats,
-            place: point(ring.radius, degrees),
+            position: point(ring.radius, degrees),
             angle_degrees: -degrees,
             curve_radius: ring.radius.unsigned_abs(),
             accessible: number.is_multiple_of(6),
             restricted: degrees.abs() > 120,
         })
     };
-    (1..).zip(directions).map(block).collect()
+    (1..).zip(directions).map(section_at).collect()
 }
 
 fn arena() -> SeatTemplate {
-    let floor = |name: &str, x| Block {
+    let floor = |name: &str, x| DemoSection {
         name: name.to_owned(),
         grade: "VIP",
         rows: 20,
         seats: 20,
-        place: (x, 600),
+        position: (x, 600),
         angle_degrees: 0,
         curve_radius: 0,
         accessible: true,
         restricted: false,
     };
     let directions = || (-8..=8).map(|step: i16| step * 15);
-    let lower = Ring { name: "1층", grade: "R", radius: 4_500, rows: 14, seats: 22 };
-    let upper = Ring { name: "2층", grade: "S", radius: 6_000, rows: 12, seats: 28 };
+    let lower = DemoRing { name: "1층", grade: "R", radius: 4_500, rows: 14, seats: 22 };
+    let upper = DemoRing { name: "2층", grade: "S", radius: 6_000, rows: 12, seats: 28 };
     let mut sections = vec![section(floor("플로어 A", -1_100)), section(floor("플로어 B", 0))];
     sections.push(section(floor("플로어 C", 1_100)));
     sections.extend(ring(&lower, directions()));
     sections.extend(ring(&upper, directions()));
-    made(sections)
+    template(sections)
 }
 
 fn stadium() -> SeatTemplate {
     let directions = || (-11..=12).map(|step: i16| step * 15);
-    let lower = Ring { name: "1층", grade: "R", radius: 6_500, rows: 20, seats: 30 };
-    let middle = Ring { name: "2층", grade: "S", radius: 8_500, rows: 25, seats: 34 };
-    let upper = Ring { name: "3층", grade: "A", radius: 10_900, rows: 25, seats: 28 };
+    let lower = DemoRing { name: "1층", grade: "R", radius: 6_500, rows: 20, seats: 30 };
+    let middle = DemoRing { name: "2층", grade: "S", radius: 8_500, rows: 25, seats: 34 };
+    let upper = DemoRing { name: "3층", grade: "A", radius: 10_900, rows: 25, seats: 28 };
     let rings = [lower, middle, upper];
-    made(rings.iter().flat_map(|one| ring(one, directions())).collect())
+    template(rings.iter().flat_map(|one| ring(one, directions())).collect())
 }
 
 #[cfg(test)]

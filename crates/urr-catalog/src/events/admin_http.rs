@@ -18,8 +18,8 @@ use super::views::EventView;
 use crate::errors::event_not_found;
 use crate::http::actor;
 use crate::{
-    CatalogCounts, CatalogService, EventId, EventListFilter, EventRecord, EventSort, EventStatus,
-    TicketType, Visibility,
+    CatalogCounts, CatalogService, EventId, EventListFilter, EventListOrder, EventRecord,
+    EventStatus, TicketType, Visibility,
 };
 
 pub fn routes() -> OpenApiRouter<CatalogService> {
@@ -106,7 +106,7 @@ pub async fn list_admin_events(
     let filter = EventListFilter {
         status: query.status,
         search: parse_search(query.q.as_deref())?,
-        sort: EventSort::Newest,
+        sort: EventListOrder::Newest,
         visibility: match query.include_deleted {
             Some(true) => Visibility::WithDeleted,
             Some(false) | None => Visibility::Public,

@@ -17,7 +17,7 @@ use crate::events::search::QUERY_CHARS_MAX;
 use crate::response_cache::http::{CACHED_BRIEFLY, REVALIDATED, render, respond};
 use crate::response_cache::{CacheLifetime, CachedResponse, ExpiryHint};
 use crate::{
-    ArtistId, CatalogService, EventDetail, EventId, EventListFilter, EventSort, EventStatus,
+    ArtistId, CatalogService, EventDetail, EventId, EventListFilter, EventListOrder, EventStatus,
     SearchQuery, Visibility,
 };
 
@@ -27,7 +27,7 @@ pub fn routes() -> OpenApiRouter<CatalogService> {
 
 #[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub enum EventSortParam {
+pub enum EventOrderParam {
     SaleStart,
     Date,
     Title,
@@ -48,7 +48,7 @@ pub struct EventQuery {
     to: Option<Timestamp>,
     /// The default is `saleStart`.
     #[param(inline)]
-    sort: Option<EventSortParam>,
+    sort: Option<EventOrderParam>,
     /// Words in the title, artist, venue or address; initial consonants (ㅎㄱ) work too.
     #[param(max_length = 100)]
     q: Option<String>,
@@ -72,9 +72,9 @@ impl EventQuery {
             to: self.to.map(storable_time),
             search: parse_search(self.q.as_deref())?,
             sort: match self.sort {
-                None | Some(EventSortParam::SaleStart) => EventSort::SaleStart,
-                Some(EventSortParam::Date) => EventSort::Date,
-                Some(EventSortParam::Title) => EventSort::Title,
+                None | Some(EventOrderParam::SaleStart) => EventListOrder::SaleStart,
+                Some(EventOrderParam::Date) => EventListOrder::Date,
+                Some(EventOrderParam::Title) => EventListOrder::Title,
             },
             visibility: Visibility::Public,
         })

@@ -12,7 +12,7 @@ use super::search_store::search_condition;
 use super::store::{COLUMNS, FROM, event_from_row};
 use crate::events::rules::EventRecord;
 use crate::events::schedule::EventStatus;
-use crate::events::{EventListFilter, EventSort, Visibility};
+use crate::events::{EventListFilter, EventListOrder, Visibility};
 use crate::response_cache::ExpiryHint;
 use crate::sql::Conditions;
 
@@ -47,10 +47,10 @@ pub fn event_list(
     let limit = conditions.value(limit.to_value());
     let offset = conditions.value(offset.to_value());
     let order = match filter.sort {
-        EventSort::SaleStart => "e.sale_starts_at, e.id",
-        EventSort::Date => "e.starts_at, e.id",
-        EventSort::Title => "e.title collate \"C\", e.id",
-        EventSort::Newest => "e.id desc",
+        EventListOrder::SaleStart => "e.sale_starts_at, e.id",
+        EventListOrder::Date => "e.starts_at, e.id",
+        EventListOrder::Title => "e.title collate \"C\", e.id",
+        EventListOrder::Newest => "e.id desc",
     };
     let sql = format!(
         "select {COLUMNS} from {FROM} where {} order by {order} limit {limit} offset {offset}",

@@ -17,14 +17,14 @@ use urr_contracts::internal::ticket::{
 };
 use urr_contracts::internal::{CALLS, CallMethod, InternalCall, queue};
 use urr_kernel::{CallContext, Clock, IdSource, Tier, Timestamp, Won};
-use urr_service::{Caller, Limits, Metrics, ServiceKit, Upstream};
+use urr_service::{Caller, Metrics, RequestLimits, ServiceKit, Upstream};
 
 use crate::golden::{id, read, time};
 
 fn upstream(router: Router) -> Upstream {
     let clock = Clock::manual(Timestamp::UNIX_EPOCH);
     let ids = IdSource::seeded(clock.clone(), 1);
-    let kit = ServiceKit { clock, ids, metrics: Metrics::new(), limits: Limits::default() };
+    let kit = ServiceKit { clock, ids, metrics: Metrics::new(), limits: RequestLimits::default() };
     Upstream::local(Caller::Operator, "peer", router, &kit)
 }
 

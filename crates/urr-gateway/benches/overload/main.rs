@@ -27,8 +27,8 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use urr_gateway::{Gateway, GatewaySettings, RateLimiter, RateLimits};
 use urr_kernel::{Clock, IdSource, Uuid};
-use urr_service::token::{ACCESS, AccessClaims, Issue, TokenKey};
-use urr_service::{Caller, Limits, Metrics, Role, Service, ServiceKit, Upstream, serve};
+use urr_service::token::{ACCESS, AccessClaims, TokenFacts, TokenKey};
+use urr_service::{Caller, Metrics, RequestLimits, Service, ServiceKit, Upstream, UserRole, serve};
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::clients::{BenchResponse, BenchTarget, Class, at_once, at_rate};
@@ -121,7 +121,7 @@ fn gateway() -> Router {
         ids: IdSource::from_system_randomness(clock.clone()),
         clock: clock.clone(),
         metrics: Metrics::new(),
-        limits: Limits::default(),
+        limits: RequestLimits::default(),
     };
     let engine = Arc::new(Semaphore::new(ENGINE_PERMITS));
     let upstream = |name, path, methods| {
@@ -154,13 +154,13 @@ fn key() -> TokenKey {
 }
 
 fn token() -> String {
-    let issue = Issue {
+    let issue = TokenFacts {
         subject: Uuid::from_u128(1).to_string(),
         id: Uuid::from_u128(2),
         issued_at: Clock::System.now(),
         lifetime: Duration::from_secs(1_800),
     };
     let email = "fan@example.com".to_owned();
-    let claims = AccessClaims { email, role: Role::User, family_id: Uuid::from_u128(3) };
+    let claims = AccessClaims { email, role: UserRole::User, family_id: Uuid::from_u128(3) };
     key().sign(ACCESS, &issue, &claims)
 }

@@ -47,7 +47,7 @@ mod tests {
     use rand::rngs::StdRng;
     use redis::AsyncCommands;
     use urr_kernel::Secret;
-    use urr_redis::{NO_ARGUMENTS, RedisPlace};
+    use urr_redis::{NO_ARGUMENTS, RedisTopology};
     use urr_test::servers::{self, Server};
 
     use super::super::gcra::Quota;
@@ -59,7 +59,7 @@ mod tests {
             return None;
         }
         let url = servers::shared_redis().unwrap().url();
-        let redis = Redis::connect(&RedisPlace::Single(Secret::new(url))).await.unwrap();
+        let redis = Redis::connect(&RedisTopology::Single(Secret::new(url))).await.unwrap();
         let client = redis::Client::open(url).unwrap();
         Some((redis, client.get_multiplexed_async_connection().await.unwrap()))
     }

@@ -7,8 +7,8 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 use serde_json::json;
 use urr_kernel::Uuid;
-use urr_service::Role;
-use urr_service::token::{ACCESS, ENTRY, Issue, REFRESH, TokenKey};
+use urr_service::UserRole;
+use urr_service::token::{ACCESS, ENTRY, REFRESH, TokenFacts, TokenKey};
 
 use crate::forged_tokens::{Forge, encode, hmac, last_letter_changed, signed_with};
 use crate::harness::{ACCESS_SECRET, ENTRY_SECRET, FAN, TestGateway, passed, refused};
@@ -38,8 +38,10 @@ fn attacks(gateway: &TestGateway) -> Vec<(&'static str, String, &'static str)> {
     let none =
         |name: &str| format!("{}.{payload}.", encode(&json!({ "alg": name, "typ": "at+jwt" })));
     let now = gateway.clock.now().as_second();
-    let issue =
-        |at: i64| Issue { issued_at: gateway.clock.now() - jiff_seconds(at), ..gateway.issue(FAN) };
+    let issue = |at: i64| TokenFacts {
+        issued_at: gateway.clock.now() - jiff_seconds(at),
+        ..gateway.issue(FAN)
+    };
     let foreign = TokenKey::new(b"a key of somebody else, long enough").sign(
         ACCESS,
         &gateway.issue(FAN),
@@ -112,12 +114,12 @@ fn attacks(gateway: &TestGateway) -> Vec<(&'static str, String, &'static str)> {
             INVALID,
         ),
         ("an empty key", signed_with("", &forge.header, &forge.payload), INVALID),
-        ("a refresh token", gateway.signed(REFRESH, &issue(0), Role::Admin), INVALID),
-        ("an entry token", gateway.signed(ENTRY, &issue(0), Role::Admin), INVALID),
+        ("a refresh token", gateway.signed(REFRESH, &issue(0), UserRole::Admin), INVALID),
+        ("an entry token", gateway.signed(ENTRY, &issue(0), UserRole::Admin), INVALID),
         ("an entry token of the queue", gateway.entry_token(FAN, FAN), INVALID),
         (
             "a session that is over",
-            gateway.signed(ACCESS, &issue(1_800), Role::Admin),
+            gateway.signed(ACCESS, &issue(1_800), UserRole::Admin),
             "TOKEN_EXPIRED",
         ),
     ]
@@ -160,7 +162,7 @@ async fn d_3_and_other_token_attacks_are_refused_with_their_cause() {
 #[tokio::test]
 async fn two_credentials_are_malformed() {
     let gateway = TestGateway::new();
-    let (good, other) = (gateway.token(Role::User), gateway.token_of(FAN, Role::Admin));
+    let (good, other) = (gateway.token(UserRole::User), gateway.token_of(FAN, UserRole::Admin));
     let bearer = format!("Bearer {good}");
     let malformed = refused(401, MALFORMED);
     let cases = [
@@ -191,7 +193,8 @@ async fn two_credentials_are_malformed() {
 async fn d_20_a_revoked_token_is_refused_and_others_are_not() {
     let gateway = TestGateway::new();
     let issue = gateway.issue(FAN);
-    let (mine, other) = (gateway.signed(ACCESS, &issue, Role::User), gateway.token(Role::User));
+    let (mine, other) =
+        (gateway.signed(ACCESS, &issue, UserRole::User), gateway.token(UserRole::User));
     let feed = gateway.feed.clone().unwrap();
     feed.refresh().await.unwrap();
     assert_eq!(gateway.get(PATH).bearer(&mine).send().await.outcome(), passed());
@@ -217,7 +220,7 @@ async fn d_20_a_revoked_token_is_refused_and_others_are_not() {
 async fn d_20_a_logout_takes_effect_at_once() {
     let gateway = TestGateway::new();
     let issue = gateway.issue(FAN);
-    let token = gateway.signed(ACCESS, &issue, Role::User);
+    let token = gateway.signed(ACCESS, &issue, UserRole::User);
     let expires = gateway.clock.now() + Duration::from_secs(1_800);
     assert_eq!(gateway.get(PATH).bearer(&token).send().await.outcome(), passed());
     // The auth service revokes it while it answers; only the gateway itself refreshes the list.
@@ -236,7 +239,7 @@ async fn d_20_a_logout_takes_effect_at_once() {
 async fn revocations_arrive_by_polling_within_two_seconds() {
     let gateway = TestGateway::new();
     let issue = gateway.issue(FAN);
-    let token = gateway.signed(ACCESS, &issue, Role::User);
+    let token = gateway.signed(ACCESS, &issue, UserRole::User);
     let stop = tokio_util::sync::CancellationToken::new();
     let feed = tokio::spawn(gateway.feed.clone().unwrap().run(stop.clone()));
     let expires = gateway.clock.now() + Duration::from_secs(1_800);
@@ -251,7 +254,7 @@ async fn revocations_arrive_by_polling_within_two_seconds() {
 #[tokio::test]
 async fn tokens_are_not_forwarded_to_services() {
     let gateway = TestGateway::new();
-    let token = gateway.token(Role::User);
+    let token = gateway.token(UserRole::User);
     let cookies = format!("theme=dark; access_token={token}; refresh_token=r");
     let send = async |path: &str| {
         let request =

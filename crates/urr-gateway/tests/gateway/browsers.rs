@@ -2,7 +2,7 @@
 
 use axum::http::Method;
 use serde_json::json;
-use urr_service::Role;
+use urr_service::UserRole;
 
 use crate::harness::{ORIGIN, TestGateway, TestRequest, passed, refused};
 
@@ -12,7 +12,7 @@ const ALLOW_ORIGIN: &str = "access-control-allow-origin";
 #[tokio::test]
 async fn e_1_every_response_has_the_cors_headers_of_its_origin() {
     let gateway = TestGateway::with_settings(|settings| settings.rate_limits.booking = 1);
-    let token = gateway.token(Role::User);
+    let token = gateway.token(UserRole::User);
     let slow = |path| gateway.post(path).bearer(&token);
     let cases: Vec<(u16, TestRequest<'_>)> = vec![
         (200, gateway.get("/api/artists")),
@@ -74,7 +74,7 @@ async fn e_1_a_preflight_costs_nothing() {
 #[tokio::test]
 async fn d_14_a_change_by_cookie_needs_a_page_of_ours() {
     let gateway = TestGateway::new();
-    let token = gateway.token(Role::User);
+    let token = gateway.token(UserRole::User);
     let request = |method: &Method, headers: &[(&str, &str)]| {
         let request = gateway.request(method.clone(), "/api/reservations/1/cancel").cookie(&token);
         headers.iter().fold(request, |request, (name, value)| request.header(name, value))

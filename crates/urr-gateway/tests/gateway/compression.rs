@@ -11,7 +11,7 @@ use axum::routing::any;
 use flate2::read::GzDecoder;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use urr_service::{Caller, Role, Upstream};
+use urr_service::{Caller, Upstream, UserRole};
 
 use crate::harness::{TestGateway, TestResponse, kit, services, soon};
 
@@ -140,7 +140,7 @@ async fn responses_that_gain_nothing_or_must_not_change_are_not_compressed() {
 #[tokio::test]
 async fn answers_that_may_hold_secrets_are_never_compressed() {
     let gateway = gateway();
-    let token = gateway.token(Role::User);
+    let token = gateway.token(UserRole::User);
     let request = async |path: &str| {
         let request = gateway.get(path).bearer(&token).header("accept-encoding", "gzip");
         let answer = request.send().await;

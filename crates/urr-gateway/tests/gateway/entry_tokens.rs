@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::http::Method;
 use urr_kernel::{Secret, Uuid};
-use urr_service::Role;
+use urr_service::UserRole;
 use urr_service::token::{ENTRY, EntryClaims, TokenKey};
 
 use crate::harness::{
@@ -24,7 +24,7 @@ const BOOKING: [(Method, &str); 5] = [
 #[tokio::test]
 async fn booking_needs_a_valid_entry_token_of_the_user() {
     let gateway = TestGateway::new();
-    let user = gateway.token(Role::User);
+    let user = gateway.token(UserRole::User);
     let sign = |secret: &str, purpose| {
         let claims = EntryClaims { user_id: FAN };
         TokenKey::new(secret.as_bytes()).sign(purpose, &gateway.issue(EVENT), &claims)
@@ -74,7 +74,10 @@ async fn booking_needs_a_valid_entry_token_of_the_user() {
 async fn d_5_a_token_opens_its_own_event_only() {
     let gateway = TestGateway::new();
     let request = |path: &str, event| {
-        gateway.get(path).bearer(&gateway.token(Role::User)).entry(&gateway.entry_token(FAN, event))
+        gateway
+            .get(path)
+            .bearer(&gateway.token(UserRole::User))
+            .entry(&gateway.entry_token(FAN, event))
     };
     let seats = format!("/api/seats/events/{EVENT}");
     let other = request(&seats, OTHER).header("x-urr-entry-event", &EVENT.to_string()).send().await;
@@ -86,7 +89,7 @@ async fn d_5_a_token_opens_its_own_event_only() {
     assert_eq!(request(&seats, EVENT).send().await.outcome(), passed());
     let entry = gateway.entry_token(FAN, EVENT);
     let reserve =
-        gateway.post("/api/seats/reserve").bearer(&gateway.token(Role::User)).entry(&entry);
+        gateway.post("/api/seats/reserve").bearer(&gateway.token(UserRole::User)).entry(&entry);
     // The service believes the header, so a client cannot send it.
     let forged = reserve.header("x-urr-entry-event", &OTHER.to_string()).send().await;
     assert_eq!(forged.outcome(), passed());
@@ -101,7 +104,7 @@ async fn d_5_a_token_opens_its_own_event_only() {
 #[tokio::test]
 async fn e_3_own_reservations_need_no_entry_token() {
     let gateway = TestGateway::new();
-    let user = gateway.token(Role::User);
+    let user = gateway.token(UserRole::User);
     let id = Uuid::from_u128(1);
     for (method, path) in [
         (Method::GET, "/api/reservations/my".to_owned()),
@@ -123,7 +126,7 @@ async fn e_3_own_reservations_need_no_entry_token() {
 async fn e_5_the_edge_skips_the_signature_and_nothing_else() {
     let gateway =
         TestGateway::with_settings(|s| s.trusted_edge_secret = Some(Secret::new(EDGE_SECRET)));
-    let user = gateway.token(Role::User);
+    let user = gateway.token(UserRole::User);
     let unsigned = |user_id, event| {
         let token = gateway.entry_token(user_id, event);
         format!("{}.AAAA", token.rsplit_once('.').unwrap().0)
@@ -148,13 +151,13 @@ async fn e_5_the_edge_skips_the_signature_and_nothing_else() {
     gateway.clock.advance(Duration::from_secs(1_799));
     assert_eq!(request(&mine, EDGE_SECRET).send().await.outcome(), passed());
     gateway.clock.advance(Duration::from_secs(1));
-    let later = gateway.token(Role::User);
+    let later = gateway.token(UserRole::User);
     let late = gateway.get(&path).bearer(&later).entry(&mine);
     let late = late.header("x-cloudfront-verified", EDGE_SECRET).send().await;
     assert_eq!(late.outcome(), invalid, "it has expired");
     // Control: without an edge the signature is checked, and the secret is not forwarded.
     let without = TestGateway::new();
-    let token = without.token(Role::User);
+    let token = without.token(UserRole::User);
     let answer = without.get(&path).bearer(&token).entry(&mine);
     let answer = answer.header("x-cloudfront-verified", "").send().await;
     assert_eq!(answer.outcome(), invalid);

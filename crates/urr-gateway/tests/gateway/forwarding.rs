@@ -11,14 +11,14 @@ use axum::routing::any;
 use serde_json::json;
 use urr_gateway::Timeouts;
 use urr_kernel::Secret;
-use urr_service::{Caller, HttpClient, InternalCredentials, Remote, Role, Upstream};
+use urr_service::{Caller, HttpClient, InternalCredentials, RemoteService, Upstream, UserRole};
 
 use crate::harness::{FAN, TestGateway, kit, listen, passed, refused, services};
 
 #[tokio::test]
 async fn local_and_remote_services_get_the_same_request() {
     for gateway in [TestGateway::new(), TestGateway::remote(|_| {}).await] {
-        let token = gateway.token(Role::User);
+        let token = gateway.token(UserRole::User);
         let request = gateway.post("/api/v1/payments/confirm?x=1").bearer(&token);
         let request = request.header("x-user-role", "admin").header("connection", "x-private");
         let request = request.header("x-private", "1").json(&json!({ "amount": 1 }));
@@ -27,7 +27,7 @@ async fn local_and_remote_services_get_the_same_request() {
         assert_eq!(answer.json()["service"], "payment");
         let seen = gateway.services.received().pop().unwrap();
         assert_eq!((seen.method, seen.path.as_str()), (Method::POST, "/api/payments/confirm?x=1"));
-        assert_eq!(seen.user, Some((FAN, Role::User)));
+        assert_eq!(seen.user, Some((FAN, UserRole::User)));
         assert_eq!(seen.body, r#"{"amount":1}"#);
         for gone in ["connection", "x-private", "authorization", "x-urr-credential"] {
             assert!(!seen.headers.contains_key(gone), "{gone}");
@@ -40,7 +40,7 @@ async fn local_and_remote_services_get_the_same_request() {
 #[tokio::test]
 async fn e_7_failures_of_services_are_503_or_504_and_never_a_bare_500() {
     let kit = kit();
-    let nobody = Remote {
+    let nobody = RemoteService {
         // Port 1 of loopback: nobody listens there.
         url: "http://127.0.0.1:1".parse().unwrap(),
         credential: InternalCredentials::from_root(&Secret::new("root"))
@@ -61,7 +61,7 @@ async fn e_7_failures_of_services_are_503_or_504_and_never_a_bare_500() {
     let down = gateway.get("/api/artists").send().await;
     assert_eq!(down.outcome(), refused(503, "SERVICE_UNAVAILABLE"));
     assert_eq!(down.header("retry-after"), "1");
-    let token = gateway.token(Role::User);
+    let token = gateway.token(UserRole::User);
     let slow = gateway.get("/api/queue/status/1").bearer(&token).send().await;
     assert_eq!(slow.outcome(), refused(504, "UPSTREAM_TIMEOUT"));
     let broken = gateway.get("/api/time").send().await;
@@ -96,7 +96,7 @@ async fn e_7_errors_of_a_proxy_are_replaced_by_ours() {
             (status, [(header::CONTENT_TYPE, kind), (header::SERVER, "nginx")], body)
         }),
     );
-    let remote = Remote {
+    let remote = RemoteService {
         url: format!("http://{}", listen(proxy).await).parse().unwrap(),
         credential: InternalCredentials::from_root(&Secret::new("root"))
             .for_caller(Caller::Gateway),
@@ -161,7 +161,7 @@ async fn a_stream_of_the_waiting_room_lasts_as_long_as_it_sends() {
     );
     let upstream = Upstream::local(Caller::Gateway, "queue", words, &kit);
     let gateway = TestGateway::from_upstreams(vec![upstream], services(), kit, |_| {});
-    let token = gateway.token(Role::User);
+    let token = gateway.token(UserRole::User);
     let request = axum::http::Request::get("/api/queue/stream/1")
         .header("authorization", format!("Bearer {token}"))
         .body(Body::empty())

@@ -19,10 +19,12 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 use urr_gateway::{Gateway, GatewaySettings, RateLimiter, RateLimits, RevocationFeed};
 use urr_kernel::{Clock, IdSource, Secret, Timestamp, Uuid};
-use urr_service::token::{ACCESS, AccessClaims, ENTRY, EntryClaims, Issue, Purpose, TokenKey};
+use urr_service::token::{
+    ACCESS, AccessClaims, ENTRY, EntryClaims, TokenFacts, TokenKey, TokenPurpose,
+};
 use urr_service::{
-    Caller, HttpClient, Internal, InternalCredentials, Limits, MaybeUser, Metrics, Remote, Role,
-    Service, ServiceKit, Upstream, serve,
+    Caller, HttpClient, Internal, InternalCredentials, MaybeUser, Metrics, RemoteService,
+    RequestLimits, Service, ServiceKit, Upstream, UserRole, serve,
 };
 use utoipa_axum::router::OpenApiRouter;
 
@@ -46,7 +48,7 @@ pub struct ReceivedRequest {
     pub headers: HeaderMap,
     pub body: Bytes,
     /// The user as the service understands the headers.
-    pub user: Option<(Uuid, Role)>,
+    pub user: Option<(Uuid, UserRole)>,
 }
 
 /// The state of all services.
@@ -118,7 +120,7 @@ impl TestGateway {
         let mut upstreams = Vec::new();
         for name in SERVICES {
             let router = service(name, &services, &kit).network_router(&credentials);
-            let remote = Remote {
+            let remote = RemoteService {
                 url: format!("http://{}", listen(router).await).parse().unwrap(),
                 credential: credentials.for_caller(Caller::Gateway),
                 client: HttpClient::new(),
@@ -182,8 +184,8 @@ impl TestGateway {
         self.request(Method::POST, path)
     }
 
-    pub fn issue(&self, subject: Uuid) -> Issue {
-        Issue {
+    pub fn issue(&self, subject: Uuid) -> TokenFacts {
+        TokenFacts {
             subject: subject.to_string(),
             id: self.kit.ids.next_id(),
             issued_at: self.clock.now(),
@@ -191,16 +193,16 @@ impl TestGateway {
         }
     }
 
-    pub fn token_of(&self, user: Uuid, role: Role) -> String {
+    pub fn token_of(&self, user: Uuid, role: UserRole) -> String {
         self.signed(ACCESS, &self.issue(user), role)
     }
 
-    pub fn token(&self, role: Role) -> String {
+    pub fn token(&self, role: UserRole) -> String {
         self.token_of(FAN, role)
     }
 
     /// A token with the claims of an access token, for any purpose.
-    pub fn signed(&self, purpose: Purpose, issue: &Issue, role: Role) -> String {
+    pub fn signed(&self, purpose: TokenPurpose, issue: &TokenFacts, role: UserRole) -> String {
         let email = "fan@example.com".to_owned();
         let claims = AccessClaims { email, role, family_id: Uuid::from_u128(3) };
         TokenKey::new(ACCESS_SECRET.as_bytes()).sign(purpose, issue, &claims)
@@ -324,7 +326,7 @@ pub fn kit() -> ServiceKit {
         ids: IdSource::seeded(clock.clone(), 1),
         clock,
         metrics: Metrics::new(),
-        limits: Limits::default(),
+        limits: RequestLimits::default(),
     }
 }
 

@@ -12,8 +12,8 @@ use tokio::task::JoinSet;
 use urr_gateway::ConcurrencyLimits;
 use urr_gateway::RateLimiter;
 use urr_kernel::{Secret, Uuid};
-use urr_redis::{Redis, RedisPlace};
-use urr_service::{Caller, Role, Upstream};
+use urr_redis::{Redis, RedisTopology};
+use urr_service::{Caller, Upstream, UserRole};
 
 use crate::harness::{EVENT, FAN, OTHER, TestGateway, kit, passed, services, settings, soon};
 
@@ -34,7 +34,7 @@ fn requests(gateway: &TestGateway, method: &str, route: &str, status: u16) -> Op
 #[tokio::test]
 async fn requests_are_counted_by_the_row_of_the_table() {
     let gateway = TestGateway::new();
-    let token = gateway.token(Role::User);
+    let token = gateway.token(UserRole::User);
     for n in 0..3 {
         let id = Uuid::from_u128(n);
         gateway.get(&format!("/api/artists/{id}?q={id}")).send().await;
@@ -72,7 +72,7 @@ async fn refusals_are_counted_by_rate_class() {
         let body = json!({ "email": "mina@example.com", "password": "x" });
         gateway.post("/api/auth/login").json(&body).send().await;
     }
-    let token = gateway.token(Role::User);
+    let token = gateway.token(UserRole::User);
     for _ in 0..2 {
         gateway.post("/api/reservations/1/cancel").bearer(&token).send().await;
     }
@@ -165,7 +165,7 @@ async fn revoked_tokens_show_number_and_age_of_the_list() {
 async fn a_limiter_without_its_redis_is_visible() {
     let kit = kit();
     // Port 1 of loopback: nobody listens there.
-    let place = RedisPlace::Single(Secret::new("redis://127.0.0.1:1"));
+    let place = RedisTopology::Single(Secret::new("redis://127.0.0.1:1"));
     let redis = Redis::connect(&place).await.unwrap();
     let limiter = RateLimiter::shared(redis, kit.clock.clone());
     let router = Router::new().route("/{*rest}", any(async || "well"));
@@ -188,7 +188,7 @@ async fn a_limiter_without_its_redis_is_visible() {
 #[tokio::test]
 async fn no_label_contains_personal_data() {
     let gateway = TestGateway::new();
-    let token = gateway.token(Role::User);
+    let token = gateway.token(UserRole::User);
     for path in [
         format!("/api/seats/events/{EVENT}"),
         format!("/api/reservations/{OTHER}"),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use axum::http::Method;
 use tokio::task::JoinSet;
 use urr_gateway::ConcurrencyLimits;
-use urr_service::Role;
+use urr_service::UserRole;
 
 use crate::harness::{TestGateway, passed, refused, soon};
 
@@ -35,7 +35,7 @@ async fn flood(gateway: &Arc<TestGateway>) -> JoinSet<u16> {
 #[tokio::test]
 async fn payments_go_on_while_browsing_is_shed() {
     let gateway = small();
-    let token = gateway.token(Role::User);
+    let token = gateway.token(UserRole::User);
     let mut flood = flood(&gateway).await;
     let begun = Instant::now();
     // Seven tenths of the permits are used by waiting requests; all others are refused at once.
@@ -64,7 +64,7 @@ async fn payments_go_on_while_browsing_is_shed() {
 #[tokio::test]
 async fn holding_leaves_places_for_paying() {
     let gateway = small();
-    let token = gateway.token(Role::User);
+    let token = gateway.token(UserRole::User);
     let mut holds = JoinSet::new();
     for _ in 0..10 * PERMITS {
         let (gateway, token) = (Arc::clone(&gateway), token.clone());

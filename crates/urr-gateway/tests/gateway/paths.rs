@@ -1,7 +1,7 @@
 //! Spellings of a path that try to evade a rule (D-6).
 
 use axum::http::Method;
-use urr_service::Role;
+use urr_service::UserRole;
 
 use crate::harness::{TestGateway, passed, refused};
 
@@ -61,7 +61,7 @@ const SPELLINGS: &[(&str, u16, &str)] = &[
 #[tokio::test]
 async fn d_6_no_spelling_evades_a_rule() {
     let gateway = TestGateway::new();
-    let token = gateway.token(Role::User);
+    let token = gateway.token(UserRole::User);
     assert!(SPELLINGS.len() >= 25);
     for (path, status, code) in SPELLINGS {
         let answer = gateway.post(path).bearer(&token).send().await;

@@ -2,7 +2,7 @@
 
 use axum::http::Method;
 use urr_gateway::{Policy, ROUTES, Route};
-use urr_service::Role;
+use urr_service::UserRole;
 
 use crate::harness::{EVENT, FAN, TestGateway, TestRequest, passed, refused};
 
@@ -43,7 +43,7 @@ fn with_credentials<'a>(
         Sender::Expired => {
             let mut issue = gateway.issue(FAN);
             issue.issued_at -= std::time::Duration::from_secs(1_801);
-            request.bearer(&gateway.signed(urr_service::token::ACCESS, &issue, Role::Admin))
+            request.bearer(&gateway.signed(urr_service::token::ACCESS, &issue, UserRole::Admin))
         }
         Sender::Forged => request
             .header("x-user-id", &FAN.to_string())
@@ -54,12 +54,12 @@ fn with_credentials<'a>(
             .header("x-urr-caller", "gateway")
             .header("x-urr-credential", "guessed")
             .header("authorization", "Bearer guessed"),
-        Sender::User => request.bearer(&gateway.token(Role::User)),
-        Sender::UserAdmitted => request.bearer(&gateway.token(Role::User)).entry(&entry()),
+        Sender::User => request.bearer(&gateway.token(UserRole::User)),
+        Sender::UserAdmitted => request.bearer(&gateway.token(UserRole::User)).entry(&entry()),
         Sender::Admin => {
-            request.cookie(&gateway.token(Role::Admin)).header("sec-fetch-site", "same-origin")
+            request.cookie(&gateway.token(UserRole::Admin)).header("sec-fetch-site", "same-origin")
         }
-        Sender::AdminAdmitted => request.bearer(&gateway.token(Role::Admin)).entry(&entry()),
+        Sender::AdminAdmitted => request.bearer(&gateway.token(UserRole::Admin)).entry(&entry()),
     }
 }
 
@@ -108,8 +108,8 @@ async fn every_route_admits_exactly_the_senders_of_its_policy() {
                     let known = matches!(sender, Sender::User | Sender::UserAdmitted);
                     let admin = matches!(sender, Sender::Admin | Sender::AdminAdmitted);
                     let user = match (known, admin) {
-                        (true, _) => Some((FAN, Role::User)),
-                        (_, true) => Some((FAN, Role::Admin)),
+                        (true, _) => Some((FAN, UserRole::User)),
+                        (_, true) => Some((FAN, UserRole::Admin)),
                         (false, false) => None,
                     };
                     assert_eq!(seen.user, user, "{sender:?} {method} {path}");

@@ -7,7 +7,7 @@ mod failures;
 
 use urr_gateway::{Quota, RateLimiter};
 use urr_kernel::{Clock, Secret};
-use urr_redis::{Redis, RedisPlace};
+use urr_redis::{Redis, RedisTopology};
 use urr_test::servers::{self, Server};
 
 /// Nothing drains while a test runs: a bucket lets its burst through and no more.
@@ -31,7 +31,7 @@ pub async fn cluster() -> Option<RateLimiter> {
         return None;
     }
     let nodes = servers::shared_redis_cluster().unwrap().urls().iter().map(Secret::new).collect();
-    let redis = Redis::connect(&RedisPlace::Cluster(nodes)).await.unwrap();
+    let redis = Redis::connect(&RedisTopology::Cluster(nodes)).await.unwrap();
     Some(RateLimiter::shared(redis, Clock::System))
 }
 
@@ -40,7 +40,7 @@ pub async fn on(url: &str) -> RateLimiter {
 }
 
 pub async fn connect(url: &str) -> Redis {
-    Redis::connect(&RedisPlace::Single(Secret::new(url))).await.unwrap()
+    Redis::connect(&RedisTopology::Single(Secret::new(url))).await.unwrap()
 }
 
 /// A server that the test may stop, crash and pause.

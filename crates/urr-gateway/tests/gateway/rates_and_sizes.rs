@@ -6,7 +6,7 @@ use axum::body::Body;
 use serde_json::json;
 use urr_gateway::{AddressRange, RateLimits};
 use urr_kernel::Uuid;
-use urr_service::Role;
+use urr_service::UserRole;
 
 use crate::harness::{TestGateway, TestRequest, passed, refused};
 
@@ -43,13 +43,13 @@ fn leak(gateway: TestGateway) -> &'static TestGateway {
 #[tokio::test]
 async fn each_class_has_its_own_limit() {
     let gateway = leak(limited());
-    let token: &'static str = gateway.token(Role::User).leak();
+    let token: &'static str = gateway.token(UserRole::User).leak();
     assert_eq!(allowed(|| gateway.post("/api/auth/verify-token").bearer(token)).await, 3);
     assert_eq!(allowed(|| gateway.get("/api/queue/status/1").bearer(token)).await, 4);
     assert_eq!(allowed(|| gateway.post("/api/reservations/1/cancel").bearer(token)).await, 2);
     assert_eq!(allowed(|| gateway.get("/api/artists").bearer(token)).await, 5);
     // One client's is not another's, and an address is not a user.
-    let other: &'static str = gateway.token_of(Uuid::from_u128(5), Role::User).leak();
+    let other: &'static str = gateway.token_of(Uuid::from_u128(5), UserRole::User).leak();
     assert_eq!(allowed(|| gateway.get("/api/artists").bearer(other)).await, 5);
     assert_eq!(allowed(|| gateway.get("/api/artists").from("203.0.113.1")).await, 5);
     assert_eq!(allowed(|| gateway.get("/api/artists").from("203.0.113.2")).await, 5);
@@ -222,7 +222,7 @@ async fn headers_have_a_largest_number() {
 #[tokio::test]
 async fn the_largest_number_of_headers_reaches_a_service_elsewhere() {
     let gateway = TestGateway::remote(|_| {}).await;
-    let request = gateway.get("/api/reservations/my").bearer(&gateway.token(Role::User));
+    let request = gateway.get("/api/reservations/my").bearer(&gateway.token(UserRole::User));
     let request = (1..64).fold(request, |request, n| request.header(&format!("x-{n}"), "1"));
     assert_eq!(request.send().await.outcome(), passed());
 }
@@ -238,7 +238,7 @@ async fn headers_have_a_largest_size() {
 #[tokio::test]
 async fn bodies_have_a_largest_size_and_those_for_auth_a_smaller_one() {
     let gateway = TestGateway::new();
-    let token = gateway.token(Role::Admin);
+    let token = gateway.token(UserRole::Admin);
     let unannounced = |bytes: usize| {
         let chunk = Ok::<_, std::io::Error>(vec![b' '; bytes]);
         Body::from_stream(futures_util::stream::iter([chunk]))

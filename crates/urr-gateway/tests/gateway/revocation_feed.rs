@@ -16,7 +16,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use urr_kernel::Uuid;
 use urr_service::token::ACCESS;
-use urr_service::{Caller, Role, Upstream};
+use urr_service::{Caller, Upstream, UserRole};
 
 use crate::harness::{FAN, TestGateway, kit, passed, refused, services, soon};
 
@@ -167,8 +167,8 @@ async fn d_20_revoked_tokens_outlast_an_outage_of_auth() {
     let Scene { gateway, accounts, .. } = scene();
     accounts.permits.add_permits(100);
     let issue = gateway.issue(FAN);
-    let revoked = gateway.signed(ACCESS, &issue, Role::User);
-    let good = gateway.token(Role::User);
+    let revoked = gateway.signed(ACCESS, &issue, UserRole::User);
+    let good = gateway.token(UserRole::User);
     accounts.revoked.lock().unwrap().push(issue.id);
     let feed = gateway.feed.clone().unwrap();
     feed.refresh().await.unwrap();
@@ -190,8 +190,8 @@ async fn d_20_before_the_first_read_no_user_is_authenticated() {
     accounts.permits.add_permits(100);
     accounts.is_down.store(true, Ordering::SeqCst);
     let issue = gateway.issue(FAN);
-    let revoked = gateway.signed(ACCESS, &issue, Role::User);
-    let good = gateway.token(Role::User);
+    let revoked = gateway.signed(ACCESS, &issue, UserRole::User);
+    let good = gateway.token(UserRole::User);
     accounts.revoked.lock().unwrap().push(issue.id);
     let feed = gateway.feed.clone().unwrap();
     assert!(feed.refresh().await.is_err());

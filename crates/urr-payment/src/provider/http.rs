@@ -12,8 +12,8 @@ use serde::Serialize;
 use tokio::time::Instant;
 use urr_kernel::{Clock, Timestamp, percent, truncate_to_micros};
 use urr_outbound::{Outbound, OutboundError, OutboundRequest, OutboundResponse};
-use urr_service::{Breaker, Verdict};
-use urr_storage::storable;
+use urr_service::{Breaker, CallOutcome};
+use urr_storage::storable_time;
 
 use super::{CIRCUIT_OPEN, INTERRUPTED, ProviderOutcome, TIMEOUT, UNREACHABLE, UNREADABLE};
 
@@ -122,10 +122,10 @@ impl ProviderHttp {
         let answer = self.outbound.send(request).await;
         permit.settle(match &answer {
             // A rate limit says nothing about the provider's health.
-            Ok(answer) if answer.status == StatusCode::TOO_MANY_REQUESTS => Verdict::Nothing,
-            Ok(answer) if (self.is_failure)(answer) => Verdict::Failure,
-            Ok(_) => Verdict::Success,
-            Err(_) => Verdict::Failure,
+            Ok(answer) if answer.status == StatusCode::TOO_MANY_REQUESTS => CallOutcome::Nothing,
+            Ok(answer) if (self.is_failure)(answer) => CallOutcome::Failure,
+            Ok(_) => CallOutcome::Success,
+            Err(_) => CallOutcome::Failure,
         });
         answer.map_err(|error| match error {
             error if error.is_unsent() => CallFailure::Unsent,
@@ -204,7 +204,7 @@ pub(super) fn link(url: Option<String>) -> Option<String> {
 
 /// A provider's time in the range and precision of both databases.
 pub(super) fn time(time: Option<Timestamp>) -> Option<Timestamp> {
-    time.map(|time| truncate_to_micros(storable(time)))
+    time.map(|time| truncate_to_micros(storable_time(time)))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Records what is known of a charge: the money is ours, goes back, or was never taken.
 
-use urr_storage::outbox::{self, Stamp};
+use urr_storage::outbox::{self, EventMetadata};
 use urr_storage::{StorageError, Tx};
 
 use super::purchase_steps::charge_request;
@@ -151,7 +151,8 @@ impl PaymentService {
     ) -> Result<StepOutcome, StorageError> {
         let (id, now, paid) = (payment.id, self.0.clock.now(), paid.clone());
         let [entry_id, event_id] = [(); 2].map(|()| self.0.ids.next_id());
-        let stamp = Stamp { event_id, source: SOURCE, time: now, context: call_context(payment) };
+        let stamp =
+            EventMetadata { event_id, source: SOURCE, time: now, context: call_context(payment) };
         let event = events::payment_confirmed(payment, &paid.method, now);
         let amount = payment.amount;
         self.advance(payment, "charged", DELIVER, move |tx| {

@@ -2,7 +2,7 @@
 
 use urr_contracts::clients::ClientError;
 use urr_kernel::{CallContext, Timestamp, TraceContext, Uuid, Won};
-use urr_storage::outbox::{self, Stamp};
+use urr_storage::outbox::{self, EventMetadata};
 use urr_storage::{StorageError, Tx};
 
 use super::runner::StepOutcome;
@@ -139,7 +139,7 @@ impl PaymentService {
     ) -> Result<StepOutcome, StorageError> {
         let (id, now) = (payment.id, self.0.clock.now());
         let stamp = |refund| (self.0.ids.next_id(), self.refund_stamp(refund));
-        let stamps: Vec<(Uuid, Stamp)> = batch.all().iter().map(stamp).collect();
+        let stamps: Vec<(Uuid, EventMetadata)> = batch.all().iter().map(stamp).collect();
         let to = self.claimed_transition(PaymentStatus::Refunding, Some(SagaStep::Refund));
         let refunded = self.commit("refunded", move |tx| {
             let payment = payments::payment_lock(tx, id)?.expect("payments are never deleted");
@@ -171,14 +171,14 @@ impl PaymentService {
     }
 
     /// The envelope of the event that a refund is done.
-    pub(super) fn refund_stamp(&self, refund: &Refund) -> Stamp {
+    pub(super) fn refund_stamp(&self, refund: &Refund) -> EventMetadata {
         let context = CallContext {
             correlation_id: refund.correlation_id,
             causation_id: refund.causation_id,
             trace: TraceContext::root(refund.correlation_id),
         };
         let (event_id, time) = (self.0.ids.next_id(), self.0.clock.now());
-        Stamp { event_id, source: SOURCE, time, context }
+        EventMetadata { event_id, source: SOURCE, time, context }
     }
 
     pub(super) async fn step_report(&self, payment: &Payment) -> Result<StepOutcome, StorageError> {
@@ -220,7 +220,7 @@ impl PaymentService {
 pub(super) fn append_refund_event(
     tx: &mut Tx<'_>,
     refund: &Refund,
-    stamp: &Stamp,
+    stamp: &EventMetadata,
     now: Timestamp,
 ) -> Result<(), StorageError> {
     let payment = payments::payment_get(tx, refund.payment_id)?;

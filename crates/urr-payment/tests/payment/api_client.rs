@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tower::ServiceExt;
 use urr_kernel::Uuid;
 use urr_payment::PaymentService;
-use urr_service::{Caller, Identity, Limits, Metrics, Role, ServiceKit};
+use urr_service::{Caller, Identity, Metrics, RequestLimits, ServiceKit, UserRole};
 
 use crate::fixture::World;
 
@@ -27,27 +27,27 @@ impl ApiClient {
             clock: world.clock.clone(),
             ids: world.ids.clone(),
             metrics: Metrics::new(),
-            limits: Limits::default(),
+            limits: RequestLimits::default(),
         };
         ApiClient(payments.service(&kit).local_router())
     }
 
     pub async fn post(&self, user: Option<Uuid>, path: &str, body: &Value) -> Answer {
-        self.send(Method::POST, path, &headers(user, Role::User), body.to_string()).await
+        self.send(Method::POST, path, &headers(user, UserRole::User), body.to_string()).await
     }
 
     pub async fn post_as_admin(&self, path: &str, key: &str, body: &Value) -> Answer {
-        let mut headers = headers(Some(Uuid::from_u128(77)), Role::Admin);
+        let mut headers = headers(Some(Uuid::from_u128(77)), UserRole::Admin);
         headers.insert("idempotency-key", key.parse().unwrap());
         self.send(Method::POST, path, &headers, body.to_string()).await
     }
 
     pub async fn get(&self, user: Option<Uuid>, path: &str) -> Answer {
-        self.send(Method::GET, path, &headers(user, Role::User), String::new()).await
+        self.send(Method::GET, path, &headers(user, UserRole::User), String::new()).await
     }
 
     pub async fn get_as_admin(&self, path: &str) -> Answer {
-        let headers = headers(Some(Uuid::from_u128(77)), Role::Admin);
+        let headers = headers(Some(Uuid::from_u128(77)), UserRole::Admin);
         self.send(Method::GET, path, &headers, String::new()).await
     }
 
@@ -74,7 +74,7 @@ impl ApiClient {
     }
 }
 
-pub fn headers(user: Option<Uuid>, role: Role) -> HeaderMap {
+pub fn headers(user: Option<Uuid>, role: UserRole) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert("content-type", "application/json".parse().unwrap());
     if let Some(user_id) = user {

@@ -4,7 +4,7 @@ use axum::http::Method;
 use serde_json::{Value, json};
 use urr_kernel::Uuid;
 use urr_payment::provider::TestCard;
-use urr_service::Role;
+use urr_service::UserRole;
 
 use crate::api_client::{ApiClient, headers};
 use crate::contract;
@@ -226,7 +226,7 @@ contract! {
         });
         for provider in ["sandbox", "toss", "portone", "nobody", "..%2Fconfirm"] {
             let path = format!("/api/payments/webhooks/{provider}");
-            let headers = headers(None, Role::User);
+            let headers = headers(None, UserRole::User);
             let sent = scene.api.send(Method::POST, &path, &headers, message.to_string()).await;
             assert_eq!(sent.0, 404, "{provider}: only the sandbox is here, and it sends nothing");
         }

@@ -11,7 +11,7 @@ use tower::ServiceExt;
 use urr_kernel::Won;
 use urr_payment::provider::TestCard;
 use urr_payment::{CompareError, TicketComparison, TicketDifference};
-use urr_service::{Caller, Limits, Metrics, ServiceKit};
+use urr_service::{Caller, Metrics, RequestLimits, ServiceKit};
 use urr_storage::StorageError;
 
 use crate::contract;
@@ -47,7 +47,7 @@ async fn ask(world: &World, caller: Caller, path: &str) -> (u16, Value) {
         clock: world.clock.clone(),
         ids: world.ids.clone(),
         metrics: Metrics::new(),
-        limits: Limits::default(),
+        limits: RequestLimits::default(),
     };
     let router: Router = world.payments.service(&kit).local_router();
     let mut request = Request::builder().uri(path).body(Body::empty()).unwrap();

@@ -14,7 +14,7 @@ use urr_payment::{
     Approval, ApproveOrder, OrderRequest, Payment, PaymentService, PaymentStatus, RefundStatus,
     SagaStep,
 };
-use urr_service::{Limits, Metrics, ServiceKit};
+use urr_service::{Metrics, RequestLimits, ServiceKit};
 
 use crate::contract;
 use crate::fake_provider::{Account, FakeProvider, Fault, PATIENCE, Sale};
@@ -45,7 +45,7 @@ impl Shop {
             clock: world.clock.clone(),
             ids: world.ids.clone(),
             metrics: metrics.clone(),
-            limits: Limits::default(),
+            limits: RequestLimits::default(),
         });
         Shop { fake, payments, metrics }
     }

@@ -7,17 +7,17 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
-use urr_bus::{HandleError, Handled, HandlerContext};
+use urr_bus::{HandleError, HandlerContext, HandlerOutcome};
 use urr_contracts::clients::{PayableRef, TicketClient};
 use urr_contracts::internal::ticket::PayableKind;
-use urr_kernel::{CallContext, Clock, Event, IdSource, Uuid, Won};
+use urr_kernel::{CallContext, Clock, DomainEvent, IdSource, Uuid, Won};
 use urr_payment::provider::{ProviderClient, ProviderPayment, Sandbox, TestCard};
 use urr_payment::{
     Approval, ApproveError, ApproveOrder, FaultMoment, FaultPoint, FaultPoints, LedgerAccount,
     OrderRequest, Payment, PaymentId, PaymentParts, PaymentService, PaymentSettings, PaymentStatus,
     PrepareError, SCHEMA, consumer,
 };
-use urr_service::{Caller, Limits, Metrics, ServiceKit, Upstream};
+use urr_service::{Caller, Metrics, RequestLimits, ServiceKit, Upstream};
 use urr_storage::{Db, Row, StorageError, TIME_MAX, TIME_MIN};
 use urr_test::engines::{Database, Engine, block_on};
 
@@ -202,7 +202,7 @@ impl World {
     }
 
     /// A ticket that is paid, and what is announced when it is cancelled.
-    pub fn cancelled_event(&self, held: &FakePayable) -> Event {
+    pub fn cancelled_event(&self, held: &FakePayable) -> DomainEvent {
         let data = json!({
             "reservationId": held.id,
             "reservationNumber": "R12345",
@@ -220,7 +220,7 @@ impl World {
     }
 
     /// What is announced when a ticket has another owner.
-    pub fn transfer_completed_event(&self, handed_over: &CompletedTransfer) -> Event {
+    pub fn transfer_completed_event(&self, handed_over: &CompletedTransfer) -> DomainEvent {
         let CompletedTransfer { transfer, seller_id, seller_payment_id, seller_payout } =
             handed_over;
         let data = json!({
@@ -239,7 +239,7 @@ impl World {
         self.event("TRANSFER_COMPLETED", transfer.id, &data)
     }
 
-    fn event(&self, kind: &str, subject: Uuid, data: &Value) -> Event {
+    fn event(&self, kind: &str, subject: Uuid, data: &Value) -> DomainEvent {
         let context = self.context();
         serde_json::from_value(json!({
             "specversion": "1.0",
@@ -256,7 +256,7 @@ impl World {
     }
 
     /// What the consumer does with an event, without its inbox.
-    pub async fn consume(&self, event: &Event) -> Result<Handled, HandleError> {
+    pub async fn consume(&self, event: &DomainEvent) -> Result<HandlerOutcome, HandleError> {
         let context = HandlerContext::new(consumer::GROUP, event, self.clock.now());
         let event = event.clone();
         self.db.write(move |tx| consumer::handle(tx, &event, &context)).await
@@ -327,10 +327,10 @@ impl World {
     }
 
     /// What was announced, in order.
-    pub async fn announced(&self) -> Vec<Event> {
+    pub async fn announced(&self) -> Vec<DomainEvent> {
         let bodies = self.query("select body from outbox order by seq", |row| row.get("body"));
         let bodies: Vec<String> = bodies.await;
-        bodies.iter().map(|body| Event::from_bytes(body.as_bytes()).unwrap()).collect()
+        bodies.iter().map(|body| DomainEvent::from_bytes(body.as_bytes()).unwrap()).collect()
     }
 
     pub async fn provider_books(&self) -> Vec<ProviderPayment> {
@@ -439,7 +439,7 @@ pub fn ticket_client(tickets: &FakeTicketService, clock: &Clock, ids: &IdSource)
         clock: clock.clone(),
         ids: ids.clone(),
         metrics: Metrics::new(),
-        limits: Limits::default(),
+        limits: RequestLimits::default(),
     };
     TicketClient::new(Upstream::local(Caller::Payment, "ticket", tickets.router(), &kit))
 }

@@ -4,7 +4,7 @@ use axum::http::Method;
 use futures_util::FutureExt;
 use serde_json::json;
 use urr_payment::provider::TestCard;
-use urr_service::Role;
+use urr_service::UserRole;
 
 use crate::api_client::{ApiClient, headers};
 use crate::contract;
@@ -162,7 +162,7 @@ contract! {
         let user = Some(world.ids.next_id());
         assert_eq!(api.get(user, "/api/admin/payments").await.0, 403);
         let (status, _) = api
-            .send(Method::GET, "/internal/payment/audit", &headers(None, Role::User), String::new())
+            .send(Method::GET, "/internal/payment/audit", &headers(None, UserRole::User), String::new())
             .await;
         assert_eq!(status, 403, "the gateway is no operator");
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use serde_json::json;
-use urr_bus::{HandleError, Handled};
+use urr_bus::{HandleError, HandlerOutcome};
 use urr_kernel::Won;
 use urr_payment::provider::TestCard;
 use urr_payment::{
@@ -204,11 +204,11 @@ contract! {
         assert!(matches!(poison, Err(HandleError::Poison(_))), "{poison:?}");
         wrong.seller_payment_id = None;
         let ignored = world.consume(&world.transfer_completed_event(&wrong)).await;
-        assert_eq!(ignored, Ok(Handled::Ignored), "who paid nothing gets nothing");
+        assert_eq!(ignored, Ok(HandlerOutcome::Ignored), "who paid nothing gets nothing");
         let (event, copy) =
             (world.transfer_completed_event(&handed_over), world.transfer_completed_event(&handed_over));
         for event in [&event, &event, &copy] {
-            assert_eq!(world.consume(event).await, Ok(Handled::Done));
+            assert_eq!(world.consume(event).await, Ok(HandlerOutcome::Done));
         }
         world.settle().await;
         assert_eq!(world.number("select count(*) as number from refunds").await, 1);

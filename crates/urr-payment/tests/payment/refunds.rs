@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use urr_bus::{HandleError, Handled};
+use urr_bus::{HandleError, HandlerOutcome};
 use urr_kernel::Won;
 use urr_payment::provider::TestCard;
 use urr_payment::{
@@ -36,7 +36,7 @@ contract! {
         let (held, payment) = world.pay(TestCard::Approve).await;
         let cancelled = cancel(&world, &held, 0).await;
         let event = world.cancelled_event(&cancelled);
-        assert_eq!(world.consume(&event).await, Ok(Handled::Done));
+        assert_eq!(world.consume(&event).await, Ok(HandlerOutcome::Done));
         assert_eq!(world.find(payment.id).await.status, PaymentStatus::Refunding);
         world.settle().await;
         let payment = world.find(payment.id).await;
@@ -90,10 +90,10 @@ contract! {
         let cancelled = cancel(&world, &held, 0).await;
         let (event, copy) = (world.cancelled_event(&cancelled), world.cancelled_event(&cancelled));
         for event in [&event, &event, &copy] {
-            assert_eq!(world.consume(event).await, Ok(Handled::Done));
+            assert_eq!(world.consume(event).await, Ok(HandlerOutcome::Done));
         }
         world.settle().await;
-        assert_eq!(world.consume(&copy).await, Ok(Handled::Done));
+        assert_eq!(world.consume(&copy).await, Ok(HandlerOutcome::Done));
         world.settle().await;
         assert_eq!(world.number("select count(*) as number from refunds").await, 1);
         world.assert_whole().await;
@@ -154,7 +154,7 @@ contract! {
     async fn a_cancellation_of_what_we_never_sold_is_a_dead_letter(world: World) {
         let (held, payment) = world.pay(TestCard::Approve).await;
         let (other, _) = world.pay(TestCard::Approve).await;
-        let poison = |outcome: Result<Handled, HandleError>| {
+        let poison = |outcome: Result<HandlerOutcome, HandleError>| {
             assert!(matches!(outcome, Err(HandleError::Poison(_))), "{outcome:?}");
         };
         let refund = |held: &FakePayable| FakePayable { refund_amount: Some(PRICE), ..held.clone() };
@@ -170,7 +170,7 @@ contract! {
         poison(world.consume(&garbled).await);
         // What was never paid concerns nobody here.
         let unpaid = world.hold();
-        assert_eq!(world.consume(&world.cancelled_event(&unpaid)).await, Ok(Handled::Ignored));
+        assert_eq!(world.consume(&world.cancelled_event(&unpaid)).await, Ok(HandlerOutcome::Ignored));
         world.settle().await;
         assert_eq!(world.number("select count(*) as number from refunds").await, 0);
         world.assert_whole().await;

@@ -12,7 +12,7 @@ use urr_payment::{
     Approval, ApprovalRejection, ApproveError, ApproveOrder, FaultMoment, FaultPoint, FaultPoints,
     PaymentSettings, PaymentStatus,
 };
-use urr_service::Role;
+use urr_service::UserRole;
 
 use crate::api_client::{Answer, ApiClient, headers};
 use crate::contract;
@@ -35,7 +35,7 @@ fn hanging_at(name: &'static str) -> FaultPoints {
 }
 
 async fn post_with_key(api: &ApiClient, user: Uuid, path: &str, key: &str, body: &Value) -> Answer {
-    let mut headers = headers(Some(user), Role::User);
+    let mut headers = headers(Some(user), UserRole::User);
     headers.insert("idempotency-key", key.parse().unwrap());
     api.send(Method::POST, path, &headers, body.to_string()).await
 }

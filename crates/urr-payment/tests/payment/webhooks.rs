@@ -13,7 +13,7 @@ use urr_payment::provider::{
 use urr_payment::{
     FaultPoints, Payment, PaymentParts, PaymentService, PaymentSettings, PaymentStatus, SagaStep,
 };
-use urr_service::Role;
+use urr_service::UserRole;
 use urr_storage::StorageError;
 
 use crate::api_client::{Answer, ApiClient, headers};
@@ -81,7 +81,7 @@ async fn tell(api: &ApiClient, order_id: &str, message_id: &str) -> Answer {
         "eventType": "PAYMENT_STATUS_CHANGED",
         "data": {"orderId": order_id, "status": "DONE", "totalAmount": 1},
     });
-    let mut headers: HeaderMap = headers(None, Role::User);
+    let mut headers: HeaderMap = headers(None, UserRole::User);
     headers.insert("tosspayments-webhook-transmission-id", message_id.parse().unwrap());
     api.send(Method::POST, "/api/payments/webhooks/toss", &headers, message.to_string()).await
 }
@@ -125,7 +125,7 @@ contract! {
         }
         assert_eq!(messages(&world).await, 20);
         let large = "x".repeat(64 * 1024 + 1);
-        let headers = headers(None, Role::User);
+        let headers = headers(None, UserRole::User);
         let path = "/api/payments/webhooks/toss";
         assert_eq!(api.send(Method::POST, path, &headers, large).await.0, 413);
         assert_eq!(api.send(Method::POST, path, &headers, "{".to_owned()).await.0, 400);
@@ -180,7 +180,7 @@ contract! {
             "timestamp": world.clock.now(),
             "data": {"paymentId": payment.order_id, "transactionId": "t", "storeId": "store"},
         });
-        let mut headers = headers(None, Role::User);
+        let mut headers = headers(None, UserRole::User);
         let path = "/api/payments/webhooks/portone";
         let refused = async |headers: &HeaderMap| {
             let answer = api.send(Method::POST, path, headers, message.to_string()).await;

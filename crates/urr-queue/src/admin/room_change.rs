@@ -170,13 +170,13 @@ mod tests {
     use urr_kernel::Uuid;
 
     use super::*;
-    use crate::SaleStatus;
+    use crate::RoomEventStatus;
 
     /// People may gather at 11:00 and buy at 12:00.
     fn room() -> EventRoom {
         EventRoom {
             event_id: Uuid::from_u128(1),
-            status: SaleStatus::Open,
+            status: RoomEventStatus::Open,
             title: "한강의 밤".to_owned(),
             artist_id: None,
             artist_name: None,

@@ -13,7 +13,7 @@ use crate::QueueSettings;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventRoom {
     pub event_id: Uuid,
-    pub status: SaleStatus,
+    pub status: RoomEventStatus,
     pub title: String,
     pub artist_id: Option<Uuid>,
     pub artist_name: Option<String>,
@@ -37,13 +37,13 @@ pub struct SaleWindow {
 
 /// Ordered: an event never goes back to an earlier status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum SaleStatus {
+pub enum RoomEventStatus {
     Open,
     Deleted,
     Cancelled,
 }
 
-storable_enum!(SaleStatus { Open => "open", Deleted => "deleted", Cancelled => "cancelled" });
+storable_enum!(RoomEventStatus { Open => "open", Deleted => "deleted", Cancelled => "cancelled" });
 
 /// The organiser's settings of a room; `None` stands for the default of the installation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -134,9 +134,9 @@ pub enum JoinRejection {
 impl EventRoom {
     pub fn phase(&self, settings: &QueueSettings, now: Timestamp) -> RoomPhase {
         match self.status {
-            SaleStatus::Open => {}
-            SaleStatus::Cancelled => return RoomPhase::Cancelled,
-            SaleStatus::Deleted => return RoomPhase::Deleted,
+            RoomEventStatus::Open => {}
+            RoomEventStatus::Cancelled => return RoomPhase::Cancelled,
+            RoomEventStatus::Deleted => return RoomPhase::Deleted,
         }
         let opens_at = self.sale_starts_at;
         let gathers_at = opens_at - self.room_settings.gathering.unwrap_or(settings.gathering);
@@ -248,7 +248,7 @@ mod tests {
     fn event() -> EventRoom {
         EventRoom {
             event_id: Uuid::from_u128(1),
-            status: SaleStatus::Open,
+            status: RoomEventStatus::Open,
             title: "Open Air".to_owned(),
             artist_id: Some(Uuid::from_u128(2)),
             artist_name: Some("The Queue".to_owned()),
@@ -350,10 +350,10 @@ mod tests {
     #[test]
     fn what_was_cancelled_or_deleted_is_so_at_any_time() {
         for now in [start() - 2 * HOUR, start() - MINUTE, start(), start() + 97 * HOUR] {
-            let cancelled = EventRoom { status: SaleStatus::Cancelled, ..event() };
+            let cancelled = EventRoom { status: RoomEventStatus::Cancelled, ..event() };
             assert_eq!(phase(&cancelled, now), RoomPhase::Cancelled);
             assert_eq!(admissible(&cancelled, None, now), Err(JoinRejection::Cancelled));
-            let deleted = EventRoom { status: SaleStatus::Deleted, ..event() };
+            let deleted = EventRoom { status: RoomEventStatus::Deleted, ..event() };
             assert_eq!(phase(&deleted, now), RoomPhase::Deleted);
             assert_eq!(admissible(&deleted, None, now), Err(JoinRejection::UnknownEvent));
         }

@@ -22,7 +22,7 @@ use crate::draw::cache::PublicDraw;
 use crate::draw::{self, DrawFileHeader, lines};
 use crate::status::is_new_id;
 use crate::store::draws::StoredDraw;
-use crate::{OpeningOrder, QueueService, SaleStatus};
+use crate::{OpeningOrder, QueueService, RoomEventStatus};
 
 /// A draw never changes once it is done.
 const FOR_A_MOMENT: &str = "public, max-age=1";
@@ -174,7 +174,7 @@ async fn send_parts(queue: &QueueService, event_id: Uuid, sender: &mpsc::Sender<
 /// The draw of an event that is not deleted.
 async fn find_draw(queue: &QueueService, event_id: Uuid) -> Result<Arc<PublicDraw>, ApiError> {
     let public = queue.public_draw(event_id).await?;
-    let public = public.filter(|public| public.event.status != SaleStatus::Deleted);
+    let public = public.filter(|public| public.event.status != RoomEventStatus::Deleted);
     public.ok_or_else(|| match is_new_id(event_id, queue.0.clock.now()) {
         true => room_not_ready(),
         false => event_not_found(),

@@ -4,14 +4,14 @@ use urr_kernel::{Timestamp, Uuid};
 use urr_storage::{StorageError, Tx, params};
 
 use super::rooms::revision_raise;
-use crate::SaleStatus;
+use crate::RoomEventStatus;
 use crate::domain::event::SaleWindow;
 
 /// What a domain event says about an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventUpdate {
     pub event_id: Uuid,
-    pub status: SaleStatus,
+    pub status: RoomEventStatus,
     /// None if the message only ends the event.
     pub facts: Option<ProjectedFacts>,
 }
@@ -61,7 +61,7 @@ impl ProjectedFacts {
 
 struct StoredEvent {
     revision: i64,
-    status: SaleStatus,
+    status: RoomEventStatus,
     /// None if only the end of the event was announced so far.
     window: Option<SaleWindow>,
     awaits_clearing: bool,

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tower::ServiceExt;
 use urr_kernel::{Timestamp, Uuid};
 use urr_queue::QueueService;
-use urr_service::{Caller, Identity, Role};
+use urr_service::{Caller, Identity, UserRole};
 
 use crate::contract;
 use crate::fixture::{Answer, HOUR, SECOND, World};
@@ -46,8 +46,8 @@ impl Desk {
     async fn send(&self, method: Method, path: &str, body: Value) -> Answer {
         let (caller, identity) = match self.who {
             TestCaller::Nobody => (Caller::Gateway, None),
-            TestCaller::Fan => (Caller::Gateway, Some(Role::User)),
-            TestCaller::Admin => (Caller::Gateway, Some(Role::Admin)),
+            TestCaller::Fan => (Caller::Gateway, Some(UserRole::User)),
+            TestCaller::Admin => (Caller::Gateway, Some(UserRole::Admin)),
             TestCaller::Service(caller) => (caller, None),
         };
         let request = Request::builder().method(method).uri(path);

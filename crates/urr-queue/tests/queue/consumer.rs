@@ -1,9 +1,9 @@
 //! What is learnt from the catalogue and from the ticket office.
 
 use serde_json::{Value, json};
-use urr_bus::{HandleError, Handled};
+use urr_bus::{HandleError, HandlerOutcome};
 use urr_kernel::Uuid;
-use urr_queue::{SaleStatus, consumer};
+use urr_queue::{RoomEventStatus, consumer};
 
 use crate::contract;
 use crate::fixture::{HOUR, World};
@@ -67,9 +67,9 @@ contract! {
             for index in order.iter().chain(&order[..2]) {
                 let (event_type, data) = &updates[*index];
                 let handled = world.deliver(event_type, data.clone()).await;
-                assert_eq!(handled, Ok(Handled::Done), "{order:?}");
+                assert_eq!(handled, Ok(HandlerOutcome::Done), "{order:?}");
             }
-            let expected = (3, "셋째 제목".to_owned(), SaleStatus::Cancelled.as_str().to_owned());
+            let expected = (3, "셋째 제목".to_owned(), RoomEventStatus::Cancelled.as_str().to_owned());
             assert_eq!(row(&world, event_id).await, expected, "{order:?}");
         }
     }
@@ -123,7 +123,7 @@ contract! {
             assert!(matches!(handled, Err(HandleError::Poison(_))), "{data}: {handled:?}");
         }
         let handled = world.deliver("EVENT_CREATED", world.facts(event_id, 1)).await;
-        assert_eq!(handled, Ok(Handled::Done), "the control");
+        assert_eq!(handled, Ok(HandlerOutcome::Done), "the control");
     }
 
     async fn a_purchase_that_was_heard_of_ends_the_turn(world: World) {
@@ -132,7 +132,7 @@ contract! {
         let slot = world.read_token(&fan.check(event).await.ok()).id;
         let bought = world.purchase(event, fan.id);
         for ignored in ["RESERVATION_CREATED", "RESERVATION_CANCELLED", "RESERVATION_EXPIRED"] {
-            assert_eq!(world.deliver(ignored, bought.clone()).await, Ok(Handled::Ignored));
+            assert_eq!(world.deliver(ignored, bought.clone()).await, Ok(HandlerOutcome::Ignored));
         }
         world.queue.end_bought_slots().await.unwrap();
         assert!(world.is_live(event, fan.id, slot).await);
@@ -162,7 +162,7 @@ contract! {
         for _ in 0..1_100 {
             let bought = world.purchase(event, world.ids.next_id());
             let handled = world.deliver("RESERVATION_CONFIRMED", bought).await;
-            assert_eq!(handled, Ok(Handled::Done));
+            assert_eq!(handled, Ok(HandlerOutcome::Done));
         }
         world.queue.end_bought_slots().await.unwrap();
         assert_eq!(slot_ends(&world).await, 0);

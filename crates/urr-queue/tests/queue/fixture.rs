@@ -16,17 +16,19 @@ use futures_util::StreamExt;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tower::ServiceExt;
-use urr_bus::{HandleError, Handled, HandlerContext};
+use urr_bus::{HandleError, HandlerContext, HandlerOutcome};
 use urr_contracts::clients::TicketClient;
 use urr_contracts::internal::ticket::{GET_SALES_HEALTH, GET_TIER};
-use urr_kernel::{CallContext, Clock, Event, IdSource, Secret, Timestamp, Uuid};
+use urr_kernel::{CallContext, Clock, DomainEvent, IdSource, Secret, Timestamp, Uuid};
 use urr_queue::{Notices, QueueParts, QueueService, QueueSettings, SCHEMA, consumer};
-use urr_redis::{Redis, RedisPlace};
+use urr_redis::{Redis, RedisTopology};
 use urr_room::Rooms;
 use urr_room::memory::MemoryRooms;
 use urr_room::redis::{RedisRooms, RoomTime};
-use urr_service::token::{ENTRY, EntryClaims, TokenKey, Verified};
-use urr_service::{Caller, Identity, Limits, LocalRouter, Metrics, Role, ServiceKit, Upstream};
+use urr_service::token::{ENTRY, EntryClaims, TokenKey, VerifiedToken};
+use urr_service::{
+    Caller, Identity, LocalRouter, Metrics, RequestLimits, ServiceKit, Upstream, UserRole,
+};
 use urr_storage::{Db, StorageError, params};
 use urr_test::engines::{Database, Engine, block_on};
 use urr_test::servers::{self, Server};
@@ -111,7 +113,7 @@ impl World {
             }
             Form::Shared => {
                 let url = servers::shared_redis().unwrap().url().to_owned();
-                let redis = Redis::connect(&RedisPlace::Single(Secret::new(url))).await.unwrap();
+                let redis = Redis::connect(&RedisTopology::Single(Secret::new(url))).await.unwrap();
                 Rooms::Redis(RedisRooms::new(redis, ids.clone(), RoomTime::Caller))
             }
         };
@@ -211,14 +213,18 @@ impl World {
 
     /// Something is published, heard and known.
     pub async fn hear(&self, event_type: &str, data: Value) {
-        assert_eq!(self.deliver(event_type, data).await, Ok(Handled::Done), "{event_type}");
+        assert_eq!(self.deliver(event_type, data).await, Ok(HandlerOutcome::Done), "{event_type}");
         self.queue.load().await.unwrap();
     }
 
     /// Handles an event as the consumer does.
-    pub async fn deliver(&self, event_type: &str, data: Value) -> Result<Handled, HandleError> {
+    pub async fn deliver(
+        &self,
+        event_type: &str,
+        data: Value,
+    ) -> Result<HandlerOutcome, HandleError> {
         let id = self.ids.next_id();
-        let event = Event {
+        let event = DomainEvent {
             specversion: "1.0".to_owned(),
             id,
             source: "urr/test".to_owned(),
@@ -265,7 +271,7 @@ impl World {
 
     /// What an entry token says, if it is good now.
     #[track_caller]
-    pub fn read_token(&self, answer: &Value) -> Verified<EntryClaims> {
+    pub fn read_token(&self, answer: &Value) -> VerifiedToken<EntryClaims> {
         let token = answer["entryToken"].as_str().unwrap_or_else(|| panic!("{answer}"));
         TokenKey::new(&ENTRY_KEY).verify(ENTRY, token, self.clock.now()).unwrap()
     }
@@ -286,7 +292,7 @@ impl World {
 
 fn kit(clock: &Clock, ids: &IdSource, metrics: &Metrics) -> ServiceKit {
     let (clock, ids, metrics) = (clock.clone(), ids.clone(), metrics.clone());
-    ServiceKit { clock, ids, metrics, limits: Limits::default() }
+    ServiceKit { clock, ids, metrics, limits: RequestLimits::default() }
 }
 
 pub async fn call(router: &Router, caller: Caller, path: &str, body: &Value) -> Answer {
@@ -349,7 +355,7 @@ impl Fan {
 
     pub async fn response(&self, mut request: Request<Body>) -> Response {
         request.extensions_mut().insert(Caller::Gateway);
-        let identity = Identity { user_id: self.id, email: None, role: Role::User };
+        let identity = Identity { user_id: self.id, email: None, role: UserRole::User };
         identity.write(request.headers_mut());
         self.router.clone().oneshot(request).await.unwrap()
     }

@@ -3,7 +3,7 @@
 use serde_json::json;
 use urr_kernel::Uuid;
 use urr_queue::QueueSettings;
-use urr_service::{Caller, Limits, Metrics, ServiceKit};
+use urr_service::{Caller, Metrics, RequestLimits, ServiceKit};
 
 use crate::contract;
 use crate::fixture::{HOUR, SECOND, call};
@@ -82,7 +82,7 @@ contract! {
             clock: world.clock.clone(),
             ids: world.ids.clone(),
             metrics: Metrics::new(),
-            limits: Limits::default(),
+            limits: RequestLimits::default(),
         };
         let router = fresh.service(&kit).local_router();
         let request = json!({"eventId": event, "userId": fan.id, "slotId": slot});

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
 use urr_kernel::{Clock, IdSource, Secret, Timestamp, Uuid};
-use urr_redis::{Redis, RedisOptions, RedisPlace};
+use urr_redis::{Redis, RedisOptions, RedisTopology};
 use urr_room::JOURNAL;
 use urr_room::memory::MemoryRooms;
 use urr_room::redis::{RedisRooms, RoomTime};
@@ -258,15 +258,15 @@ pub fn slot(snapshot: StatusSnapshot) -> Slot {
     }
 }
 
-fn place(form: Form) -> Option<RedisPlace> {
+fn place(form: Form) -> Option<RedisTopology> {
     if form == Form::Redis {
         let is_here = servers::available(Server::Redis).unwrap();
         let url = || Secret::new(servers::shared_redis().unwrap().url());
-        return is_here.then(|| RedisPlace::Single(url()));
+        return is_here.then(|| RedisTopology::Single(url()));
     }
     let is_here = servers::available(Server::RedisCluster).unwrap();
     let nodes = || servers::shared_redis_cluster().unwrap().urls().iter().map(Secret::new);
-    is_here.then(|| RedisPlace::Cluster(nodes().collect()))
+    is_here.then(|| RedisTopology::Cluster(nodes().collect()))
 }
 
 /// For a machine that does many other things: these cases are not about speed.

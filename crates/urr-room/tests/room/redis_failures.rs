@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use urr_kernel::{Clock, IdSource, Secret, Uuid};
-use urr_redis::{NO_ARGUMENTS, Redis, RedisOptions, RedisPlace, Script};
+use urr_redis::{NO_ARGUMENTS, Redis, RedisOptions, RedisTopology, Script};
 use urr_room::redis::{RedisRooms, RoomTime};
 use urr_room::{AdmissionRules, AdmissionState, RoomError, RoomRequest, Rooms, UserStatus};
 use urr_test::engines::block_on;
@@ -36,7 +36,7 @@ impl World {
             response_timeout: Duration::from_secs(10),
             ..RedisOptions::default()
         };
-        let place = RedisPlace::Single(Secret::new(server.url()));
+        let place = RedisTopology::Single(Secret::new(server.url()));
         let redis = Redis::connect_with(&place, options).await.unwrap();
         let ids = IdSource::from_system_randomness(Clock::System);
         let rooms = RedisRooms::new(redis.clone(), ids.clone(), RoomTime::Server);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::{Barrier, mpsc};
 use tokio::task::JoinSet;
 use urr_kernel::{Clock, IdSource, Secret, Timestamp, Uuid};
-use urr_redis::{Redis, RedisOptions, RedisPlace};
+use urr_redis::{Redis, RedisOptions, RedisTopology};
 use urr_room::redis::{RedisRooms, RoomTime};
 use urr_room::{AdmissionRules, RoomRequest, Rooms, UserStatus};
 use urr_test::engines::block_on;
@@ -46,7 +46,7 @@ impl Replica {
         for _ in 0..REPLICAS {
             let long = Duration::from_secs(20);
             let options = RedisOptions { response_timeout: long, ..RedisOptions::default() };
-            let redis = Redis::connect_with(&RedisPlace::Single(url.clone()), options).await;
+            let redis = Redis::connect_with(&RedisTopology::Single(url.clone()), options).await;
             let rooms = RedisRooms::new(redis.unwrap(), ids(), RoomTime::Server);
             replicas.push(Replica { rooms: Rooms::Redis(rooms), event_id });
         }

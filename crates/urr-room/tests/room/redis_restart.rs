@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 use urr_kernel::{Clock, IdSource, Secret, Uuid};
-use urr_redis::{Redis, RedisOptions, RedisPlace};
+use urr_redis::{Redis, RedisOptions, RedisTopology};
 use urr_room::redis::{RedisRooms, RoomTime};
 use urr_room::{AdmissionRules, AdmissionState, LinePosition, RoomRequest, Rooms, UserStatus};
 use urr_test::engines::block_on;
@@ -35,7 +35,7 @@ impl World {
             response_timeout: Duration::from_secs(10),
             ..RedisOptions::default()
         };
-        let place = RedisPlace::Single(Secret::new(server.url()));
+        let place = RedisTopology::Single(Secret::new(server.url()));
         let redis = Redis::connect_with(&place, options).await.unwrap();
         let ids = IdSource::from_system_randomness(Clock::System);
         let rooms = Rooms::Redis(RedisRooms::new(redis, ids.clone(), RoomTime::Server));

@@ -11,7 +11,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use urr_kernel::{Secret, Uuid};
-use urr_service::Role;
+use urr_service::UserRole;
 use urr_service::token::{ACCESS, ENTRY, EntryClaims, REFRESH, TokenKey};
 
 use crate::forged_tokens::{Forge, encode, hmac, last_letter_changed, signed_with};
@@ -209,16 +209,16 @@ fn misshapen(gateway: &TestGateway) -> Vec<(&'static str, String)> {
         ("another letter before", format!("x{good}")),
         ("very long", format!("{good}{}", "A".repeat(5_000))),
         ("very long payload", format!("{header}.{}.{mac}", payload.repeat(30))),
-        ("an access token", gateway.token(Role::User)),
-        ("a refresh token", gateway.signed(REFRESH, &issue, Role::User)),
-        ("an entry token of the accounts", gateway.signed(ENTRY, &issue, Role::User)),
+        ("an access token", gateway.token(UserRole::User)),
+        ("a refresh token", gateway.signed(REFRESH, &issue, UserRole::User)),
+        ("an entry token of the accounts", gateway.signed(ENTRY, &issue, UserRole::User)),
         ("an access token by the queue's key", entry_key.sign(ACCESS, &issue, &claims)),
         ("a refresh token by the queue's key", entry_key.sign(REFRESH, &issue, &claims)),
     ]
 }
 
 fn request<'a>(gateway: &'a TestGateway, (method, path): &(Method, String)) -> TestRequest<'a> {
-    gateway.request(method.clone(), path).bearer(&gateway.token(Role::User))
+    gateway.request(method.clone(), path).bearer(&gateway.token(UserRole::User))
 }
 
 /// Without the edge secret, with a wrong one, an empty one, and the right one.
@@ -285,7 +285,7 @@ const NOBODY: &str = "AUTHENTICATION_REQUIRED";
 const WRONG_METHOD: &str = "METHOD_NOT_ALLOWED";
 
 fn mine<'a>(gateway: &'a TestGateway, path: &str) -> TestRequest<'a> {
-    gateway.post(path).bearer(&gateway.token(Role::User))
+    gateway.post(path).bearer(&gateway.token(UserRole::User))
 }
 
 fn badly_signed_one(gateway: &TestGateway) -> String {
@@ -324,12 +324,12 @@ fn by_others(gateway: &TestGateway) -> Vec<Attack<'_>> {
     let good = forge(gateway).good();
     let fan = FAN.to_string();
     let nobody = || gateway.post(RESERVE).entry(&good);
-    let other = || nobody().bearer(&gateway.token_of(OTHER, Role::User));
-    let admin = gateway.token_of(OTHER, Role::Admin);
+    let other = || nobody().bearer(&gateway.token_of(OTHER, UserRole::User));
+    let admin = gateway.token_of(OTHER, UserRole::Admin);
     let mut over = gateway.issue(FAN);
     over.issued_at -= std::time::Duration::from_secs(1_801);
-    let expired = gateway.signed(ACCESS, &over, Role::User);
-    let foreign = nobody().cookie(&gateway.token(Role::User));
+    let expired = gateway.signed(ACCESS, &over, UserRole::User);
+    let foreign = nobody().cookie(&gateway.token(UserRole::User));
     let foreign = foreign.header("origin", "https://evil.example");
     vec![
         ("nobody", nobody(), 401, NOBODY),
@@ -357,7 +357,7 @@ fn by_others(gateway: &TestGateway) -> Vec<Attack<'_>> {
 fn for_another_event(gateway: &TestGateway) -> Vec<Attack<'_>> {
     let good = forge(gateway).good();
     let other = OTHER.to_string();
-    let seats = |path: &str| gateway.get(path).bearer(&gateway.token(Role::User)).entry(&good);
+    let seats = |path: &str| gateway.get(path).bearer(&gateway.token(UserRole::User)).entry(&good);
     let event = format!("/api/seats/events/{OTHER}");
     let edge = seats(&event).header(EDGE, EDGE_SECRET);
     let told = seats(&event).header("x-urr-entry-event", &other);
@@ -381,7 +381,7 @@ fn by_other_ways(gateway: &TestGateway) -> Vec<Attack<'_>> {
     let good = forge(gateway).good();
     let mine = |path: &str| mine(gateway, path);
     let method = |method: &str| {
-        gateway.request(method.parse().unwrap(), RESERVE).bearer(&gateway.token(Role::User))
+        gateway.request(method.parse().unwrap(), RESERVE).bearer(&gateway.token(UserRole::User))
     };
     let overridden = method("PATCH").header("x-http-method-override", "POST");
     vec![
@@ -446,7 +446,7 @@ async fn d_6_methods_without_a_body_are_no_way_around() {
     let gateway = gateway();
     let path = format!("/api/seats/events/{EVENT}");
     let head = |token: &str| {
-        let request = gateway.request(Method::HEAD, &path).bearer(&gateway.token(Role::User));
+        let request = gateway.request(Method::HEAD, &path).bearer(&gateway.token(UserRole::User));
         request.entry(token)
     };
     assert_eq!(head("").send().await.status, 403);
@@ -468,7 +468,7 @@ async fn d_6_methods_without_a_body_are_no_way_around() {
 async fn d_20_a_good_token_does_not_outlive_the_session() {
     let gateway = gateway();
     let issue = gateway.issue(FAN);
-    let session = gateway.signed(ACCESS, &issue, Role::User);
+    let session = gateway.signed(ACCESS, &issue, UserRole::User);
     let request = || {
         let request = gateway.post("/api/seats/reserve").bearer(&session);
         request.entry(&gateway.entry_token(FAN, EVENT)).header(EDGE, EDGE_SECRET)
@@ -489,7 +489,7 @@ async fn d_5_the_service_learns_the_event_and_the_slot_of_the_token_and_no_other
     for gateway in [gateway(), TestGateway::remote(|_| {}).await] {
         let (mine, other) = (EVENT.to_string(), OTHER.to_string());
         let request = |path: &str| {
-            let request = gateway.post(path).bearer(&gateway.token(Role::User));
+            let request = gateway.post(path).bearer(&gateway.token(UserRole::User));
             request.entry(&forge(&gateway).good())
         };
         let reserve = || request("/api/seats/reserve");
@@ -527,7 +527,7 @@ async fn d_5_the_service_learns_the_event_and_the_slot_of_the_token_and_no_other
             for (told, expected) in [("x-urr-entry-event", &mine), ("x-urr-entry-slot", &slot)] {
                 assert_eq!(values(&seen.headers, told), [expected.as_str()], "{name}: {told}");
             }
-            assert_eq!(seen.user, Some((FAN, Role::User)), "{name}");
+            assert_eq!(seen.user, Some((FAN, UserRole::User)), "{name}");
             for gone in [TOKEN, EDGE, "authorization"] {
                 assert!(!seen.headers.contains_key(gone), "{name}: {gone}");
             }
@@ -546,7 +546,7 @@ fn values<'a>(headers: &'a HeaderMap, name: &str) -> Vec<&'a str> {
 #[tokio::test]
 async fn a_request_is_the_one_of_its_first_line() {
     let gateway = gateway();
-    let user = gateway.token(Role::User);
+    let user = gateway.token(UserRole::User);
     for (header, value) in [
         ("x-http-method-override", "POST"),
         ("x-http-method", "POST"),
