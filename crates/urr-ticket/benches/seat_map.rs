@@ -113,7 +113,7 @@ async fn reserve_all(ticket: &TicketService, round: Option<u32>) -> f64 {
     f64::from(CONNECTIONS * RESERVATIONS) / begun.elapsed().as_secs_f64()
 }
 
-/// A ticket office that sells 50,000 seats, two thirds of them taken.
+/// A ticket service that sells 50,000 seats, two thirds of them taken.
 async fn office(folder: &std::path::Path) -> TicketService {
     let clock = Clock::System;
     let path = folder.join("reservation_service.db");

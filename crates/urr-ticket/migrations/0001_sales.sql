@@ -1,8 +1,8 @@
--- What is sold: one row per event. Whoever changes seats, stock or reservations of an event first
--- updates this row: its lock orders all changes of the event, and `fence` numbers them.
+-- Sales: one row per event. Every change of an event's seats, stock or reservations locks this row
+-- first: the lock orders the changes, and `fence` numbers them.
 create table sales (
     event_id uuid primary key,
-    -- The catalogue's number of the event's state; older ones do not overwrite newer ones.
+    -- The catalog's revision of the event; older ones do not overwrite newer ones.
     revision bigint not null,
     kind text not null,
     status text not null,
@@ -24,7 +24,7 @@ create table sales (
     -- When no live reservation was left after the event was cancelled or deleted, or when an event
     -- was deleted that had taken place: of that one nothing is given back.
     emptied_at timestamptz,
-    -- The news by which it was closed: what ends with it names that as its cause.
+    -- The catalog's event that closed it: the cause of the cancellations that follow.
     closed_by uuid,
     created_at timestamptz not null,
     constraint sales_kind check (kind in ('seated', 'standing')),
@@ -49,7 +49,7 @@ create table seats (
     constraint seats_owner check ((status = 'available') = (reservation_id is null))
 );
 
--- What changed since a map was drawn.
+-- The changes since a seat map was read.
 create index seats_changed on seats (event_id, fence);
 
 -- Tickets without a seat.
@@ -96,7 +96,7 @@ create table reservations (
     end_reason text,
     idempotency_key text,
     request_digest bytea,
-    -- The flow that it began, and the last event that told of it: what follows names both.
+    -- Its event chain: the flow that it began, and the last event about it.
     correlation_id uuid,
     last_event_id uuid,
     created_at timestamptz not null,
@@ -181,8 +181,8 @@ create table memberships (
 
 create unique index memberships_one_per_artist on memberships (user_id, artist_id);
 
--- What the catalogue said about each event, in whatever order it arrived: also about events whose
--- creation is still under way. Its lock orders the news of an event.
+-- The projection of the catalog: the state of each event, in whatever order its events arrived, also
+-- before its sale was created. Its lock orders the changes of an event.
 create table event_states (
     event_id uuid primary key,
     status text not null,

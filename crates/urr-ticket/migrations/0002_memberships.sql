@@ -1,9 +1,9 @@
--- Artists as the catalogue last announced them.
+-- Artists as the catalog last announced them.
 create table artists (
     id uuid primary key,
     name text not null,
     membership_price bigint not null,
-    -- When the catalogue said so; what is older does not overwrite it.
+    -- When the catalog announced it; older announcements do not overwrite it.
     announced_at timestamptz not null,
     constraint artists_membership_price check (membership_price >= 0)
 );
@@ -23,7 +23,7 @@ create index memberships_to_end on memberships (expires_at, id) where is_live;
 -- The years of a membership: the last one may be for sale, those before it were sold.
 create table membership_terms (
     membership_id uuid not null,
-    -- The fencing token: whoever pays names the term that they saw.
+    -- The fencing token: a payment names the term that it is for.
     number bigint not null,
     payment_status text not null,
     -- What is charged; fixed when a payment begins.

@@ -1,4 +1,4 @@
--- Confirmed reservations that their owners pass on. A row is one attempt to sell: it is listed, and
+-- Confirmed reservations that their owners sell to other members. A row is one attempt to sell: it is listed, and
 -- then completed or cancelled. What the buyer has paid is the total of the reservation from then
 -- on; the fee is part of its booking fee.
 create table transfers (

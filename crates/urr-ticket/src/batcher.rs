@@ -96,7 +96,7 @@ impl<Q: Send + 'static, A: Send + 'static> Batcher<Q, A> {
         mut self,
         on_cancelled: impl Fn(Q) + Send + Sync + 'static,
     ) -> Batcher<Q, A> {
-        let inner = Arc::get_mut(&mut self.inner).expect("a desk is set up before it is shared");
+        let inner = Arc::get_mut(&mut self.inner).expect("a batcher is set up before it is shared");
         inner.on_cancelled = Box::new(on_cancelled);
         self
     }
@@ -106,7 +106,7 @@ impl<Q: Send + 'static, A: Send + 'static> Batcher<Q, A> {
         let (answer, receiver) = oneshot::channel();
         let pending_request = PendingRequest { request, answer };
         match self.inner.enqueue(event_id, pending_request)? {
-            Enqueued::Line => {}
+            Enqueued::Pending => {}
             Enqueued::First(pending_request) => {
                 let inner = Arc::clone(&self.inner);
                 tokio::spawn(BatchRunner { inner, event_id, is_done: false }.run(pending_request));
@@ -118,7 +118,7 @@ impl<Q: Send + 'static, A: Send + 'static> Batcher<Q, A> {
 
 enum Enqueued<W> {
     /// A batch is running; the request is part of the next one.
-    Line,
+    Pending,
     /// No batch is running for this event.
     First(W),
 }
@@ -138,7 +138,7 @@ impl<Q, A> Inner<Q, A> {
             return Err(BatcherError::Full);
         }
         queue.push_back(pending_request);
-        Ok(Enqueued::Line)
+        Ok(Enqueued::Pending)
     }
 
     fn pending(&self) -> MutexGuard<'_, HashMap<Uuid, VecDeque<PendingRequest<Q, A>>>> {
@@ -150,7 +150,7 @@ impl<Q, A> Inner<Q, A> {
     /// Requests whose clients are gone are skipped: after a stall of the database nothing is held
     /// for clients that have given up.
     fn next_batch(&self, event_id: Uuid) -> Option<Vec<PendingRequest<Q, A>>> {
-        let (mut batch, mut on_cancelled) = (Vec::new(), Vec::new());
+        let (mut batch, mut cancelled) = (Vec::new(), Vec::new());
         {
             let mut pending = self.pending();
             let queue = pending.get_mut(&event_id)?;
@@ -158,7 +158,7 @@ impl<Q, A> Inner<Q, A> {
                 && let Some(pending_request) = queue.pop_front()
             {
                 match pending_request.answer.is_closed() {
-                    true => on_cancelled.push(pending_request.request),
+                    true => cancelled.push(pending_request.request),
                     false => batch.push(pending_request),
                 }
             }
@@ -166,7 +166,7 @@ impl<Q, A> Inner<Q, A> {
                 pending.remove(&event_id);
             }
         }
-        on_cancelled.into_iter().for_each(&self.on_cancelled);
+        cancelled.into_iter().for_each(&self.on_cancelled);
         (!batch.is_empty()).then_some(batch)
     }
 }
@@ -181,8 +181,8 @@ struct BatchRunner<Q, A> {
 impl<Q, A> BatchRunner<Q, A> {
     async fn run(mut self, first: PendingRequest<Q, A>) {
         let mut batch = Some(vec![first]);
-        while let Some(pending_request) = batch {
-            self.work(pending_request).await;
+        while let Some(requests) = batch {
+            self.work(requests).await;
             batch = self.inner.next_batch(self.event_id);
         }
         self.is_done = true;
@@ -194,7 +194,7 @@ impl<Q, A> BatchRunner<Q, A> {
             .map(|pending_request| (pending_request.request, pending_request.answer))
             .unzip();
         let answers = (self.inner.work)(self.event_id, requests).await;
-        assert_eq!(answers.len(), senders.len(), "every question is answered");
+        assert_eq!(answers.len(), senders.len(), "every request is answered");
         for (sender, answer) in senders.into_iter().zip(answers) {
             if let Err(answer) = sender.send(answer) {
                 (self.inner.on_abandoned)(answer);
@@ -225,7 +225,7 @@ mod tests {
             async move {
                 gate.acquire().await.expect("the gate stays").forget();
                 if requests.contains(&13) {
-                    panic!("a question that breaks the desk");
+                    panic!("a request that breaks the batch");
                 }
                 vec![requests.len(); requests.len()]
             }
@@ -233,23 +233,23 @@ mod tests {
         Batcher::new(work, |_| {})
     }
 
-    async fn line_is(desk: &Batcher<u32, usize>, event_id: Uuid, length: usize) {
-        while desk.inner.pending().get(&event_id).map(VecDeque::len) != Some(length) {
+    async fn pending_is(batcher: &Batcher<u32, usize>, event_id: Uuid, length: usize) {
+        while batcher.inner.pending().get(&event_id).map(VecDeque::len) != Some(length) {
             tokio::task::yield_now().await;
         }
     }
 
     #[tokio::test]
-    async fn what_is_asked_while_the_desk_is_busy_is_taken_together() {
+    async fn requests_during_a_batch_form_the_next_one() {
         let gate = Arc::new(tokio::sync::Semaphore::new(0));
-        let (desk, event_id) = (sizes(Arc::clone(&gate)), Uuid::from_u128(1));
+        let (batcher, event_id) = (sizes(Arc::clone(&gate)), Uuid::from_u128(1));
         let asking: Vec<_> = (0..200)
             .map(|_| {
-                let desk = desk.clone();
-                tokio::spawn(async move { desk.submit(event_id, 1).await })
+                let batcher = batcher.clone();
+                tokio::spawn(async move { batcher.submit(event_id, 1).await })
             })
             .collect();
-        line_is(&desk, event_id, 199).await;
+        pending_is(&batcher, event_id, 199).await;
         gate.add_permits(3);
         let mut sizes = Vec::new();
         for answer in asking {
@@ -258,40 +258,40 @@ mod tests {
         sizes.sort_unstable();
         let expected = [vec![1; 1], vec![71; 71], vec![128; 128]].concat();
         assert_eq!(sizes, expected);
-        assert!(desk.inner.pending().is_empty(), "an idle event costs nothing");
+        assert!(batcher.inner.pending().is_empty(), "an idle event costs nothing");
     }
 
     #[tokio::test]
-    async fn a_full_line_refuses_and_other_events_are_not_touched() {
+    async fn a_full_queue_rejects_and_other_events_are_not_affected() {
         let gate = Arc::new(tokio::sync::Semaphore::new(0));
-        let (desk, event_id) = (sizes(Arc::clone(&gate)), Uuid::from_u128(1));
-        let asked = desk.clone();
+        let (batcher, event_id) = (sizes(Arc::clone(&gate)), Uuid::from_u128(1));
+        let asked = batcher.clone();
         for number in 0..=PENDING_MAX {
             let asking = asked.clone();
             tokio::spawn(async move { asking.submit(event_id, 1).await });
             if number == 0 {
-                line_is(&asked, event_id, 0).await;
+                pending_is(&asked, event_id, 0).await;
             }
         }
-        line_is(&desk, event_id, PENDING_MAX).await;
-        assert_eq!(desk.submit(event_id, 1).await, Err(BatcherError::Full));
+        pending_is(&batcher, event_id, PENDING_MAX).await;
+        assert_eq!(batcher.submit(event_id, 1).await, Err(BatcherError::Full));
         gate.add_permits(usize::from(u16::MAX));
-        assert_eq!(desk.submit(Uuid::from_u128(2), 1).await, Ok(1));
+        assert_eq!(batcher.submit(Uuid::from_u128(2), 1).await, Ok(1));
     }
 
     #[tokio::test]
-    async fn after_a_breakdown_those_in_line_are_told_and_the_desk_opens_again() {
+    async fn after_a_panic_pending_requests_fail_and_the_next_one_starts_anew() {
         let gate = Arc::new(tokio::sync::Semaphore::new(0));
-        let (desk, event_id) = (sizes(Arc::clone(&gate)), Uuid::from_u128(1));
-        let (first, behind) = (desk.clone(), desk.clone());
+        let (batcher, event_id) = (sizes(Arc::clone(&gate)), Uuid::from_u128(1));
+        let (first, behind) = (batcher.clone(), batcher.clone());
         let first = tokio::spawn(async move { first.submit(event_id, 13).await });
-        line_is(&desk, event_id, 0).await;
+        pending_is(&batcher, event_id, 0).await;
         let behind = tokio::spawn(async move { behind.submit(event_id, 1).await });
-        line_is(&desk, event_id, 1).await;
+        pending_is(&batcher, event_id, 1).await;
         gate.add_permits(9);
         assert_eq!(first.await.expect("it ends"), Err(BatcherError::Failed));
         assert_eq!(behind.await.expect("it ends"), Err(BatcherError::Failed));
-        assert_eq!(desk.submit(event_id, 1).await, Ok(1));
+        assert_eq!(batcher.submit(event_id, 1).await, Ok(1));
     }
 
     type Noted = Arc<Mutex<Vec<u32>>>;
@@ -324,44 +324,44 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_goes_away_while_it_is_decided_is_decided_all_the_same() {
+    async fn a_batch_is_finished_although_its_client_is_gone() {
         let gate = Arc::new(tokio::sync::Semaphore::new(0));
-        let (desk, on_abandoned, on_cancelled) = counting(&gate);
-        let (event_id, leaver) = (Uuid::from_u128(1), desk.clone());
+        let (batcher, on_abandoned, on_cancelled) = counting(&gate);
+        let (event_id, leaver) = (Uuid::from_u128(1), batcher.clone());
         let leaving = tokio::spawn(async move { leaver.submit(event_id, 7).await });
-        while desk.inner.pending().is_empty() {
+        while batcher.inner.pending().is_empty() {
             tokio::task::yield_now().await;
         }
         leave(leaving).await;
         gate.add_permits(2);
-        assert_eq!(desk.submit(event_id, 8).await, Ok(8));
+        assert_eq!(batcher.submit(event_id, 8).await, Ok(8));
         assert_eq!(on_abandoned.load(Ordering::SeqCst), 1);
         assert!(on_cancelled.lock().expect("it is whole").is_empty());
     }
 
     #[tokio::test]
-    async fn who_leaves_the_line_is_not_worked_for_and_takes_no_place_in_a_batch() {
+    async fn a_pending_request_whose_client_is_gone_is_skipped() {
         let gate = Arc::new(tokio::sync::Semaphore::new(0));
-        let (desk, on_abandoned, on_cancelled) = counting(&gate);
+        let (batcher, on_abandoned, on_cancelled) = counting(&gate);
         let event_id = Uuid::from_u128(1);
         let submit = |request: u32| {
-            let desk = desk.clone();
-            tokio::spawn(async move { desk.submit(event_id, request).await })
+            let batcher = batcher.clone();
+            tokio::spawn(async move { batcher.submit(event_id, request).await })
         };
-        let line_is = async |length: usize| {
-            while desk.inner.pending().get(&event_id).map(VecDeque::len) != Some(length) {
+        let pending_is = async |length: usize| {
+            while batcher.inner.pending().get(&event_id).map(VecDeque::len) != Some(length) {
                 tokio::task::yield_now().await;
             }
         };
         let first = submit(0);
-        line_is(0).await;
+        pending_is(0).await;
         let leaving: Vec<_> = (1..=300).map(submit).collect();
-        line_is(300).await;
+        pending_is(300).await;
         for gone in leaving {
             leave(gone).await;
         }
         let staying = submit(301);
-        line_is(301).await;
+        pending_is(301).await;
         gate.add_permits(2);
         assert_eq!(first.await.expect("it ends"), Ok(0));
         assert_eq!(staying.await.expect("it ends"), Ok(301));
@@ -369,13 +369,13 @@ mod tests {
         assert_eq!(*on_cancelled.lock().expect("it is whole"), (1..=300).collect::<Vec<u32>>());
         // The last client that leaves also ends the work on the event.
         let busy = submit(302);
-        line_is(0).await;
+        pending_is(0).await;
         let gone = submit(303);
-        line_is(1).await;
+        pending_is(1).await;
         leave(gone).await;
         gate.add_permits(1);
         assert_eq!(busy.await.expect("it ends"), Ok(302));
-        while !desk.inner.pending().is_empty() {
+        while !batcher.inner.pending().is_empty() {
             tokio::task::yield_now().await;
         }
         assert_eq!(on_cancelled.lock().expect("it is whole").last(), Some(&303));

@@ -34,7 +34,6 @@ pub fn routes() -> OpenApiRouter<TicketService> {
         .merge(reservations::http::routes())
         .merge(reservations::http::admin::routes())
         .merge(reservations::http::internal::routes())
-        .merge(reservations::refund::http::routes())
         .merge(reserve::http::routes())
         .merge(reserve::best_seats::http::routes())
         .merge(sales_health::http::routes())

@@ -8,7 +8,7 @@ use urr_storage::Value;
 
 const CHUNK: usize = 100;
 
-/// Runs `statement` over the ids: it is given the list for `in (…)`, whose numbers begin behind
+/// Runs `statement` over the ids: it is given the list for `in (…)`, whose numbers begin after
 /// those of `first`, and all parameters.
 pub fn for_each_chunk<E>(
     ids: &[Uuid],

@@ -16,7 +16,7 @@ const END_TRANSFERS_EVERY: Duration = Duration::from_secs(10);
 const AUDIT_EVERY: Duration = Duration::from_secs(300);
 
 impl TicketService {
-    /// Runs the jobs until it is told to stop. A job that is under way then ends at its next wait;
+    /// Runs the jobs until `stop`. A job that is under way then ends at its next wait;
     /// each of its transactions is complete by itself.
     pub async fn run_jobs(&self, stop: CancellationToken) {
         let (expiry, closed) = (Sweeper::new(self.clone()), Sweeper::new(self.clone()));

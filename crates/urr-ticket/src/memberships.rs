@@ -21,7 +21,7 @@ use crate::memberships::rules::{
     Membership, MembershipId, MembershipRejection, MembershipStatus, cut_period, decide_confirm,
     decide_pay, decide_pin, decide_refunded, decide_subscribe, decide_unpin, next_period,
 };
-use crate::memberships::store::{EndedMembership, TermChange, TermSelector};
+use crate::memberships::store::{TermChange, TermSelector};
 use crate::memberships::tiers::{Fan, tier_list};
 use crate::reservations::rules::{PaymentClaim, Transition};
 use crate::reservations::transition::{LockedDecision, decide_under_lock};
@@ -207,7 +207,7 @@ impl TicketService {
         unpinned.await
     }
 
-    /// The payment was payment: the year begins, or comes behind the present one.
+    /// Starts the paid year, or appends it to the current one.
     pub async fn activate_membership(
         &self,
         id: MembershipId,
@@ -265,11 +265,11 @@ impl TicketService {
                 (self.prepare_events(ENDED_AT_ONCE as usize, context), self.clock.now());
             let batch = self.db.write(move |tx| {
                 let batch = store::membership_end_overdue(tx, now, ENDED_AT_ONCE)?;
-                let facts = batch.iter().enumerate();
-                let facts =
-                    facts.map(|(at, over)| (prepared.stamp(at), MembershipExpired::from(over)));
-                outbox::append_all(tx, &facts.collect::<Vec<_>>())?;
-                Ok::<_, StorageError>(u64::try_from(batch.len()).expect("a batch is small"))
+                let count = u64::try_from(batch.len()).expect("a batch is small");
+                let events = batch.into_iter().enumerate();
+                let events = events.map(|(at, expired)| (prepared.stamp(at), expired));
+                outbox::append_all(tx, &events.collect::<Vec<_>>())?;
+                Ok::<_, StorageError>(count)
             });
             let batch: u64 = batch.await?;
             ended += batch;
@@ -369,18 +369,6 @@ impl From<&Membership> for MembershipExpired {
             artist_id: membership.artist_id,
             tier: membership.tier,
             expires_at: membership.expires_at,
-        }
-    }
-}
-
-impl From<&EndedMembership> for MembershipExpired {
-    fn from(over: &EndedMembership) -> MembershipExpired {
-        MembershipExpired {
-            membership_id: over.id,
-            user_id: over.user_id,
-            artist_id: over.artist_id,
-            tier: over.tier,
-            expires_at: over.expires_at,
         }
     }
 }

@@ -36,11 +36,9 @@ pub enum PayableError {
     Storage(#[from] StorageError),
 }
 
-type PayableResult = Result<PayableView, PayableError>;
-
 impl TicketService {
     /// A payable in whatever state.
-    pub async fn get_payable(&self, payable: PayableRef) -> PayableResult {
+    pub async fn get_payable(&self, payable: PayableRef) -> Result<PayableView, PayableError> {
         let (id, now) = (payable.id, self.clock.now());
         Ok(match payable.kind {
             PayableKind::Reservation => {
@@ -54,7 +52,11 @@ impl TicketService {
     }
 
     /// A payable if this user can pay it now, with the name of its order.
-    pub async fn validate_payable(&self, payable: PayableRef, user_id: Uuid) -> PayableResult {
+    pub async fn validate_payable(
+        &self,
+        payable: PayableRef,
+        user_id: Uuid,
+    ) -> Result<PayableView, PayableError> {
         let (id, now) = (payable.id, self.clock.now());
         match payable.kind {
             PayableKind::Reservation => {
@@ -85,7 +87,7 @@ impl TicketService {
         payable: PayableRef,
         user_id: Uuid,
         claim: PaymentClaim,
-    ) -> PayableResult {
+    ) -> Result<PayableView, PayableError> {
         let (id, now) = (payable.id, self.clock.now());
         Ok(match payable.kind {
             PayableKind::Reservation => {
@@ -101,7 +103,11 @@ impl TicketService {
     }
 
     /// Releases a payable whose payment has failed.
-    pub async fn unpin_payable(&self, payable: PayableRef, payment_id: Uuid) -> PayableResult {
+    pub async fn unpin_payable(
+        &self,
+        payable: PayableRef,
+        payment_id: Uuid,
+    ) -> Result<PayableView, PayableError> {
         let (id, now) = (payable.id, self.clock.now());
         Ok(match payable.kind {
             PayableKind::Reservation => {
@@ -122,7 +128,7 @@ impl TicketService {
         payable: PayableRef,
         payment: CompletedPayment,
         context: CallContext,
-    ) -> PayableResult {
+    ) -> Result<PayableView, PayableError> {
         let (id, now) = (payable.id, self.clock.now());
         Ok(match payable.kind {
             PayableKind::Reservation => {
@@ -145,7 +151,7 @@ impl TicketService {
         payable: PayableRef,
         payment_id: Uuid,
         money: ReturnedMoney,
-    ) -> PayableResult {
+    ) -> Result<PayableView, PayableError> {
         let (id, now) = (payable.id, self.clock.now());
         Ok(match payable.kind {
             PayableKind::Reservation => {

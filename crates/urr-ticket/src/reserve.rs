@@ -114,12 +114,7 @@ fn hold_batcher(
 ) -> Batcher<HoldJob, DecidedHold> {
     let (db, clock, maps, terms_of) = (db.clone(), clock.clone(), maps.clone(), settings.clone());
     let work = move |_, jobs: Vec<HoldJob>| {
-        let terms = HoldTerms {
-            now: clock.now(),
-            hold_ttl: terms_of.hold_ttl,
-            cancel_policy: Arc::clone(&terms_of.cancel_policy),
-            dangerous_without_seat_guard: terms_of.dangerous_without_seat_guard,
-        };
+        let terms = terms_of.hold_terms(clock.now());
         decide_jobs(db.clone(), maps.clone(), jobs, terms)
     };
     // The client is gone before the decision: nothing is held, and the seats are unlocked.
@@ -360,7 +355,9 @@ impl From<BatcherError> for ReserveError {
     fn from(no_answer: BatcherError) -> ReserveError {
         ReserveError::Storage(match no_answer {
             BatcherError::Full => StorageError::Overloaded,
-            BatcherError::Failed => StorageError::Panicked("the desk broke down".to_owned()),
+            BatcherError::Failed => {
+                StorageError::Panicked("a batch of requests panicked".to_owned())
+            }
         })
     }
 }

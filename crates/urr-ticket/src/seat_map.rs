@@ -179,8 +179,8 @@ impl SeatMaps {
     ) -> Result<Option<Arc<InventorySnapshot>>, StorageError> {
         let (change_counts, read_at, epoch) =
             (entry.change_counts(), self.0.clock.now(), self.epoch());
-        let visible = entry.view();
-        let inventory = match &visible {
+        let current = entry.view();
+        let inventory = match &current {
             Some(view) => Arc::clone(&view.inventory),
             None => match self.0.inventories.get(event_id).await? {
                 Some(inventory) => inventory,
@@ -188,7 +188,7 @@ impl SeatMaps {
             },
         };
         self.0.reads.fetch_add(1, Ordering::Relaxed);
-        let before = visible.filter(|view| view.seats.epoch() == epoch);
+        let before = current.filter(|view| view.seats.epoch() == epoch);
         let seen = before.as_ref().map(|view| view.seen);
         let read = move |tx: &mut urr_storage::Tx<'_>| {
             let Some(mark) = map::sale_mark(tx, event_id)? else { return Ok(None) };
@@ -204,7 +204,7 @@ impl SeatMaps {
         let blank = |epoch| Arc::new(SeatSnapshot::blank(epoch, inventory.layout.seat_count()));
         let snapshot = match &before {
             Some(view) if view.seen > mark.fence => {
-                tracing::warn!(%event_id, find_entry = view.seen, fence = mark.fence, "numbers went back");
+                tracing::warn!(%event_id, seen = view.seen, fence = mark.fence, "the numbers of changes went back");
                 blank(self.epoch_after(epoch))
             }
             Some(view) => Arc::clone(&view.seats),
@@ -247,20 +247,20 @@ impl SeatMaps {
         &self,
         ticket_type_id: Uuid,
     ) -> Result<Option<Arc<InventorySnapshot>>, StorageError> {
-        let find_entry = &self.0.events_of_types;
+        let event_ids = &self.0.events_of_types;
         let event_id =
-            find_entry.read().unwrap_or_else(PoisonError::into_inner).get(&ticket_type_id).copied();
+            event_ids.read().unwrap_or_else(PoisonError::into_inner).get(&ticket_type_id).copied();
         let event_id = match event_id {
             Some(event_id) => event_id,
             None => {
                 let find =
                     move |tx: &mut urr_storage::Tx<'_>| map::ticket_type_event(tx, ticket_type_id);
                 let Some(event_id) = self.0.db.read(find).await? else { return Ok(None) };
-                let mut find_entry = find_entry.write().unwrap_or_else(PoisonError::into_inner);
-                if find_entry.len() >= TICKET_TYPES_MAX {
-                    find_entry.clear();
+                let mut event_ids = event_ids.write().unwrap_or_else(PoisonError::into_inner);
+                if event_ids.len() >= TICKET_TYPES_MAX {
+                    event_ids.clear();
                 }
-                find_entry.insert(ticket_type_id, event_id);
+                event_ids.insert(ticket_type_id, event_id);
                 event_id
             }
         };

@@ -3,6 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use urr_kernel::Timestamp;
+
+use crate::reserve::rules::HoldTerms;
 use crate::{CancelPolicy, SeatMapSettings};
 
 /// The rules that an operator can change.
@@ -21,6 +24,18 @@ pub struct TicketSettings {
     /// Sells without checking that a seat is free and without the index that guards it, so that
     /// only the seat locks are left. It sells seats twice: negative controls of the tests use it.
     pub dangerous_without_seat_guard: bool,
+}
+
+impl TicketSettings {
+    /// The terms of holds that are made now.
+    pub(crate) fn hold_terms(&self, now: Timestamp) -> HoldTerms {
+        HoldTerms {
+            now,
+            hold_ttl: self.hold_ttl,
+            cancel_policy: Arc::clone(&self.cancel_policy),
+            dangerous_without_seat_guard: self.dangerous_without_seat_guard,
+        }
+    }
 }
 
 impl Default for TicketSettings {

@@ -165,7 +165,7 @@ impl TicketService {
         listed.await
     }
 
-    /// The seller takes their listing money. What was taken back stays so and is returned.
+    /// Cancels the seller's listing. A cancelled one is returned as it is.
     pub async fn cancel_transfer(
         &self,
         id: TransferId,
@@ -265,7 +265,7 @@ impl TicketService {
         unpinned.await
     }
 
-    /// The payment was payment: the reservation is the buyer's, with new tickets.
+    /// Hands the reservation over to the buyer, with new tickets.
     pub async fn complete_transfer(
         &self,
         id: TransferId,
@@ -283,7 +283,7 @@ impl TicketService {
         completed.await
     }
 
-    /// Money of the buyer is money.
+    /// Records that money of the buyer has gone back.
     pub async fn mark_transfer_refunded(
         &self,
         id: TransferId,

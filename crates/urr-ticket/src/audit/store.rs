@@ -4,7 +4,7 @@ use urr_kernel::{Timestamp, Uuid, named_enum};
 use urr_layout::SeatId;
 use urr_storage::{Row, StorageError, Tx, params};
 
-/// What does not agree.
+/// The kinds of differences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AuditDifferenceKind {
     /// An event does not have the seats of its layout.
@@ -34,7 +34,7 @@ pub enum AuditDifferenceKind {
     Transfer,
     /// A hold was not ended although its time has long been over.
     Overdue,
-    /// A payment has had a hold or a transfer for so long that it must have been forgotten.
+    /// A payment has pinned a hold or a transfer for too long: it must have been forgotten.
     OldPin,
 }
 
@@ -166,7 +166,7 @@ const CHECKS: [(AuditDifferenceKind, &str); 11] = [
     ),
 ];
 
-/// What does not agree in an event, so much at most. One transaction sees one moment.
+/// The differences of an event, up to a limit. One transaction sees one moment.
 pub fn event_audit(
     tx: &mut Tx<'_>,
     event_id: Uuid,
@@ -234,7 +234,7 @@ fn hold_read(row: &Row<'_>, kind: AuditDifferenceKind) -> Result<AuditDifference
     })
 }
 
-/// Events behind `after` with the number of their last change.
+/// Events after `after` with the number of their last change.
 pub fn event_list(
     tx: &mut Tx<'_>,
     after: Uuid,

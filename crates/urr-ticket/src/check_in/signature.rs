@@ -20,7 +20,7 @@ const WHAT_BYTES: usize = 40;
 const STANDING: u32 = u32::MAX;
 const PURPOSE: &str = "ticket signature";
 
-/// What a payload says.
+/// The content of a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SignedTicket {
     pub ticket_id: Uuid,
@@ -46,7 +46,7 @@ pub struct Signer {
     public_keys: Vec<PublicKey>,
 }
 
-/// What a scanner needs.
+/// A public key for scanners.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicKey {
     /// Names the key.

@@ -24,7 +24,7 @@ pub enum InventoryKind {
     Standing,
 }
 
-/// What the sale allows at the moment. Read under the lock of the event's sale.
+/// The current rules of a sale. Read under the lock of the event's sale.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SalePolicy {
     pub status: SaleStatus,

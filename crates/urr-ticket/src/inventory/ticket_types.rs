@@ -20,30 +20,21 @@ use crate::inventory::store::NewTicketType;
 use crate::inventory::ticket_types::rules::{TicketTypeRejection, TicketTypeStock};
 use crate::{InventoryKind, SOURCE, SaleStatus, TicketService};
 
+/// Why a ticket type was not added or changed.
 #[derive(Debug, thiserror::Error)]
-pub enum CreateTicketTypeError {
+pub enum TicketTypeError {
     #[error("there is no such event")]
     EventNotFound,
-    #[error("the event was cancelled")]
-    EventCancelled,
-    #[error("the event sells seats")]
-    EventHasSeats,
-    #[error("the event has a ticket type of this name")]
-    NameTaken,
-    #[error("the event has as many ticket types as it can")]
-    TooMany,
-    #[error(transparent)]
-    Storage(#[from] StorageError),
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum ChangeTicketTypeError {
     #[error("there is no such ticket type")]
     NotFound,
     #[error("the event was cancelled")]
     EventCancelled,
+    #[error("the event sells seats")]
+    EventHasSeats,
     #[error("the event has another ticket type of this name")]
     NameTaken,
+    #[error("the event has as many ticket types as it can")]
+    TooMany,
     #[error(transparent)]
     Rejected(#[from] TicketTypeRejection),
     #[error(transparent)]
@@ -58,8 +49,8 @@ impl TicketService {
         context: CallContext,
         event_id: Uuid,
         draft: TicketTypeDraft,
-    ) -> Result<TicketTypeStock, CreateTicketTypeError> {
-        use CreateTicketTypeError::{EventHasSeats, EventNotFound, NameTaken, TooMany};
+    ) -> Result<TicketTypeStock, TicketTypeError> {
+        use TicketTypeError::{EventHasSeats, EventNotFound, NameTaken, TooMany};
         let inventory = self.inventories.get(event_id).await?.ok_or(EventNotFound)?;
         if inventory.kind == InventoryKind::Seated {
             return Err(EventHasSeats);
@@ -74,7 +65,7 @@ impl TicketService {
                 let sale = sales::sale_lock_only(tx, event_id)?.ok_or(EventNotFound)?;
                 match sale.policy.status {
                     SaleStatus::Open => {}
-                    SaleStatus::Cancelled => return Err(CreateTicketTypeError::EventCancelled),
+                    SaleStatus::Cancelled => return Err(TicketTypeError::EventCancelled),
                     SaleStatus::Deleted => return Err(EventNotFound),
                 }
                 if store::name_exists(tx, event_id, &new.name, new.id)? {
@@ -101,8 +92,8 @@ impl TicketService {
         context: CallContext,
         id: Uuid,
         draft: TicketTypeDraft,
-    ) -> Result<TicketTypeStock, ChangeTicketTypeError> {
-        use ChangeTicketTypeError::{EventCancelled, NameTaken, NotFound};
+    ) -> Result<TicketTypeStock, TicketTypeError> {
+        use TicketTypeError::{EventCancelled, NameTaken, NotFound};
         let action = self.stock_action(admin_id, "TICKET_TYPE_UPDATED", id, String::new());
         let stamp = self.stock_stamp(context);
         let changed = self

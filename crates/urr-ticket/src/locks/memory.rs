@@ -234,7 +234,7 @@ mod tests {
             );
             assert_eq!(taken, LockResult::Acquired);
         }
-        // What lives and what became over since the last round through the shards.
+        // Live locks, and those that expired since the last round through the shards.
         let kept = locks(&memory);
         assert!((1_000..100 * (10 + SHARDS + 1)).contains(&kept), "{kept}");
         memory.abandon(id(19_999 % 300), &[19_999], id(19_999));

@@ -129,7 +129,7 @@ struct BenefitsView {
     pre_sale_phase: Option<u8>,
     #[schema(example = "선예매 2")]
     pre_sale_label: &'static str,
-    /// What a purchase in a pre-sale costs beside the tickets. In the general sale nobody pays it.
+    /// The booking fee of a purchase in a pre-sale. The general sale has none.
     #[schema(value_type = i64, example = 2_000)]
     booking_fee_surcharge: Won,
     /// Whether one may pass tickets of the artist on.

@@ -263,7 +263,7 @@ pub fn decide_refunded(
     }
 }
 
-/// The year that is bought now: behind the present one if that is not over.
+/// The year that is bought now: after the current one if that has not ended.
 pub fn next_period(membership: &Membership, now: Timestamp) -> TermPeriod {
     let starts_at = match membership.status(now) {
         MembershipStatus::Active => membership.expires_at,

@@ -1,11 +1,11 @@
 //! Memberships, their terms and their artists. Every change is a compare-and-set, under the lock of
 //! the membership.
 
+use urr_contracts::events::membership::MembershipExpired;
 use urr_kernel::{Timestamp, Uuid, Won};
 use urr_service::Page;
 use urr_storage::{Row, StorageError, Tx, Value, params};
 
-use crate::Tier;
 use crate::memberships::rules::{
     Membership, MembershipArtist, MembershipId, MembershipTerm, TermPeriod,
 };
@@ -158,7 +158,7 @@ pub fn membership_make(
     tx.query_one(
         "select id from memberships where user_id = $1 and artist_id = $2 for update",
         params![user_id, artist_id],
-        |row| Ok(row.get("id")?),
+        |row| row.get("id"),
     )
 }
 
@@ -292,23 +292,13 @@ pub fn membership_set_end(
     Ok(())
 }
 
-/// A membership whose end is to be announced.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EndedMembership {
-    pub id: Uuid,
-    pub user_id: Uuid,
-    pub artist_id: Uuid,
-    pub tier: Tier,
-    pub expires_at: Timestamp,
-}
-
 /// Marks expired memberships as ended, up to a limit. One that is being renewed is skipped: the
 /// condition is checked again under the lock.
 pub fn membership_end_overdue(
     tx: &mut Tx<'_>,
     now: Timestamp,
     limit: u32,
-) -> Result<Vec<EndedMembership>, StorageError> {
+) -> Result<Vec<MembershipExpired>, StorageError> {
     tx.query(
         "update memberships set is_live = false where is_live and expires_at <= $1 and id in (\
              select id from memberships where is_live and expires_at <= $1 \
@@ -316,8 +306,8 @@ pub fn membership_end_overdue(
          ) returning id, user_id, artist_id, tier, expires_at",
         params![now, limit],
         |row| {
-            Ok(EndedMembership {
-                id: row.get("id")?,
+            Ok(MembershipExpired {
+                membership_id: row.get("id")?,
                 user_id: row.get("user_id")?,
                 artist_id: row.get("artist_id")?,
                 tier: row.get("tier")?,

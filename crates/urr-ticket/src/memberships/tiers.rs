@@ -61,5 +61,5 @@ fn tier_list_at_once(
 }
 
 fn tier_read(row: &Row<'_>) -> Result<Tier, StorageError> {
-    Ok(row.get("tier")?)
+    row.get("tier")
 }

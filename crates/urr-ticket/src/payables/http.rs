@@ -2,12 +2,11 @@
 
 use axum::extract::State;
 use axum::routing::{get, post};
-use serde::{Deserialize, Serialize};
 use urr_contracts::clients::PayableRef;
 use urr_contracts::internal::ticket::{
     CONFIRM_PAYABLE, ConfirmPayableBody, GET_PAYABLE, MARK_PAYABLE_REFUNDED, PIN_PAYABLE,
-    PayableKind, PayableView, PinPayableBody, RefundedPayableBody, UNPIN_PAYABLE, UnpinPayableBody,
-    VALIDATE_PAYABLE, ValidatePayableQuery,
+    PayableAnswer, PayableKind, PayableView, PinPayableBody, RefundedPayableBody, UNPIN_PAYABLE,
+    UnpinPayableBody, VALIDATE_PAYABLE, ValidatePayableQuery,
 };
 use urr_kernel::Uuid;
 use urr_service::{ApiError, Context, Json, Path, Query, internal_routes};
@@ -25,56 +24,18 @@ pub fn routes() -> OpenApiRouter<TicketService> {
         .route(UNPIN_PAYABLE.path, post(unpin_payable))
         .route(CONFIRM_PAYABLE.path, post(confirm_payable))
         .route(MARK_PAYABLE_REFUNDED.path, post(mark_payable_refunded));
-    internal_routes(GET_PAYABLE.callers, routes.merge(former_routes()))
+    internal_routes(GET_PAYABLE.callers, routes)
 }
 
-/// The paths before payables had one interface, for payment services that still use them.
-fn former_routes() -> OpenApiRouter<TicketService> {
-    OpenApiRouter::new()
-        .route("/internal/ticket/{kind}/{id}", get(get_payable))
-        .route("/internal/ticket/{kind}/{id}/validate", get(validate_payable))
-        .route("/internal/ticket/{kind}/{id}/pin", post(pin_payable))
-        .route("/internal/ticket/{kind}/{id}/unpin", post(unpin_payable))
-        .route("/internal/ticket/{kind}/{id}/confirm", post(confirm_payable))
-        .route("/internal/ticket/{kind}/{id}/refunded", post(mark_payable_refunded))
-}
+type PayablePath = Path<(PayableKind, Uuid)>;
+type Answer = Result<Json<PayableAnswer>, ApiError>;
 
-#[derive(Clone, Copy, Deserialize)]
-enum KindInPath {
-    #[serde(rename = "reservation", alias = "reservations")]
-    Reservation,
-    #[serde(rename = "transfer", alias = "transfers")]
-    Transfer,
-    #[serde(rename = "membership", alias = "memberships")]
-    Membership,
-}
-
-impl From<KindInPath> for PayableKind {
-    fn from(kind: KindInPath) -> PayableKind {
-        match kind {
-            KindInPath::Reservation => PayableKind::Reservation,
-            KindInPath::Transfer => PayableKind::Transfer,
-            KindInPath::Membership => PayableKind::Membership,
-        }
-    }
-}
-
-/// The payable under its name of today and under the former one.
-#[derive(Serialize)]
-pub struct FormerPayableAnswer {
-    payable: PayableView,
-    reservation: PayableView,
-}
-
-type PayablePath = Path<(KindInPath, Uuid)>;
-type Answer = Result<Json<FormerPayableAnswer>, ApiError>;
-
-pub fn answer(payable: PayableView) -> Answer {
-    Ok(Json(FormerPayableAnswer { reservation: payable.clone(), payable }))
+fn answer(payable: PayableView) -> Answer {
+    Ok(Json(PayableAnswer { payable }))
 }
 
 async fn get_payable(State(ticket): State<TicketService>, Path((kind, id)): PayablePath) -> Answer {
-    answer(ticket.get_payable(PayableRef { kind: kind.into(), id }).await?)
+    answer(ticket.get_payable(PayableRef { kind, id }).await?)
 }
 
 async fn validate_payable(
@@ -82,7 +43,7 @@ async fn validate_payable(
     Path((kind, id)): PayablePath,
     Query(query): Query<ValidatePayableQuery>,
 ) -> Answer {
-    answer(ticket.validate_payable(PayableRef { kind: kind.into(), id }, query.user_id).await?)
+    answer(ticket.validate_payable(PayableRef { kind, id }, query.user_id).await?)
 }
 
 async fn pin_payable(
@@ -92,7 +53,7 @@ async fn pin_payable(
 ) -> Answer {
     let PinPayableBody { payment_id, user_id, fencing_token, amount } = body;
     let claim = PaymentClaim { payment_id, fencing_token, amount };
-    answer(ticket.pin_payable(PayableRef { kind: kind.into(), id }, user_id, claim).await?)
+    answer(ticket.pin_payable(PayableRef { kind, id }, user_id, claim).await?)
 }
 
 async fn unpin_payable(
@@ -100,7 +61,7 @@ async fn unpin_payable(
     Path((kind, id)): PayablePath,
     Json(body): Json<UnpinPayableBody>,
 ) -> Answer {
-    answer(ticket.unpin_payable(PayableRef { kind: kind.into(), id }, body.payment_id).await?)
+    answer(ticket.unpin_payable(PayableRef { kind, id }, body.payment_id).await?)
 }
 
 async fn confirm_payable(
@@ -112,7 +73,7 @@ async fn confirm_payable(
     let ConfirmPayableBody { payment_id, fencing_token, amount, payment_method } = body;
     let claim = PaymentClaim { payment_id, fencing_token, amount };
     let payment = CompletedPayment::new(claim, payment_method.as_deref());
-    answer(ticket.confirm_payable(PayableRef { kind: kind.into(), id }, payment, context).await?)
+    answer(ticket.confirm_payable(PayableRef { kind, id }, payment, context).await?)
 }
 
 async fn mark_payable_refunded(
@@ -122,11 +83,7 @@ async fn mark_payable_refunded(
 ) -> Answer {
     let RefundedPayableBody { payment_id, amount: requested, returned_amount } = body;
     let money = ReturnedMoney { requested, returned: returned_amount.unwrap_or(requested) };
-    answer(
-        ticket
-            .mark_payable_refunded(PayableRef { kind: kind.into(), id }, payment_id, money)
-            .await?,
-    )
+    answer(ticket.mark_payable_refunded(PayableRef { kind, id }, payment_id, money).await?)
 }
 
 impl From<PayableError> for ApiError {

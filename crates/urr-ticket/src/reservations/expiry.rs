@@ -213,7 +213,7 @@ impl Sweeper {
                     return Ok(BatchEnd::PutOff);
                 }
                 Err(error) if batch.ids.len() == 1 => {
-                    tracing::error!(%error, reservation = %batch.ids[0], "it could not be ended");
+                    tracing::error!(%error, reservation = %batch.ids[0], "a reservation could not be ended");
                     self.ticket.metrics.count_failed();
                     self.set_aside(batch.ids[0]);
                     swept.failed.push(batch.ids[0]);
@@ -239,7 +239,7 @@ impl Sweeper {
     /// Postpones a sale. Its lock may be held for long, or its batches may take too long: so they
     /// are smaller from then on.
     fn put_off(&mut self, event_id: Uuid, error: &StorageError, swept: &mut SweepReport) {
-        tracing::warn!(%error, %event_id, "a sale did not answer in time; it is tried again");
+        tracing::warn!(%error, %event_id, "a sale did not answer in time and is postponed");
         let until = self.ticket.clock.now() + PUT_OFF_FOR;
         let before = self.slow.get(&event_id).map_or(BATCH_MAX as usize, |slow| slow.batch_max);
         self.slow.insert(event_id, SlowSale { until, batch_max: (before / 2).max(1) });

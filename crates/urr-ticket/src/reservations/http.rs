@@ -6,7 +6,7 @@ pub(crate) mod views;
 
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
-use urr_kernel::Uuid;
+use urr_kernel::{Timestamp, Uuid, Won};
 use urr_layout::SeatId;
 use urr_service::{ApiError, Context, ErrorBody, Json, Page, Paged, Pagination, Path, Query, User};
 use utoipa::{IntoParams, ToSchema};
@@ -16,7 +16,7 @@ use utoipa_axum::routes;
 use crate::reservations::http::views::{ReservationDetailView, ReservationView};
 use crate::reserve::slots::EntrySlot;
 use crate::{
-    ChangeError, ChangeSeats, RequestedItems, ReservationFilter, ReservationId,
+    ChangeError, ChangeSeats, RefundPreview, RequestedItems, ReservationFilter, ReservationId,
     ReservationRejection, ReservationStatus, ReserveError, TicketService, TransitionError,
 };
 
@@ -28,6 +28,7 @@ pub fn routes() -> OpenApiRouter<TicketService> {
         .routes(routes!(get_seat_reservation))
         .routes(routes!(cancel_reservation))
         .routes(routes!(change_seats))
+        .routes(routes!(preview_refund))
 }
 
 #[derive(Serialize, ToSchema)]
@@ -266,6 +267,60 @@ async fn change_seats(
     slot.check(&ticket, event_id, user.user_id, context).await?;
     ticket.change_seats(ReservationId(id), request, context).await?;
     answer(&ticket, ReservationId(id), user.user_id).await
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct RefundPreviewView {
+    #[schema(value_type = i64, example = 180_000)]
+    refund_amount: Won,
+    /// What would be kept; refund and fee together are the paid amount.
+    #[schema(value_type = i64, example = 20_000)]
+    cancellation_fee: Won,
+    /// `UNPAID`, `FULL` (the event was cancelled), `GRACE`, `FREE_DAYS`, `PERCENT_…` (so much of each
+    /// ticket) or `PERCENT_…_CAPPED` (but not more than a fixed fee).
+    #[schema(example = "PERCENT_10")]
+    rule: String,
+    /// Until when it is valid, unless the event is moved or cancelled.
+    #[schema(value_type = String, format = DateTime)]
+    until: Timestamp,
+}
+
+/// Returns what a cancellation would refund now.
+///
+/// The amounts stay the same until `until` unless the event is moved or cancelled. The policy of
+/// the booking applies, by calendar days in Korea: free within 24 hours of the booking if the event
+/// is at least 3 days away, and 10 days before the event within 7 days of the booking; otherwise
+/// the fee is 10 % (at most 4,000 won per ticket 10 days before), 10 % up to 7 days, 20 % up to 3
+/// days, 30 % up to 1 day before, and 90 % on the day. The booking fee goes back on the day of the
+/// booking only.
+///
+/// Errors: 404 `RESERVATION_NOT_FOUND`; 409 `RESERVATION_CANCELLED`, `EVENT_STARTED`,
+/// `ALREADY_CHECKED_IN`, `RESERVATION_LISTED`.
+#[utoipa::path(
+    get, path = "/api/reservations/{id}/refund-preview", tag = "reservations",
+    params(("id" = Uuid, Path)),
+    responses(
+        (status = 200, body = RefundPreviewView),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+        (status = 404, body = ErrorBody),
+        (status = 409, body = ErrorBody),
+    ),
+)]
+async fn preview_refund(
+    State(ticket): State<TicketService>,
+    User(user): User,
+    Path(id): Path<Uuid>,
+) -> Result<Json<RefundPreviewView>, ApiError> {
+    let RefundPreview { refund, until } =
+        ticket.preview_refund(ReservationId(id), user.user_id).await?;
+    Ok(Json(RefundPreviewView {
+        refund_amount: refund.refund,
+        cancellation_fee: refund.fee,
+        rule: refund.rule.name(),
+        until,
+    }))
 }
 
 /// The reservation after the operation.

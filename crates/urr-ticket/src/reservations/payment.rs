@@ -30,7 +30,7 @@ use urr_contracts::events::reservation::{ReservationConfirmed, ReservationSnapsh
 const METHOD_CHARS_MAX: usize = 50;
 const METHOD_UNKNOWN: &str = "unknown";
 
-/// A payment that was payment.
+/// A payment that was charged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompletedPayment {
     pub claim: PaymentClaim,
@@ -131,7 +131,7 @@ impl TicketService {
         unpinned.await
     }
 
-    /// The payment was payment: the seats are sold, and there is a ticket for everyone.
+    /// Sells the seats and issues the tickets.
     pub async fn confirm_reservation(
         &self,
         id: ReservationId,

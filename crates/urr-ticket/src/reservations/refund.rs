@@ -1,6 +1,5 @@
 //! Refunds of cancelled reservations, and the preview of a refund.
 
-pub(crate) mod http;
 pub(crate) mod rules;
 
 use urr_kernel::{Timestamp, Uuid, Won};

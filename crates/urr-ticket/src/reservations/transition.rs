@@ -180,7 +180,7 @@ impl TicketService {
         }
         for reservation in ended.iter().filter(|reservation| reservation.seats_lost > 0) {
             let (id, lost) = (reservation.id, reservation.seats_lost);
-            tracing::error!(reservation = %id, lost, "seats were not its own and stay as they are");
+            tracing::error!(reservation = %id, lost, "seats of a reservation were not its own and stay as they are");
         }
         let events: BTreeSet<Uuid> = ended.iter().map(|reservation| reservation.event_id).collect();
         events.into_iter().for_each(|event_id| self.seats_changed(event_id));

@@ -80,12 +80,7 @@ pub(crate) fn batcher(
 ) -> BestSeatsBatcher {
     let (db, clock, maps, terms_of) = (db.clone(), clock.clone(), maps.clone(), settings.clone());
     let work = move |event_id, requests| {
-        let terms = HoldTerms {
-            now: clock.now(),
-            hold_ttl: terms_of.hold_ttl,
-            cancel_policy: Arc::clone(&terms_of.cancel_policy),
-            dangerous_without_seat_guard: terms_of.dangerous_without_seat_guard,
-        };
+        let terms = terms_of.hold_terms(clock.now());
         let (db, maps) = (db.clone(), maps.clone());
         async move {
             let answers = answer_all(&db, BestSeatsBatch { terms, requests }).await;

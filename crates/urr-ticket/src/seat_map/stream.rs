@@ -33,11 +33,11 @@ pub enum SeatMapStreamLimit {
 pub struct StreamPermits {
     max: usize,
     per_user_max: usize,
-    counts: Mutex<StreamCounts>,
+    counts: Mutex<SeatMapStreamCounts>,
 }
 
 #[derive(Debug, Default)]
-struct StreamCounts {
+struct SeatMapStreamCounts {
     count: usize,
     by_user: HashMap<Uuid, usize>,
 }

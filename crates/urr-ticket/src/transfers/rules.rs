@@ -305,7 +305,7 @@ pub fn decide_complete(
     Ok(Transition::Apply)
 }
 
-/// Whether a seller may cancel. What is sold stays sold, whoever came first.
+/// Whether a seller may cancel. A completed sale stays completed, whoever came first.
 pub fn decide_cancel(transfer: &Transfer, user_id: Uuid) -> Result<Transition, TransferRejection> {
     if transfer.seller_id != user_id {
         return Err(TransferRejection::NotFound);

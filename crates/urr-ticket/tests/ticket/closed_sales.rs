@@ -189,7 +189,7 @@ async fn enter(world: &World, event_id: urr_kernel::Uuid) -> usize {
     entered
 }
 
-/// As the catalogue's news of a cancelled event does.
+/// As the catalog's news of a cancelled event does.
 async fn close(world: &World, event_id: urr_kernel::Uuid) {
     let closed = world.db.write(move |tx| {
         tx.execute(

@@ -1,4 +1,4 @@
-//! A ticket office on a database of its own, on either engine, with a clock that stands still.
+//! A ticket service on a database of its own, on either engine, with a clock that stands still.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -29,7 +29,7 @@ pub enum Form {
     Postgres,
 }
 
-/// A migrated database with its ticket office.
+/// A migrated database with its ticket service.
 pub struct World {
     folder: TempDir,
     /// How to reach its PostgreSQL, if that is its engine.

@@ -1,4 +1,4 @@
-//! The ticket office as the gateway sees it.
+//! The ticket service as the gateway sees it.
 
 use axum::Router;
 use axum::body::Body;

@@ -1,4 +1,4 @@
-//! The contract of the ticket office: the same cases on SQLite and on PostgreSQL.
+//! The contract of the ticket service: the same cases on SQLite and on PostgreSQL.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

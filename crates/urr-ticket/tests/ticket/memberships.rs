@@ -26,7 +26,7 @@ pub const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 pub const PRICE: i64 = 30_000;
 
 impl World {
-    /// An artist as the catalogue announces them.
+    /// An artist as the catalog announces them.
     pub async fn artist(&self) -> Uuid {
         let artist_id = self.ids.next_id();
         self.tell_artist("ARTIST_CREATED", artist_id, PRICE).await;

@@ -1,4 +1,4 @@
-//! The ticket office learns from the payment service's events what was paid and what was given back.
+//! The ticket service learns from the payment service's events what was paid and what was given back.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The ticket office learns from the catalogue's events what it sells.
+//! The ticket service learns from the catalog's events what it sells.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use urr_ticket::{Sweeper, consumer as ticket_consumer};
 use crate::contract;
 use crate::fixture::{MINUTE, World, hall};
 
-/// An event of the catalogue, in its envelope.
+/// An event of the catalog, in its envelope.
 fn event(world: &World, event_type: &str, data: Value) -> Event {
     let id = world.ids.next_id();
     Event {
@@ -34,7 +34,7 @@ fn event(world: &World, event_type: &str, data: Value) -> Event {
     }
 }
 
-/// What the catalogue says of an event in every snapshot.
+/// What the catalog says of an event in every snapshot.
 fn snapshot(event_id: Uuid, revision: i64, title: &str) -> Value {
     json!({
         "eventId": event_id, "revision": revision, "title": title, "kind": "seated",
@@ -297,7 +297,7 @@ contract! {
         }
     }
 
-    /// From a catalogue that does not say it: by the times that are known here.
+    /// From a catalog that does not say it: by the times that are known here.
     async fn whether_a_deleted_event_has_taken_place_is_told_by_its_time(world: World) {
         let event_id = paid_event(&world).await;
         world.clock.advance(23 * 24 * 60 * MINUTE);

@@ -7,10 +7,7 @@ use serde_json::json;
 use urr_kernel::{CallContext, Uuid, Won};
 use urr_storage::StorageError;
 use urr_ticket::inventory::ticket_types::store;
-use urr_ticket::{
-    ChangeTicketTypeError, CreateTicketTypeError, TicketTypeDraft, TicketTypeRejection,
-    TicketTypeStock,
-};
+use urr_ticket::{TicketTypeDraft, TicketTypeError, TicketTypeRejection, TicketTypeStock};
 
 use crate::contract;
 use crate::fixture::{World, hall};
@@ -83,10 +80,10 @@ contract! {
         };
         let below = change(99_000, 2).await.unwrap_err();
         let refused = TicketTypeRejection::BelowSold { sold: 3 };
-        assert!(matches!(below, ChangeTicketTypeError::Rejected(why) if why == refused), "{below}");
+        assert!(matches!(below, TicketTypeError::Rejected(why) if why == refused), "{below}");
         let dearer = change(99_001, 8).await.unwrap_err();
         let refused = TicketTypeRejection::PriceIsFixed { sold: 3 };
-        assert!(matches!(dearer, ChangeTicketTypeError::Rejected(why) if why == refused));
+        assert!(matches!(dearer, TicketTypeError::Rejected(why) if why == refused));
         let changed = change(99_000, 3).await.unwrap();
         assert_eq!((changed.total, changed.available), (3, 0));
         assert_eq!(find(&world, type_id).await, changed);
@@ -100,7 +97,7 @@ contract! {
         ], "what was refused is not there");
     }
 
-    /// The catalogue shows what is sold: it is told in the transaction of the change.
+    /// The catalog shows what is sold: it is told in the transaction of the change.
     async fn every_change_is_told_to_the_catalogue_and_no_refusal_is(world: World) {
         let (event_id, type_id) = world.open_standing(10).await;
         let news = async || {
@@ -115,7 +112,7 @@ contract! {
         let change = draft("스탠딩", 77_000, 20);
         world.ticket.change_ticket_type(ADMIN, context(), type_id, change).await.unwrap();
         let twice = world.ticket.create_ticket_type(ADMIN, context(), event_id, front).await;
-        assert!(matches!(twice, Err(CreateTicketTypeError::NameTaken)));
+        assert!(matches!(twice, Err(TicketTypeError::NameTaken)));
         let news = news().await;
         assert_eq!(news.len(), 2);
         for told in &news {
@@ -193,10 +190,10 @@ contract! {
         };
         let made = create(event_id).await.unwrap();
         let twice = create(event_id).await;
-        assert!(matches!(twice, Err(CreateTicketTypeError::NameTaken)), "a double click");
+        assert!(matches!(twice, Err(TicketTypeError::NameTaken)), "a double click");
         create(other_event).await.unwrap();
         let renamed = world.ticket.change_ticket_type(ADMIN, context(), made.id, same_with_total(1)).await;
-        assert!(matches!(renamed, Err(ChangeTicketTypeError::NameTaken)));
+        assert!(matches!(renamed, Err(TicketTypeError::NameTaken)));
         // Its own name is not taken.
         world.ticket.change_ticket_type(ADMIN, context(), type_id, same_with_total(11)).await.unwrap();
     }
@@ -213,7 +210,7 @@ contract! {
         for click in clicks.collect::<Vec<_>>() {
             match click.await.unwrap() {
                 Ok(_) => made += 1,
-                Err(error) => assert!(matches!(error, CreateTicketTypeError::NameTaken), "{error}"),
+                Err(error) => assert!(matches!(error, TicketTypeError::NameTaken), "{error}"),
             }
         }
         assert_eq!(made, 1);
@@ -228,18 +225,18 @@ contract! {
         };
         let change = || world.ticket.change_ticket_type(ADMIN, context(), type_id, same_with_total(11));
         let refused = create(seated).await;
-        assert!(matches!(refused, Err(CreateTicketTypeError::EventHasSeats)));
+        assert!(matches!(refused, Err(TicketTypeError::EventHasSeats)));
         let refused = create(world.ids.next_id()).await;
-        assert!(matches!(refused, Err(CreateTicketTypeError::EventNotFound)));
+        assert!(matches!(refused, Err(TicketTypeError::EventNotFound)));
         let refused =
             world.ticket.change_ticket_type(ADMIN, context(), world.ids.next_id(), same_with_total(1)).await;
-        assert!(matches!(refused, Err(ChangeTicketTypeError::NotFound)));
+        assert!(matches!(refused, Err(TicketTypeError::NotFound)));
         world.execute("update sales set status = 'cancelled'").await;
-        assert!(matches!(create(event_id).await, Err(CreateTicketTypeError::EventCancelled)));
-        assert!(matches!(change().await, Err(ChangeTicketTypeError::EventCancelled)));
+        assert!(matches!(create(event_id).await, Err(TicketTypeError::EventCancelled)));
+        assert!(matches!(change().await, Err(TicketTypeError::EventCancelled)));
         world.execute("update sales set status = 'deleted'").await;
-        assert!(matches!(create(event_id).await, Err(CreateTicketTypeError::EventNotFound)));
-        assert!(matches!(change().await, Err(ChangeTicketTypeError::NotFound)));
+        assert!(matches!(create(event_id).await, Err(TicketTypeError::EventNotFound)));
+        assert!(matches!(change().await, Err(TicketTypeError::NotFound)));
         assert!(actions(&world).await.is_empty());
         world.execute("update sales set status = 'open'").await;
         change().await.unwrap();
@@ -252,7 +249,7 @@ contract! {
             world.ticket.create_ticket_type(ADMIN, context(), event_id, draft).await.unwrap();
         }
         let more = world.ticket.create_ticket_type(ADMIN, context(), event_id, draft("더", 1, 1)).await;
-        assert!(matches!(more, Err(CreateTicketTypeError::TooMany)));
+        assert!(matches!(more, Err(TicketTypeError::TooMany)));
     }
 
     async fn a_change_is_seen_by_who_looks_next(world: World) {

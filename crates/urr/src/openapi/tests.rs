@@ -71,6 +71,21 @@ fn schemas_of_different_services_do_not_collide() {
 }
 
 #[test]
+fn every_operation_has_a_summary_and_a_description() {
+    let mut document = document().unwrap();
+    let mut missing = Vec::new();
+    for (path, item) in &mut document.paths.paths {
+        for (method, operation) in operations(item) {
+            let is_empty = |text: &Option<String>| text.as_ref().is_none_or(String::is_empty);
+            if is_empty(&operation.summary) || is_empty(&operation.description) {
+                missing.push(format!("{method} {path}"));
+            }
+        }
+    }
+    assert_eq!(missing, Vec::<String>::new());
+}
+
+#[test]
 fn the_document_in_the_repository_is_fresh() {
     let document = serde_json::to_value(document().unwrap()).unwrap();
     let text = serde_json::to_string_pretty(&document).unwrap() + "\n";

@@ -11,8 +11,9 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::TicketService;
+use crate::http::event_not_found;
+use crate::inventory::ticket_types::TicketTypeError;
 use crate::inventory::ticket_types::rules::{TicketTypeRejection, TicketTypeStock};
-use crate::inventory::ticket_types::{ChangeTicketTypeError, CreateTicketTypeError};
 
 pub fn routes() -> OpenApiRouter<TicketService> {
     OpenApiRouter::new().routes(routes!(create_ticket_type)).routes(routes!(change_ticket_type))
@@ -138,57 +139,39 @@ fn invalid(invalid: InvalidTicketType) -> ApiError {
     ApiError::bad_request(code, invalid.to_string())
 }
 
-impl From<CreateTicketTypeError> for ApiError {
-    fn from(error: CreateTicketTypeError) -> ApiError {
+impl From<TicketTypeError> for ApiError {
+    fn from(error: TicketTypeError) -> ApiError {
         match error {
-            CreateTicketTypeError::EventNotFound => {
-                ApiError::not_found("EVENT_NOT_FOUND", "There is no event with this id on sale.")
-            }
-            CreateTicketTypeError::EventCancelled => event_cancelled(),
-            CreateTicketTypeError::EventHasSeats => ApiError::conflict(
-                "EVENT_HAS_SEATS",
-                "This event sells seats; only standing events have ticket types.",
-            ),
-            CreateTicketTypeError::NameTaken => name_taken(),
-            CreateTicketTypeError::TooMany => ApiError::conflict(
-                "TOO_MANY_TICKET_TYPES",
-                format!("An event has at most {PER_EVENT_MAX} ticket types."),
-            ),
-            CreateTicketTypeError::Storage(error) => error.into(),
-        }
-    }
-}
-
-impl From<ChangeTicketTypeError> for ApiError {
-    fn from(error: ChangeTicketTypeError) -> ApiError {
-        match error {
-            ChangeTicketTypeError::NotFound => ApiError::not_found(
+            TicketTypeError::EventNotFound => event_not_found(),
+            TicketTypeError::NotFound => ApiError::not_found(
                 "TICKET_TYPE_NOT_FOUND",
                 "There is no ticket type with this id.",
             ),
-            ChangeTicketTypeError::EventCancelled => event_cancelled(),
-            ChangeTicketTypeError::NameTaken => name_taken(),
-            ChangeTicketTypeError::Rejected(TicketTypeRejection::BelowSold { sold }) => {
+            TicketTypeError::EventCancelled => {
+                ApiError::conflict("EVENT_CANCELLED", "The event was cancelled.")
+            }
+            TicketTypeError::EventHasSeats => ApiError::conflict(
+                "EVENT_HAS_SEATS",
+                "This event sells seats; only standing events have ticket types.",
+            ),
+            TicketTypeError::NameTaken => ApiError::conflict(
+                "TICKET_TYPE_NAME_TAKEN",
+                "The event has a ticket type with this name already.",
+            ),
+            TicketTypeError::TooMany => ApiError::conflict(
+                "TOO_MANY_TICKET_TYPES",
+                format!("An event has at most {PER_EVENT_MAX} ticket types."),
+            ),
+            TicketTypeError::Rejected(TicketTypeRejection::BelowSold { sold }) => {
                 let sentence = format!("The total cannot be below the {sold} held or sold.");
                 ApiError::conflict("TOTAL_BELOW_SOLD", sentence).with("sold", sold)
             }
-            ChangeTicketTypeError::Rejected(TicketTypeRejection::PriceIsFixed { sold }) => {
+            TicketTypeError::Rejected(TicketTypeRejection::PriceIsFixed { sold }) => {
                 let sentence =
                     format!("The price cannot change any more: {sold} are held or sold.");
                 ApiError::conflict("PRICE_IS_FIXED", sentence).with("sold", sold)
             }
-            ChangeTicketTypeError::Storage(error) => error.into(),
+            TicketTypeError::Storage(error) => error.into(),
         }
     }
-}
-
-fn name_taken() -> ApiError {
-    ApiError::conflict(
-        "TICKET_TYPE_NAME_TAKEN",
-        "The event has a ticket type with this name already.",
-    )
-}
-
-fn event_cancelled() -> ApiError {
-    ApiError::conflict("EVENT_CANCELLED", "The event was cancelled.")
 }

@@ -2,9 +2,10 @@
 
 use axum::extract::State;
 use axum::routing::post;
-use serde::{Deserialize, Serialize};
-use urr_contracts::internal::ticket::{AWARD_POINTS, RETURN_POINTS};
-use urr_kernel::Uuid;
+use urr_contracts::internal::ticket::{
+    AWARD_POINTS, AwardPointsAnswer, AwardPointsBody, RETURN_POINTS, ReturnPointsAnswer,
+    ReturnPointsBody,
+};
 use urr_service::{ApiError, Json, internal_routes};
 use utoipa_axum::router::OpenApiRouter;
 
@@ -26,54 +27,22 @@ fn parse_action(name: &str) -> Result<PointAction, ApiError> {
 }
 
 /// The number of points follows from the action.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct AwardPointsBody {
-    user_id: Uuid,
-    action_type: String,
-    /// The post, comment or news article. Each is rewarded once.
-    reference_id: Uuid,
-    /// Null: in all active memberships of the user.
-    artist_id: Option<Uuid>,
-}
-
-#[derive(Serialize)]
-struct AwardedPointsView {
-    /// The points of each membership.
-    points: i64,
-    /// How many memberships got them: 0 if the user has none, if the action was rewarded before, or
-    /// if the limit of the day is reached.
-    memberships: u64,
-}
-
 async fn award_points(
     State(ticket): State<TicketService>,
     Json(body): Json<AwardPointsBody>,
-) -> Result<Json<AwardedPointsView>, ApiError> {
+) -> Result<Json<AwardPointsAnswer>, ApiError> {
     let action = parse_action(&body.action_type)?;
     let members = PointRecipients { user_id: body.user_id, artist_id: body.artist_id };
     let memberships = ticket.award_points(members, action, body.reference_id).await?;
-    Ok(Json(AwardedPointsView { points: action.points(), memberships }))
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct ReturnPointsBody {
-    action_type: String,
-    reference_id: Uuid,
-}
-
-#[derive(Serialize)]
-struct ReturnedPointsView {
-    ok: bool,
+    Ok(Json(AwardPointsAnswer { points: action.points(), memberships }))
 }
 
 /// The post or comment that was rewarded was deleted.
 async fn return_points(
     State(ticket): State<TicketService>,
     Json(body): Json<ReturnPointsBody>,
-) -> Result<Json<ReturnedPointsView>, ApiError> {
+) -> Result<Json<ReturnPointsAnswer>, ApiError> {
     let action = parse_action(&body.action_type)?;
     ticket.revoke_points(action, body.reference_id).await?;
-    Ok(Json(ReturnedPointsView { ok: true }))
+    Ok(Json(ReturnPointsAnswer { ok: true }))
 }

@@ -32,7 +32,7 @@ pub struct PointEntry {
     pub created_at: Timestamp,
 }
 
-/// The tier that so many points make, as SQL.
+/// The tier of a number of points, as SQL.
 fn tier_of(points: &str) -> String {
     let (lowest, higher) = TIERS.split_last().expect("there are tiers");
     let cases = higher

@@ -4,13 +4,13 @@ use axum::extract::State;
 use axum::routing::{get, post};
 use urr_contracts::internal::ticket::{
     CANCEL_RESERVATION, CancelReservationBody, GET_RESERVATION_SUMMARY, LIST_PAID_RESERVATIONS,
-    PaidReservationPage, PaidReservationQuery, ReservationSummary, ReservationSummaryAnswer,
+    PaidReservationPage, PaidReservationQuery, PayableAnswer, ReservationSummary,
+    ReservationSummaryAnswer,
 };
 use urr_kernel::Uuid;
 use urr_service::{ApiError, Context, Json, Path, Query, internal_routes};
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::payables::http::{FormerPayableAnswer, answer};
 use crate::payables::reservation_view;
 use crate::reservations::http::admin::parse_reason;
 use crate::reservations::store::list::ListedReservation;
@@ -47,7 +47,7 @@ async fn cancel_reservation(
     Context(context): Context,
     Path(id): Path<Uuid>,
     Json(body): Json<CancelReservationBody>,
-) -> Result<Json<FormerPayableAnswer>, ApiError> {
+) -> Result<Json<PayableAnswer>, ApiError> {
     let id = ReservationId(id);
     let record = match (body.user_id, body.admin_id) {
         (Some(user_id), None) => ticket.cancel_reservation(id, user_id, context).await?,
@@ -61,7 +61,8 @@ async fn cancel_reservation(
             return Err(ApiError::bad_request("INVALID_CANCELLER", sentence));
         }
     };
-    answer(reservation_view(record, ticket.clock.now()))
+    let payable = reservation_view(record, ticket.clock.now());
+    Ok(Json(PayableAnswer { payable }))
 }
 
 async fn get_reservation_summary(

@@ -61,7 +61,7 @@ pub struct ClosedSale {
     pub closed_by: Option<Uuid>,
 }
 
-/// The next closed sales behind `after`.
+/// The next closed sales after `after`.
 pub fn sale_list_to_empty(
     tx: &mut Tx<'_>,
     now: Timestamp,

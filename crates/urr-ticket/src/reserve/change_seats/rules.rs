@@ -11,7 +11,7 @@ use crate::reserve::rules::HoldRejection;
 pub struct SeatSwapRequest<'a> {
     pub held: &'a [SeatId],
     pub wanted: &'a [SeatId],
-    /// Those of the wanted seats that are not available; one's own are among them.
+    /// The wanted seats that are not available, one's own included.
     pub taken: &'a [SeatId],
     /// What the user has of the event beside this hold.
     pub other_quantity: u32,
