@@ -242,16 +242,13 @@ fn user_read(row: &Row<'_>) -> Result<UserFact, StorageError> {
 fn reservation_read(row: &Row<'_>) -> Result<ReservationFact, StorageError> {
     Ok(from_row!(row => ReservationFact {
         id, created_at, hold_ends_at, confirmed_at, cancelled_at, expired_at, refund_amount;
-        terms: ReservationTerms {
+        terms: from_row!(row => ReservationTerms {
+            event_id, user_id, amount, quantity;
             rank: row.get("terms_rank")?,
             at: row.get("terms_at")?,
             message_id: row.get("terms_message_id")?,
-            event_id: row.get("event_id")?,
-            user_id: row.get("user_id")?,
-            amount: row.get("amount")?,
-            quantity: row.get("quantity")?,
             seat_ids: seat_ids_read(row)?,
-        },
+        }),
     }))
 }
 

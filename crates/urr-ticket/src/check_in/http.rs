@@ -4,7 +4,7 @@ use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid};
 use urr_layout::SeatId;
-use urr_service::{Admin, ApiError, ErrorBody, Json, Query};
+use urr_service::{Admin, ApiError, ErrorBody, Errors, Json, Query};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -103,8 +103,7 @@ impl CheckedInView {
     responses(
         (status = 200, body = CheckInView),
         (status = 400, body = ErrorBody, description = "`INVALID_TICKET`: not a ticket of ours."),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
+        Errors<401, 403>,
         (status = 404, body = ErrorBody, description = "`TICKET_NOT_FOUND`, `EVENT_NOT_FOUND`."),
         (status = 409, body = ErrorBody, description = "`ALREADY_CHECKED_IN` (with `checkedInAt` \
             and `checkedInBy`), `TICKET_FOR_OTHER_EVENT` (with `ticketEventId`), \
@@ -148,13 +147,7 @@ struct CheckInsView {
 /// For administrators. Errors: 404 `EVENT_NOT_FOUND`.
 #[utoipa::path(
     get, path = "/api/admin/check-ins", tag = "tickets", params(CheckInsQuery),
-    responses(
-        (status = 200, body = CheckInsView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-    ),
+    responses((status = 200, body = CheckInsView), Errors<401, 403, 404>),
 )]
 async fn count_check_ins(
     State(ticket): State<TicketService>,

@@ -2,7 +2,7 @@
 
 use urr_kernel::{Timestamp, Uuid};
 use urr_layout::SeatId;
-use urr_storage::{StorageError, Tx, params};
+use urr_storage::{StorageError, Tx, from_row, params};
 
 /// A ticket with what check-in needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,19 +59,10 @@ pub fn ticket_find(tx: &mut Tx<'_>, id: Uuid) -> Result<Option<CheckInTicket>, S
          left join ticket_types y on y.id = i.ticket_type_id where t.id = $1",
         params![id],
         |row| {
-            Ok(CheckInTicket {
-                id: row.get("id")?,
-                reservation_id: row.get("reservation_id")?,
-                number: row.get("number")?,
-                reservation_number: row.get("reservation_number")?,
-                event_id: row.get("event_id")?,
-                seat_id: row.get("seat_id")?,
-                ticket_type_name: row.get("ticket_type_name")?,
-                issue: row.get("issue")?,
-                is_valid: row.get("is_valid")?,
-                checked_in_at: row.get("checked_in_at")?,
-                checked_in_by: row.get("checked_in_by")?,
-            })
+            Ok(from_row!(row => CheckInTicket {
+                id, reservation_id, number, reservation_number, event_id, seat_id, ticket_type_name,
+                issue, is_valid, checked_in_at, checked_in_by
+            }))
         },
     )
 }

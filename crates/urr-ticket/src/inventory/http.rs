@@ -3,7 +3,7 @@
 use axum::extract::State;
 use serde::Serialize;
 use urr_kernel::{Uuid, Won};
-use urr_service::{ApiError, ErrorBody, Json, Path};
+use urr_service::{ApiError, Errors, Json, Path};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -99,11 +99,7 @@ impl TicketTypeStockView {
 #[utoipa::path(
     get, path = "/api/tickets/event/{eventId}", tag = "tickets",
     params(("eventId" = Uuid, Path)),
-    responses(
-        (status = 200, body = EventAvailabilityView),
-        (status = 400, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-    ),
+    responses((status = 200, body = EventAvailabilityView), Errors<404>),
 )]
 async fn get_event_availability(
     State(ticket): State<TicketService>,
@@ -125,11 +121,7 @@ struct AvailabilityView {
 #[utoipa::path(
     get, path = "/api/tickets/availability/{ticketTypeId}", tag = "tickets",
     params(("ticketTypeId" = Uuid, Path)),
-    responses(
-        (status = 200, body = AvailabilityView),
-        (status = 400, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-    ),
+    responses((status = 200, body = AvailabilityView), Errors<404>),
 )]
 async fn get_ticket_type_availability(
     State(ticket): State<TicketService>,

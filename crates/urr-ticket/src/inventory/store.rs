@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use urr_kernel::{Timestamp, Uuid, Won};
 use urr_layout::Layout;
-use urr_storage::{Row, StorageError, Tx, params};
+use urr_storage::{Row, StorageError, Tx, from_row, params};
 
 use crate::{Inventory, SalePolicy};
 
@@ -169,15 +169,10 @@ pub fn policy_find(tx: &mut Tx<'_>, event_id: Uuid) -> Result<Option<SalePolicy>
 }
 
 fn policy_read(row: &Row<'_>) -> Result<SalePolicy, StorageError> {
-    Ok(SalePolicy {
-        status: row.get("status")?,
-        is_complete: row.get("is_complete")?,
-        artist_id: row.get("artist_id")?,
-        sale_starts_at: row.get("sale_starts_at")?,
-        sale_ends_at: row.get("sale_ends_at")?,
-        has_presale: row.get("has_presale")?,
-        seats_per_user_max: row.get("seats_per_user_max")?,
-    })
+    Ok(from_row!(row => SalePolicy {
+        status, is_complete, artist_id, sale_starts_at, sale_ends_at, has_presale,
+        seats_per_user_max
+    }))
 }
 
 pub fn inventory_find(tx: &mut Tx<'_>, event_id: Uuid) -> Result<Option<Inventory>, StorageError> {

@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid, Won};
-use urr_service::{ApiError, ErrorBody, Json, Page, Paged, Pagination, Path, User};
+use urr_service::{ApiError, ErrorBody, Errors, Json, Page, Paged, Pagination, Path, User};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -182,8 +182,7 @@ struct MyMembershipView {
     post, path = "/api/memberships/subscribe", tag = "memberships", request_body = SubscribeBody,
     responses(
         (status = 201, body = SubscribedView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
+        Errors<401>,
         (status = 404, body = ErrorBody, description = "`ARTIST_NOT_FOUND`"),
         (status = 409, body = ErrorBody, description = "`ALREADY_MEMBER`: for more than a month."),
     ),
@@ -210,11 +209,7 @@ async fn subscribe_membership(
 /// `effectiveTier` is `bronze` while a membership is not active.
 #[utoipa::path(
     get, path = "/api/memberships/my", tag = "memberships", params(Page),
-    responses(
-        (status = 200, body = MembershipListView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-    ),
+    responses((status = 200, body = MembershipListView), Errors<401>),
 )]
 async fn list_my_memberships(
     State(ticket): State<TicketService>,
@@ -236,11 +231,7 @@ async fn list_my_memberships(
 #[utoipa::path(
     get, path = "/api/memberships/my/{artistId}", tag = "memberships",
     params(("artistId" = Uuid, Path), Page),
-    responses(
-        (status = 200, body = MyMembershipView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-    ),
+    responses((status = 200, body = MyMembershipView), Errors<401>),
 )]
 async fn get_my_membership(
     State(ticket): State<TicketService>,
@@ -269,11 +260,7 @@ async fn get_my_membership(
 #[utoipa::path(
     get, path = "/api/memberships/benefits/{artistId}", tag = "memberships",
     params(("artistId" = Uuid, Path)),
-    responses(
-        (status = 200, body = BenefitsView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-    ),
+    responses((status = 200, body = BenefitsView), Errors<401>),
 )]
 async fn get_membership_benefits(
     State(ticket): State<TicketService>,

@@ -4,7 +4,7 @@
 use urr_contracts::events::membership::MembershipExpired;
 use urr_kernel::{Timestamp, Uuid, Won};
 use urr_service::Page;
-use urr_storage::{Row, StorageError, Tx, Value, params};
+use urr_storage::{Row, StorageError, Tx, Value, from_row, params};
 
 use crate::memberships::rules::{
     Membership, MembershipArtist, MembershipId, MembershipTerm, TermPeriod,
@@ -103,19 +103,11 @@ pub fn membership_count(tx: &mut Tx<'_>, user_id: Uuid) -> Result<u64, StorageEr
 fn membership_read(row: &Row<'_>) -> Result<Membership, StorageError> {
     let (name, price): (Option<String>, Option<Won>) =
         (row.get("artist_name")?, row.get("membership_price")?);
-    Ok(Membership {
-        id: row.get("id")?,
-        user_id: row.get("user_id")?,
-        artist_id: row.get("artist_id")?,
+    Ok(from_row!(row => Membership {
+        id, user_id, artist_id, tier, points, joined_at, expires_at, is_live, last_term;
         artist: name.zip(price).map(|(name, price)| MembershipArtist { name, price }),
-        tier: row.get("tier")?,
-        points: row.get("points")?,
-        joined_at: row.get("joined_at")?,
-        expires_at: row.get("expires_at")?,
-        is_live: row.get("is_live")?,
-        last_term: row.get("last_term")?,
         term: term_read(row)?,
-    })
+    }))
 }
 
 fn term_read(row: &Row<'_>) -> Result<Option<MembershipTerm>, StorageError> {
@@ -306,13 +298,10 @@ pub fn membership_end_overdue(
          ) returning id, user_id, artist_id, tier, expires_at",
         params![now, limit],
         |row| {
-            Ok(MembershipExpired {
+            Ok(from_row!(row => MembershipExpired {
+                user_id, artist_id, tier, expires_at;
                 membership_id: row.get("id")?,
-                user_id: row.get("user_id")?,
-                artist_id: row.get("artist_id")?,
-                tier: row.get("tier")?,
-                expires_at: row.get("expires_at")?,
-            })
+            }))
         },
     )
 }

@@ -8,7 +8,9 @@ use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid, Won};
 use urr_layout::SeatId;
-use urr_service::{ApiError, Context, ErrorBody, Json, Page, Paged, Pagination, Path, Query, User};
+use urr_service::{
+    ApiError, Context, ErrorBody, Errors, Json, Page, Paged, Pagination, Path, Query, User,
+};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -69,11 +71,7 @@ pub fn parse_status(name: Option<&str>) -> Result<Option<ReservationStatus>, Api
 /// `status` is `pending`, `confirmed`, `cancelled` or `expired`. Errors: 400 `INVALID_STATUS`.
 #[utoipa::path(
     get, path = "/api/reservations", tag = "reservations", params(Page, MyReservationFilter),
-    responses(
-        (status = 200, body = ReservationListView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-    ),
+    responses((status = 200, body = ReservationListView), Errors<401>),
 )]
 async fn list_my_reservations(
     State(ticket): State<TicketService>,
@@ -96,11 +94,7 @@ async fn list_my_reservations(
 /// An alias of `GET /api/reservations`. Errors: 400 `INVALID_STATUS`.
 #[utoipa::path(
     get, path = "/api/reservations/my", tag = "reservations", params(Page, MyReservationFilter),
-    responses(
-        (status = 200, body = ReservationListView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-    ),
+    responses((status = 200, body = ReservationListView), Errors<401>),
 )]
 async fn list_my_reservations_alias(
     state: State<TicketService>,
@@ -117,12 +111,7 @@ async fn list_my_reservations_alias(
 /// reservations of others.
 #[utoipa::path(
     get, path = "/api/reservations/{id}", tag = "reservations", params(("id" = Uuid, Path)),
-    responses(
-        (status = 200, body = ReservationAnswerView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-    ),
+    responses((status = 200, body = ReservationAnswerView), Errors<401, 404>),
 )]
 async fn get_reservation(
     State(ticket): State<TicketService>,
@@ -137,12 +126,7 @@ async fn get_reservation(
 /// An alias of `GET /api/reservations/{id}`. Errors: 404 `RESERVATION_NOT_FOUND`.
 #[utoipa::path(
     get, path = "/api/seats/reservation/{id}", tag = "reservations", params(("id" = Uuid, Path)),
-    responses(
-        (status = 200, body = ReservationAnswerView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-    ),
+    responses((status = 200, body = ReservationAnswerView), Errors<401, 404>),
 )]
 async fn get_seat_reservation(
     State(ticket): State<TicketService>,
@@ -162,13 +146,7 @@ async fn get_seat_reservation(
 #[utoipa::path(
     post, path = "/api/reservations/{id}/cancel", tag = "reservations",
     params(("id" = Uuid, Path)),
-    responses(
-        (status = 200, body = ReservationAnswerView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-        (status = 409, body = ErrorBody),
-    ),
+    responses((status = 200, body = ReservationAnswerView), Errors<401, 404, 409>),
 )]
 async fn cancel_reservation(
     State(ticket): State<TicketService>,
@@ -195,13 +173,7 @@ struct ReleaseQuery {
 #[utoipa::path(
     delete, path = "/api/reservations/{id}", tag = "reservations",
     params(("id" = Uuid, Path), ReleaseQuery),
-    responses(
-        (status = 200, body = ReservationAnswerView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-        (status = 409, body = ErrorBody),
-    ),
+    responses((status = 200, body = ReservationAnswerView), Errors<401, 404, 409>),
 )]
 async fn release_hold(
     State(ticket): State<TicketService>,
@@ -238,11 +210,7 @@ struct ChangeSeatsBody {
     params(("id" = Uuid, Path)), request_body = ChangeSeatsBody,
     responses(
         (status = 200, body = ReservationAnswerView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-        (status = 409, body = ErrorBody),
+        Errors<401, 403, 404, 409>,
         (status = 503, body = ErrorBody, description = "`QUEUE_UNAVAILABLE`: the waiting room \
             cannot say whose turn it is."),
     ),
@@ -300,13 +268,7 @@ struct RefundPreviewView {
 #[utoipa::path(
     get, path = "/api/reservations/{id}/refund-preview", tag = "reservations",
     params(("id" = Uuid, Path)),
-    responses(
-        (status = 200, body = RefundPreviewView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-        (status = 409, body = ErrorBody),
-    ),
+    responses((status = 200, body = RefundPreviewView), Errors<401, 404, 409>),
 )]
 async fn preview_refund(
     State(ticket): State<TicketService>,

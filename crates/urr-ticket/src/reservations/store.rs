@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value as Json;
 use urr_kernel::{Timestamp, Uuid, Won};
 use urr_layout::SeatId;
-use urr_storage::{Row, StorageError, Tx, params};
+use urr_storage::{Row, StorageError, Tx, from_row, params};
 
 use crate::in_list::for_each_chunk;
 use crate::memberships::points::PointAction;
@@ -37,20 +37,10 @@ pub fn record_find(
 
 pub(crate) fn record_read(row: &Row<'_>) -> Result<ReservationRecord, StorageError> {
     Ok(ReservationRecord {
-        reservation: Reservation {
-            id: row.get("id")?,
-            number: row.get("number")?,
-            user_id: row.get("user_id")?,
-            event_id: row.get("event_id")?,
-            status: row.get("status")?,
-            payment_status: row.get("payment_status")?,
-            total_amount: row.get("total_amount")?,
-            booking_fee: row.get("booking_fee")?,
-            fence: row.get("fence")?,
-            expires_at: row.get("expires_at")?,
-            pinned_by: row.get("pinned_by")?,
-            created_at: row.get("created_at")?,
-        },
+        reservation: from_row!(row => Reservation {
+            id, number, user_id, event_id, status, payment_status, total_amount, booking_fee, fence,
+            expires_at, pinned_by, created_at
+        }),
         quantity: row.get("quantity")?,
         payment_id: row.get("payment_id")?,
         payment_method: row.get("payment_method")?,
@@ -175,21 +165,13 @@ const ENDED: &str = "returning id, number, user_id, event_id, total_amount, book
                      quantity, fence, refund_amount, payment_id, correlation_id, last_event_id";
 
 fn ended_read(row: &Row<'_>) -> Result<EndedReservation, StorageError> {
-    Ok(EndedReservation {
-        id: row.get("id")?,
-        number: row.get("number")?,
-        user_id: row.get("user_id")?,
-        event_id: row.get("event_id")?,
-        total_amount: row.get("total_amount")?,
-        booking_fee: row.get("booking_fee")?,
-        quantity: row.get("quantity")?,
-        fence: row.get("fence")?,
-        refund_amount: row.get("refund_amount")?,
-        payment_id: row.get("payment_id")?,
+    Ok(from_row!(row => EndedReservation {
+        id, number, user_id, event_id, total_amount, booking_fee, quantity, fence, refund_amount,
+        payment_id;
         flow: flow_read(row)?,
         seat_ids: Vec::new(),
         seats_lost: 0,
-    })
+    }))
 }
 
 fn reservations_expire(

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid, Won};
 use urr_layout::SeatId;
 use urr_service::idempotency::{header_key, key_reused};
-use urr_service::{ApiError, Context, ErrorBody, Json, User};
+use urr_service::{ApiError, Context, ErrorBody, Errors, Json, User};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -81,12 +81,7 @@ struct ReserveSeatsBody {
     params(("idempotency-key" = Option<String>, Header, max_length = 64)),
     responses(
         (status = 201, body = ReservationAnswer),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-        (status = 409, body = ErrorBody),
-        (status = 422, body = ErrorBody),
+        Errors<401, 403, 404, 409, 422>,
         (status = 503, body = ErrorBody, description = "`BUSY`: too many ask at the moment; \
             `QUEUE_UNAVAILABLE`: the waiting room cannot say whose turn it is."),
     ),
@@ -141,12 +136,7 @@ struct RequestedItemBody {
     params(("idempotency-key" = Option<String>, Header, max_length = 64)),
     responses(
         (status = 201, body = ReservationAnswer),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-        (status = 409, body = ErrorBody),
-        (status = 422, body = ErrorBody),
+        Errors<401, 403, 404, 409, 422>,
         (status = 503, body = ErrorBody, description = "`BUSY`: too many ask at the moment; \
             `QUEUE_UNAVAILABLE`: the waiting room cannot say whose turn it is."),
     ),

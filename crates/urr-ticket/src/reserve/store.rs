@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 use urr_kernel::{Timestamp, Uuid, Won};
 use urr_layout::SeatId;
 use urr_storage::outbox::{self, Stamp};
-use urr_storage::{Row, StorageError, Tx, params};
+use urr_storage::{Row, StorageError, Tx, from_row, params};
 
 use crate::inventory::store as sales;
 use crate::memberships::tiers::{Fan, tier_list};
@@ -336,20 +336,10 @@ pub(crate) fn hold_find(which: &str) -> String {
 }
 
 fn reservation_read(row: &Row<'_>) -> Result<Reservation, StorageError> {
-    Ok(Reservation {
-        id: row.get("id")?,
-        number: row.get("number")?,
-        user_id: row.get("user_id")?,
-        event_id: row.get("event_id")?,
-        status: row.get("status")?,
-        payment_status: row.get("payment_status")?,
-        total_amount: row.get("total_amount")?,
-        booking_fee: row.get("booking_fee")?,
-        fence: row.get("fence")?,
-        expires_at: row.get("expires_at")?,
-        pinned_by: row.get("pinned_by")?,
-        created_at: row.get("created_at")?,
-    })
+    Ok(from_row!(row => Reservation {
+        id, number, user_id, event_id, status, payment_status, total_amount, booking_fee, fence,
+        expires_at, pinned_by, created_at
+    }))
 }
 
 /// None if the reservation has no item.

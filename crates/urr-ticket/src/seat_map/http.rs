@@ -10,7 +10,7 @@ use axum::response::sse::{KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use urr_kernel::Uuid;
-use urr_service::{ApiError, ErrorBody, Path, Query, User, has_etag};
+use urr_service::{ApiError, ErrorBody, Errors, Path, Query, User, has_etag};
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -59,9 +59,7 @@ struct SeatMapQuery {
     responses(
         (status = 200, body = SeatMapView<'static>, headers(("etag" = String))),
         (status = 304, description = "Nothing changed."),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
+        Errors<401, 403>,
         (status = 404, body = ErrorBody, description = "There is no such event, or it has no \
             numbered seats."),
     ),
@@ -117,9 +115,7 @@ struct SeatMapStreamQuery {
     ),
     responses(
         (status = 200, content_type = "text/event-stream", body = String),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
+        Errors<401, 403>,
         (status = 404, body = ErrorBody, description = "There is no such event, or it has no \
             numbered seats."),
         (status = 429, body = ErrorBody, description = "`STREAM_LIMIT`: you follow as many \

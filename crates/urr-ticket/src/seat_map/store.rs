@@ -1,7 +1,7 @@
 //! Reads of seat maps in SQL.
 
 use urr_kernel::Uuid;
-use urr_storage::{StorageError, Tx, params};
+use urr_storage::{StorageError, Tx, from_row, params};
 
 use crate::seat_map::SeatChange;
 use crate::{SaleStatus, TicketTypeStock};
@@ -52,15 +52,10 @@ pub fn ticket_types_list(
          where event_id = $1 order by price desc, name collate \"C\"",
         params![event_id],
         |row| {
-            Ok(TicketTypeStock {
-                id: row.get("id")?,
-                event_id,
-                name: row.get("name")?,
-                description: row.get("description")?,
-                price: row.get("price")?,
-                total: row.get("total")?,
-                available: row.get("available")?,
-            })
+            Ok(from_row!(row => TicketTypeStock {
+                id, name, description, price, total, available;
+                event_id: event_id,
+            }))
         },
     )
 }

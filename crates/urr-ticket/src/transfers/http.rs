@@ -4,7 +4,9 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid, Won};
-use urr_service::{ApiError, Context, ErrorBody, Json, Page, Paged, Pagination, Path, Query, User};
+use urr_service::{
+    ApiError, Context, ErrorBody, Errors, Json, Page, Paged, Pagination, Path, Query, User,
+};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -135,8 +137,7 @@ impl TransferView {
     post, path = "/api/transfers", tag = "transfers", request_body = CreateTransferBody,
     responses(
         (status = 201, body = TransferAnswerView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
+        Errors<401>,
         (status = 403, body = ErrorBody, description = "`MEMBERSHIP_REQUIRED`"),
         (status = 404, body = ErrorBody, description = "`RESERVATION_NOT_FOUND`"),
         (status = 409, body = ErrorBody, description = "`TRANSFER_LISTED`, \
@@ -169,11 +170,7 @@ struct ListedFilter {
 /// 409 `MEMBERSHIP_REQUIRED`, `OWN_TRANSFER`, `SEAT_LIMIT`, `TRANSFER_CANCELLED`.
 #[utoipa::path(
     get, path = "/api/transfers", tag = "transfers", params(Page, ListedFilter),
-    responses(
-        (status = 200, body = TransferListView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-    ),
+    responses((status = 200, body = TransferListView), Errors<401>),
 )]
 async fn list_transfers(
     State(ticket): State<TicketService>,
@@ -191,11 +188,7 @@ async fn list_transfers(
 /// `status` is `listed`, `completed` or `cancelled`.
 #[utoipa::path(
     get, path = "/api/transfers/my", tag = "transfers", params(Page),
-    responses(
-        (status = 200, body = TransferListView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-    ),
+    responses((status = 200, body = TransferListView), Errors<401>),
 )]
 async fn list_my_transfers(
     State(ticket): State<TicketService>,
@@ -224,8 +217,7 @@ async fn list(
     get, path = "/api/transfers/{id}", tag = "transfers", params(("id" = Uuid, Path)),
     responses(
         (status = 200, body = TransferAnswerView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
+        Errors<401>,
         (status = 404, body = ErrorBody, description = "`TRANSFER_NOT_FOUND`"),
     ),
 )]
@@ -246,8 +238,7 @@ async fn get_transfer(
     post, path = "/api/transfers/{id}/cancel", tag = "transfers", params(("id" = Uuid, Path)),
     responses(
         (status = 200, body = TransferAnswerView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
+        Errors<401>,
         (status = 404, body = ErrorBody, description = "`TRANSFER_NOT_FOUND`"),
         (status = 409, body = ErrorBody, description = "`TRANSFER_BEING_PAID`: someone is paying; \
             `TRANSFER_SOLD`."),

@@ -4,7 +4,7 @@
 
 use urr_kernel::{Timestamp, Uuid, Won};
 use urr_service::Page;
-use urr_storage::{Row, StorageError, Tx, Value, params};
+use urr_storage::{Row, StorageError, Tx, Value, from_row, params};
 
 use crate::ReservationId;
 use crate::display_number::display_number;
@@ -19,27 +19,15 @@ const TRANSFER: &str = "t.id, t.reservation_id, t.number, t.event_id, t.seller_i
     t.buyer_id, t.pinned_by, t.payment_id, t.refund_amount, t.created_at, t.completed_at";
 
 fn transfer_read(row: &Row<'_>) -> Result<Transfer, StorageError> {
-    Ok(Transfer {
-        id: row.get("id")?,
-        reservation_id: row.get("reservation_id")?,
-        number: row.get("number")?,
-        event_id: row.get("event_id")?,
-        seller_id: row.get("seller_id")?,
-        seller_payment_id: row.get("seller_payment_id")?,
+    Ok(from_row!(row => Transfer {
+        id, reservation_id, number, event_id, seller_id, seller_payment_id, status, end_reason,
+        buyer_id, pinned_by, payment_id, refund_amount, created_at, completed_at;
         price: TransferPrice {
             original: row.get("original_price")?,
             fee_percent: u8::try_from(row.get::<u32>("fee_percent")?).expect("it is a percentage"),
             fee: row.get("fee")?,
         },
-        status: row.get("status")?,
-        end_reason: row.get("end_reason")?,
-        buyer_id: row.get("buyer_id")?,
-        pinned_by: row.get("pinned_by")?,
-        payment_id: row.get("payment_id")?,
-        refund_amount: row.get("refund_amount")?,
-        created_at: row.get("created_at")?,
-        completed_at: row.get("completed_at")?,
-    })
+    }))
 }
 
 pub fn transfer_find(tx: &mut Tx<'_>, id: TransferId) -> Result<Option<Transfer>, StorageError> {

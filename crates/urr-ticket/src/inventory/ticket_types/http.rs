@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use urr_kernel::ticket_type_limits::PER_EVENT_MAX;
 use urr_kernel::{InvalidTicketType, TicketTypeDraft, Uuid, Won};
-use urr_service::{Admin, ApiError, Context, ErrorBody, Json, Path};
+use urr_service::{Admin, ApiError, Context, Errors, Json, Path};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -80,14 +80,7 @@ impl From<TicketTypeStock> for TicketTypeDetailView {
 #[utoipa::path(
     post, path = "/api/admin/events/{eventId}/tickets", tag = "ticket types",
     params(("eventId" = Uuid, Path)), request_body = StockTicketTypeBody,
-    responses(
-        (status = 201, body = TicketTypeDetailView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-        (status = 409, body = ErrorBody),
-    ),
+    responses((status = 201, body = TicketTypeDetailView), Errors<401, 403, 404, 409>),
 )]
 async fn create_ticket_type(
     State(ticket): State<TicketService>,
@@ -109,14 +102,7 @@ async fn create_ticket_type(
 #[utoipa::path(
     put, path = "/api/admin/tickets/{id}", tag = "ticket types",
     params(("id" = Uuid, Path)), request_body = StockTicketTypeBody,
-    responses(
-        (status = 200, body = TicketTypeDetailView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-        (status = 409, body = ErrorBody),
-    ),
+    responses((status = 200, body = TicketTypeDetailView), Errors<401, 403, 404, 409>),
 )]
 async fn change_ticket_type(
     State(ticket): State<TicketService>,

@@ -2,7 +2,7 @@
 
 use urr_kernel::{Timestamp, Uuid};
 use urr_service::Page;
-use urr_storage::{StorageError, Tx, Value, params};
+use urr_storage::{StorageError, Tx, Value, from_row, params};
 
 use crate::in_list::for_each_chunk;
 use crate::memberships::points::{PointAction, TIERS, start_of_day};
@@ -201,14 +201,7 @@ pub fn point_entry_list(
          where membership_id = $1 order by created_at desc, action desc, reference_id desc \
          limit $2 offset $3",
         params![membership_id, i64::from(page.limit()), page.offset()],
-        |row| {
-            Ok(PointEntry {
-                action: row.get("action")?,
-                reference_id: row.get("reference_id")?,
-                points: row.get("points")?,
-                created_at: row.get("created_at")?,
-            })
-        },
+        |row| Ok(from_row!(row => PointEntry { action, reference_id, points, created_at })),
     )
 }
 

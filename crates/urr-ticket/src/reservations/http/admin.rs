@@ -5,9 +5,7 @@ use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use urr_kernel::Uuid;
 use urr_layout::SeatId;
-use urr_service::{
-    Admin, ApiError, Context, ErrorBody, Json, Page, Paged, Pagination, Path, Query,
-};
+use urr_service::{Admin, ApiError, Context, Errors, Json, Page, Paged, Pagination, Path, Query};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -55,12 +53,7 @@ struct AdminFilter {
 /// For administrators. Errors: 400 `INVALID_STATUS`.
 #[utoipa::path(
     get, path = "/api/admin/reservations", tag = "admin", params(Page, AdminFilter),
-    responses(
-        (status = 200, body = AdminReservationListView),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-    ),
+    responses((status = 200, body = AdminReservationListView), Errors<401, 403>),
 )]
 async fn list_reservations(
     State(ticket): State<TicketService>,
@@ -83,13 +76,7 @@ async fn list_reservations(
 /// For administrators. Errors: 404 `RESERVATION_NOT_FOUND`.
 #[utoipa::path(
     get, path = "/api/admin/reservations/{id}", tag = "admin", params(("id" = Uuid, Path)),
-    responses(
-        (status = 200, body = AdminReservationAnswer),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-    ),
+    responses((status = 200, body = AdminReservationAnswer), Errors<401, 403, 404>),
 )]
 async fn get_any_reservation(
     State(ticket): State<TicketService>,
@@ -129,14 +116,7 @@ enum AdminRefundMode {
 #[utoipa::path(
     post, path = "/api/admin/reservations/{id}/cancel", tag = "admin",
     params(("id" = Uuid, Path)), request_body = AdminCancelBody,
-    responses(
-        (status = 200, body = AdminReservationAnswer),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-        (status = 409, body = ErrorBody),
-    ),
+    responses((status = 200, body = AdminReservationAnswer), Errors<401, 403, 404, 409>),
 )]
 async fn cancel_any_reservation(
     State(ticket): State<TicketService>,
@@ -199,11 +179,7 @@ struct DifferenceView {
 /// For administrators. Lists what does not agree.
 #[utoipa::path(
     get, path = "/api/admin/reservations/audit", tag = "admin",
-    responses(
-        (status = 200, body = AuditView),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
-    ),
+    responses((status = 200, body = AuditView), Errors<401, 403>),
 )]
 async fn audit_reservations(
     State(ticket): State<TicketService>,

@@ -3,7 +3,7 @@
 use urr_kernel::{Timestamp, Uuid};
 use urr_layout::SeatId;
 use urr_service::Page;
-use urr_storage::{Row, StorageError, Tx, Value, params};
+use urr_storage::{Row, StorageError, Tx, Value, from_row, params};
 
 use crate::reservations::rules::ReservationRecord;
 use crate::reservations::store::{RECORD, record_read};
@@ -118,16 +118,9 @@ pub fn ticket_list(tx: &mut Tx<'_>, id: ReservationId) -> Result<Vec<StoredTicke
          from tickets where reservation_id = $1 order by position, unit",
         params![id],
         |row| {
-            Ok(StoredTicket {
-                id: row.get("id")?,
-                number: row.get("number")?,
-                event_id: row.get("event_id")?,
-                position: row.get("position")?,
-                seat_id: row.get("seat_id")?,
-                issue: row.get("issue")?,
-                is_valid: row.get("is_valid")?,
-                checked_in_at: row.get("checked_in_at")?,
-            })
+            Ok(from_row!(row => StoredTicket {
+                id, number, event_id, position, seat_id, issue, is_valid, checked_in_at
+            }))
         },
     )
 }

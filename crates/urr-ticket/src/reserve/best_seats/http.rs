@@ -5,7 +5,7 @@ use axum::http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use urr_kernel::Uuid;
 use urr_service::idempotency::header_key;
-use urr_service::{ApiError, Context, ErrorBody, Json, User};
+use urr_service::{ApiError, Context, ErrorBody, Errors, Json, User};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -68,14 +68,11 @@ impl ReserveBestBody {
     params(("idempotency-key" = Option<String>, Header, max_length = 64)),
     responses(
         (status = 201, body = ReservationAnswer),
-        (status = 400, body = ErrorBody),
-        (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody),
+        Errors<401, 403, 422>,
         (status = 404, body = ErrorBody, description = "`EVENT_NOT_FOUND`, `GRADE_NOT_FOUND`, \
             `SECTION_NOT_FOUND`."),
         (status = 409, body = ErrorBody, description = "`SOLD_OUT`; `NOT_ADJACENT` (with \
             `available` and `adjacentMax`); or what the reservation of seats says."),
-        (status = 422, body = ErrorBody),
         (status = 503, body = ErrorBody, description = "`BUSY`: too many ask at the moment; \
             `QUEUE_UNAVAILABLE`: the waiting room cannot say whose turn it is."),
     ),
