@@ -180,7 +180,7 @@ fn without_a_running_system_the_folder_is_read_and_a_stuck_payment_is_named() ->
     let stuck = finding(&report, "ledger", "stuck")?;
     assert!(stuck["paymentId"].as_str().is_some_and(|id| id.parse::<Uuid>().is_ok()), "{stuck}");
     let sentence = stuck["sentence"].as_str().unwrap_or_default();
-    assert!(sentence.contains("confirmed, has to deliver since "), "{sentence}");
+    assert!(sentence.contains("confirmed, at the step deliver since "), "{sentence}");
 
     let urr = installation.up(&[])?;
     eventually("the payment is gone on with", || Ok(audit(&installation, &[])?.status.success()))?;
