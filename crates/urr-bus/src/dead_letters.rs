@@ -67,9 +67,6 @@ pub enum RepeatedReplay {
     Allow,
 }
 
-/// The former names.
-pub use self::{DeadLetterScope as Which, RepeatedReplay as Again};
-
 /// Which dead letters to list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeadLetterScope {

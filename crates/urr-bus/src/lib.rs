@@ -41,9 +41,3 @@ pub use message::{
 pub use metrics::BusMetrics;
 pub use relay::Relay;
 pub use subscription::{LagReader, PartitionLag, Subscription};
-
-/// The former names.
-pub use self::{
-    BusMessage as Message, BusMetrics as Metrics, HandlerOutcome as Handled,
-    MessagePosition as Position,
-};

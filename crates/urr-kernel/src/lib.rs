@@ -33,6 +33,3 @@ pub use text::{UnfitText, one_line};
 pub use ticket_type::{InvalidTicketType, TicketTypeDraft, limits as ticket_type_limits};
 pub use tier::{Tier, presale_delay};
 pub use uuid::Uuid;
-
-/// The former name of [`DomainEvent`].
-pub type Event = DomainEvent;

@@ -19,16 +19,6 @@ pub enum Tier {
 
 named_enum!(Tier { Silver => "silver", Gold => "gold", Diamond => "diamond" });
 
-impl Tier {
-    pub fn name(self) -> &'static str {
-        self.as_str()
-    }
-
-    pub fn parse(name: &str) -> Option<Tier> {
-        name.parse().ok()
-    }
-}
-
 /// How long after the start of a sale with a pre-sale someone of this tier may buy.
 pub fn presale_delay(tier: Option<Tier>) -> Duration {
     match tier {

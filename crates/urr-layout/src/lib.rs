@@ -17,9 +17,6 @@ pub use grid::{GradeRows, Grid, InvalidGrid};
 pub use invalid::InvalidLayout;
 pub use position::{SeatId, SeatPosition};
 
-/// The former name of [`SeatPosition`].
-pub use SeatPosition as Place;
-
 pub const SECTIONS_MAX: usize = 500;
 pub const ROWS_MAX: usize = 5_000;
 pub const SEATS_PER_ROW_MAX: u16 = 500;

@@ -46,9 +46,6 @@ pub enum RedisTopology {
     Cluster(Vec<Secret>),
 }
 
-/// The former name of [`RedisTopology`].
-pub type RedisPlace = RedisTopology;
-
 /// How long to wait, and when to stop trying.
 #[derive(Debug, Clone)]
 pub struct RedisOptions {

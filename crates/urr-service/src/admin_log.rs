@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use axum::extract::{FromRef, State};
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid};
-use urr_storage::{Db, Row, StorageError, Tx, Value, from_row, params, storable};
+use urr_storage::{Db, Row, StorageError, Tx, Value, from_row, params, storable_time};
 use utoipa::openapi::path::Operation;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
@@ -94,8 +94,8 @@ impl AdminLogFilter {
             ("action =", action.as_deref().map(Value::Text)),
             ("resource_type =", resource_type.as_deref().map(Value::Text)),
             ("resource_id =", resource_id.as_deref().map(Value::Text)),
-            ("created_at >=", from.map(storable).map(Value::Time)),
-            ("created_at <", to.map(storable).map(Value::Time)),
+            ("created_at >=", from.map(storable_time).map(Value::Time)),
+            ("created_at <", to.map(storable_time).map(Value::Time)),
         ];
         let (mut wanted, mut values) = (vec!["true".to_owned()], Vec::new());
         for (condition, value) in conditions {

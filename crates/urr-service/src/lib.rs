@@ -55,9 +55,3 @@ pub use upstream::{
     CallPolicy, HttpClient, InvalidServiceUrl, LocalRouter, RemoteService, ServiceUrl, Upstream,
     UpstreamError, UpstreamRefusal,
 };
-
-/// The former names.
-pub use self::{
-    CallOutcome as Verdict, RemoteService as Remote, RequestLimits as Limits,
-    UpstreamRefusal as Refusal, UserRole as Role,
-};

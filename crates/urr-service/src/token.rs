@@ -83,9 +83,6 @@ pub struct VerifiedToken<C> {
     pub claims: C,
 }
 
-/// The former names.
-pub use self::{TokenFacts as Issue, TokenPurpose as Purpose, VerifiedToken as Verified};
-
 /// Why a token is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {

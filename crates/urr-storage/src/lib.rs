@@ -37,4 +37,4 @@ pub use postgres::{ServiceRole, provision};
 pub use row::{Column, FromColumn, Row};
 pub use sqlite::check_sqlite;
 pub use tx::Tx;
-pub use value::{TIME_MAX, TIME_MIN, ToValue, Value, storable_time, storable_time as storable};
+pub use value::{TIME_MAX, TIME_MIN, ToValue, Value, storable_time};

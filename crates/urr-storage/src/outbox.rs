@@ -24,9 +24,6 @@ pub struct EventMetadata {
     pub context: CallContext,
 }
 
-/// The former name of [`EventMetadata`].
-pub type Stamp = EventMetadata;
-
 /// Announces a fact, if and only if this transaction commits.
 pub fn append<D: EventData>(
     tx: &mut Tx<'_>,

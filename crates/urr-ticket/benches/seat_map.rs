@@ -27,7 +27,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use urr_kernel::{CallContext, Clock, IdSource, Secret, Uuid, Won};
 use urr_layout::{GradeRows, Grid, Layout};
-use urr_service::{Limits, Metrics, ServiceKit, serve};
+use urr_service::{Metrics, RequestLimits, ServiceKit, serve};
 use urr_storage::{Db, SqliteOptions, StorageError, migrate};
 use urr_ticket::inventory::store::{NewSale, SaleFacts, sale_create};
 use urr_ticket::{
@@ -150,7 +150,7 @@ fn kit() -> ServiceKit {
         ids: IdSource::from_system_randomness(clock.clone()),
         clock,
         metrics: Metrics::new(),
-        limits: Limits::default(),
+        limits: RequestLimits::default(),
     }
 }
 

@@ -1,12 +1,12 @@
 //! Handles the events of the catalog and of payments.
 
-use urr_bus::{HandleError, Handled, HandlerContext, decode_event};
+use urr_bus::{HandleError, HandlerContext, HandlerOutcome, decode_event};
 use urr_contracts::events::catalog::{
     self, ArtistCreated, ArtistUpdated, EventCancelled, EventCreated, EventDeleted, EventUpdated,
 };
 use urr_contracts::events::payment::{self, PaymentConfirmed, PaymentRefunded};
-use urr_kernel::{Event, EventData, Won};
-use urr_storage::{Tx, storable};
+use urr_kernel::{DomainEvent, EventData, Won};
+use urr_storage::{Tx, storable_time};
 
 use crate::inventory::projection;
 use crate::memberships::store::{ArtistUpdate, artist_upsert};
@@ -20,9 +20,9 @@ pub const TOPICS: &[&str] = &[catalog::TOPIC, payment::TOPIC];
 /// Handles one event in the transaction of its inbox row.
 pub fn handle(
     tx: &mut Tx<'_>,
-    event: &Event,
+    event: &DomainEvent,
     context: &HandlerContext,
-) -> Result<Handled, HandleError> {
+) -> Result<HandlerOutcome, HandleError> {
     match event.event_type.as_str() {
         EventCreated::TYPE => projection::create_sale(tx, event, context),
         EventUpdated::TYPE => projection::update_sale(tx, event),
@@ -30,25 +30,25 @@ pub fn handle(
         EventDeleted::TYPE => projection::delete_sale(tx, event, context),
         ArtistCreated::TYPE => {
             let ArtistCreated { artist_id, name, membership_price } = decode_event(event)?;
-            let announced_at = storable(event.time);
+            let announced_at = storable_time(event.time);
             update_artist(tx, &ArtistUpdate { id: artist_id, name, membership_price, announced_at })
         }
         ArtistUpdated::TYPE => {
             let ArtistUpdated { artist_id, name, membership_price } = decode_event(event)?;
-            let announced_at = storable(event.time);
+            let announced_at = storable_time(event.time);
             update_artist(tx, &ArtistUpdate { id: artist_id, name, membership_price, announced_at })
         }
         PaymentConfirmed::TYPE => payment_confirmed(tx, event, context),
         PaymentRefunded::TYPE => payment_refunded(tx, event, context),
-        _ => Ok(Handled::Ignored),
+        _ => Ok(HandlerOutcome::Ignored),
     }
 }
 
-fn update_artist(tx: &mut Tx<'_>, update: &ArtistUpdate) -> Result<Handled, HandleError> {
+fn update_artist(tx: &mut Tx<'_>, update: &ArtistUpdate) -> Result<HandlerOutcome, HandleError> {
     let price = update.membership_price;
     if price < Won::ZERO {
         return Err(HandleError::Poison(format!("the price of a membership is {price}")));
     }
     artist_upsert(tx, update)?;
-    Ok(Handled::Done)
+    Ok(HandlerOutcome::Done)
 }

@@ -11,7 +11,7 @@ pub(crate) mod tiers;
 
 use urr_kernel::{CallContext, Timestamp, Uuid, Won};
 use urr_service::Page;
-use urr_storage::outbox::{self, Stamp};
+use urr_storage::outbox::{self, EventMetadata};
 use urr_storage::{StorageError, Tx};
 
 use crate::memberships::points::PointAction;
@@ -284,8 +284,8 @@ impl TicketService {
 pub(crate) struct MembershipActivation<'a> {
     pub id: MembershipId,
     pub payment: &'a CompletedPayment,
-    pub ended: &'a Stamp,
-    pub activated: &'a Stamp,
+    pub ended: &'a EventMetadata,
+    pub activated: &'a EventMetadata,
     pub now: Timestamp,
 }
 

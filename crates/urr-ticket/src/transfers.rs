@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use urr_kernel::{CallContext, Timestamp, Uuid};
 use urr_service::Page;
-use urr_storage::outbox::{self, Stamp};
+use urr_storage::outbox::{self, EventMetadata};
 use urr_storage::{StorageError, Tx};
 
 use crate::inventory::store as sales;
@@ -369,7 +369,7 @@ pub(crate) struct TransferCompletion<'a> {
     pub payment: &'a CompletedPayment,
     /// One for everyone.
     pub number_ids: &'a [Uuid],
-    pub stamp: &'a Stamp,
+    pub stamp: &'a EventMetadata,
     pub now: Timestamp,
 }
 

@@ -88,11 +88,6 @@ impl HandlerContext {
         uuid::Builder::from_custom_bytes(*bytes).into_uuid()
     }
 
-    /// The former name of [`HandlerContext::event_metadata`].
-    pub fn stamp(&self, name: &str, source: &'static str) -> EventMetadata {
-        self.event_metadata(name, source)
-    }
-
     /// The metadata of an event that handling this one announces. `name` distinguishes several.
     pub fn event_metadata(&self, name: &str, source: &'static str) -> EventMetadata {
         EventMetadata {

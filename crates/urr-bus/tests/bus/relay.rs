@@ -5,7 +5,7 @@ use std::time::Duration;
 use urr_bus::relay::RelayOptions;
 use urr_bus::{BusMessage, TopicSpec};
 use urr_kernel::{CallContext, DomainEvent, Secret, Timestamp, Uuid};
-use urr_storage::outbox::{self, OutboxRow, Stamp};
+use urr_storage::outbox::{self, EventMetadata, OutboxRow};
 use urr_storage::{Db, PostgresOptions, ServiceRole, StorageError, Tx, inbox, params, provision};
 use urr_test::servers::{self, Server};
 
@@ -168,7 +168,7 @@ async fn a_commit_wakes_the_relay() {
     let relay = fixture.relay_with(&fixture.db, RelayOptions { poll, ..RelayOptions::default() });
     for step in 0..3 {
         let id = fixture.ids.next_id();
-        let stamp = Stamp {
+        let stamp = EventMetadata {
             event_id: id,
             source: "urr/test",
             time: fixture.clock.now(),

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use tokio::runtime::Runtime;
 use urr_kernel::{Clock, Secret};
-use urr_redis::{Redis, RedisPlace};
+use urr_redis::{Redis, RedisTopology};
 use urr_test::servers::{self, Server};
 use urr_ticket::SeatLocks;
 
@@ -44,7 +44,7 @@ fn main() -> Result<()> {
     if servers::available(Server::Postgres)? {
         passed &= bench_postgres(&runtime, SeatLocks::memory(Clock::System), "locks in memory")?;
         if servers::available(Server::Redis)? {
-            let place = RedisPlace::Single(Secret::new(servers::shared_redis()?.url()));
+            let place = RedisTopology::Single(Secret::new(servers::shared_redis()?.url()));
             let redis = runtime.block_on(Redis::connect(&place))?;
             passed &= bench_postgres(&runtime, SeatLocks::redis(redis), "locks in Redis")?;
         }

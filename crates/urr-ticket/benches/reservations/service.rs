@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use urr_kernel::{Clock, IdSource, Secret, Uuid, Won};
 use urr_layout::{GradeRows, Grid};
-use urr_service::{InternalCredentials, Limits, Metrics, ServiceKit, serve};
+use urr_service::{InternalCredentials, Metrics, RequestLimits, ServiceKit, serve};
 use urr_storage::{
     Db, PostgresOptions, ServiceRole, SqliteOptions, StorageError, migrate, provision,
 };
@@ -75,7 +75,7 @@ impl BenchService {
             clock,
             ids: ids.clone(),
             metrics: Metrics::new(),
-            limits: Limits::default(),
+            limits: RequestLimits::default(),
         };
         let credentials = InternalCredentials::from_root(&Secret::generate());
         let router = ticket.service(&kit).network_router(&credentials);

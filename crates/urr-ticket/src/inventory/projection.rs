@@ -7,13 +7,13 @@ pub(crate) mod store;
 
 use std::collections::HashSet;
 
-use urr_bus::{HandleError, Handled, HandlerContext, decode_event};
+use urr_bus::{HandleError, HandlerContext, HandlerOutcome, decode_event};
 use urr_contracts::events::catalog::{
     CatalogEventStatus, EventCancelled, EventCreated, EventDeleted, EventKind, EventSnapshot,
     EventUpdated, OrderedTicketType,
 };
 use urr_contracts::events::inventory::InventoryReady;
-use urr_kernel::{Event, TicketTypeDraft, Timestamp, Uuid};
+use urr_kernel::{DomainEvent, TicketTypeDraft, Timestamp, Uuid};
 use urr_layout::Layout;
 use urr_storage::{Tx, outbox};
 
@@ -63,9 +63,9 @@ impl CatalogState {
 /// Creates the sale with its seats and ticket types, counts and announces them.
 pub fn create_sale(
     tx: &mut Tx<'_>,
-    event: &Event,
+    event: &DomainEvent,
     context: &HandlerContext,
-) -> Result<Handled, HandleError> {
+) -> Result<HandlerOutcome, HandleError> {
     let EventCreated(snapshot) = decode_event(event)?;
     let (event_id, revision) = (snapshot.event_id, snapshot.revision);
     let new = new_sale(&snapshot).map_err(HandleError::Poison)?;
@@ -80,16 +80,16 @@ pub fn create_sale(
         let reason = "one of the ticket types belongs to another event";
         return Err(HandleError::Poison(reason.to_owned()));
     }
-    outbox::append(tx, &context.stamp("ready", SOURCE), &ready)?;
+    outbox::append(tx, &context.event_metadata("ready", SOURCE), &ready)?;
     apply(tx, event_id, &state, event.id)
 }
 
-pub fn update_sale(tx: &mut Tx<'_>, event: &Event) -> Result<Handled, HandleError> {
+pub fn update_sale(tx: &mut Tx<'_>, event: &DomainEvent) -> Result<HandlerOutcome, HandleError> {
     let EventUpdated(snapshot) = decode_event(event)?;
     follow(tx, snapshot.event_id, CatalogState::of_snapshot(&snapshot)?, event.id)
 }
 
-pub fn cancel_sale(tx: &mut Tx<'_>, event: &Event) -> Result<Handled, HandleError> {
+pub fn cancel_sale(tx: &mut Tx<'_>, event: &DomainEvent) -> Result<HandlerOutcome, HandleError> {
     let cancelled: EventCancelled = decode_event(event)?;
     follow(tx, cancelled.event_id, CatalogState::of_end(SaleStatus::Cancelled), event.id)
 }
@@ -97,9 +97,9 @@ pub fn cancel_sale(tx: &mut Tx<'_>, event: &Event) -> Result<Handled, HandleErro
 /// Hides the sale. An event that has taken place is not refunded: visitors keep their tickets.
 pub fn delete_sale(
     tx: &mut Tx<'_>,
-    event: &Event,
+    event: &DomainEvent,
     context: &HandlerContext,
-) -> Result<Handled, HandleError> {
+) -> Result<HandlerOutcome, HandleError> {
     let EventDeleted { event_id, is_over, .. } = decode_event(event)?;
     let before = store::catalog_state_lock(tx, event_id)?;
     let handled = follow(tx, event_id, CatalogState::of_end(SaleStatus::Deleted), event.id)?;
@@ -117,7 +117,7 @@ fn follow(
     event_id: Uuid,
     state: CatalogState,
     cause: Uuid,
-) -> Result<Handled, HandleError> {
+) -> Result<HandlerOutcome, HandleError> {
     let state = merge(tx, event_id, state)?;
     apply(tx, event_id, &state, cause)
 }
@@ -141,14 +141,14 @@ fn apply(
     event_id: Uuid,
     state: &CatalogState,
     cause: Uuid,
-) -> Result<Handled, HandleError> {
+) -> Result<HandlerOutcome, HandleError> {
     if let Some(facts) = &state.facts {
         store::sale_update(tx, event_id, facts)?;
     }
     if state.status != SaleStatus::Open {
         store::sale_close(tx, event_id, state.status, cause)?;
     }
-    Ok(Handled::Done)
+    Ok(HandlerOutcome::Done)
 }
 
 /// The facts of a sale, or why there can be no such sale.

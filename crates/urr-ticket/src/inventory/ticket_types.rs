@@ -12,7 +12,7 @@ use urr_contracts::events::inventory::TicketTypeChanged;
 use urr_kernel::ticket_type_limits::PER_EVENT_MAX;
 use urr_kernel::{CallContext, TicketTypeDraft, Uuid};
 use urr_service::admin_log::{self, AdminAction};
-use urr_storage::outbox::{self, Stamp};
+use urr_storage::outbox::{self, EventMetadata};
 use urr_storage::{StorageError, Tx};
 
 use crate::inventory::store as sales;
@@ -122,9 +122,9 @@ impl TicketService {
         Ok(changed)
     }
 
-    fn stock_stamp(&self, context: CallContext) -> Stamp {
+    fn stock_stamp(&self, context: CallContext) -> EventMetadata {
         let (event_id, time) = (self.ids.next_id(), self.clock.now());
-        Stamp { event_id, source: SOURCE, time, context }
+        EventMetadata { event_id, source: SOURCE, time, context }
     }
 
     fn stock_action(
@@ -155,7 +155,7 @@ fn finish(
     to: &TicketTypeStock,
     fence: i64,
     action: &AdminAction,
-    stamp: &Stamp,
+    stamp: &EventMetadata,
 ) -> Result<(), StorageError> {
     sales::sale_number(tx, to.event_id, fence)?;
     admin_log::insert(tx, action)?;

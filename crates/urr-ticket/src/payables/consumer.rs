@@ -4,12 +4,12 @@
 //! effect (K-1, R-9). A rejection is final and no failure of the consumer: the payment service gets
 //! it as the answer of its call and refunds the money (K-9).
 
-use urr_bus::{HandleError, Handled, HandlerContext, decode_event};
+use urr_bus::{HandleError, HandlerContext, HandlerOutcome, decode_event};
 use urr_contracts::events::payment::{
     PaymentConfirmed, PaymentRefunded, PaymentSnapshot, PaymentType, RefundCause,
 };
 use urr_contracts::internal::ticket::PayableKind;
-use urr_kernel::{Event, Uuid};
+use urr_kernel::{DomainEvent, Uuid};
 use urr_storage::{StorageError, Tx};
 
 use crate::memberships::{MembershipActivation, activate};
@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// Payments of types that are newer than this program are ignored, whatever else they say.
-fn is_foreign(event: &Event) -> bool {
+fn is_foreign(event: &DomainEvent) -> bool {
     let name = event.data["paymentType"].as_str();
     name.is_some_and(|name| name.parse::<PayableKind>().is_err())
 }
@@ -31,11 +31,11 @@ fn is_foreign(event: &Event) -> bool {
 /// Gives the buyer what was paid for, if the call of the payment service has not done so.
 pub fn payment_confirmed(
     tx: &mut Tx<'_>,
-    event: &Event,
+    event: &DomainEvent,
     context: &HandlerContext,
-) -> Result<Handled, HandleError> {
+) -> Result<HandlerOutcome, HandleError> {
     if is_foreign(event) {
-        return Ok(Handled::Ignored);
+        return Ok(HandlerOutcome::Ignored);
     }
     let confirmed: PaymentConfirmed = decode_event(event)?;
     let (payment, amount) = (&confirmed.payment, confirmed.amount);
@@ -48,7 +48,7 @@ pub fn payment_confirmed(
         PaymentType::Reservation => confirm_reservation(tx, context, id, &completed),
         PaymentType::Transfer => complete_transfer(tx, context, id, &completed),
         PaymentType::Membership => activate_membership(tx, context, id, &completed),
-        PaymentType::Other => return Ok(Handled::Ignored),
+        PaymentType::Other => return Ok(HandlerOutcome::Ignored),
     };
     outcome(event, result)
 }
@@ -80,7 +80,7 @@ fn confirm_reservation(
         id,
         payment,
         ticket_ids: &(0..record.quantity).map(ticket_id).collect::<Vec<Uuid>>(),
-        stamp: &context.stamp("confirmed", SOURCE),
+        stamp: &context.event_metadata("confirmed", SOURCE),
         now: context.now,
     };
     confirm(tx, &confirmation)?;
@@ -103,7 +103,7 @@ fn complete_transfer(
         id,
         payment,
         number_ids: &(0..quantity).map(number_id).collect::<Vec<Uuid>>(),
-        stamp: &context.stamp("transfer completed", SOURCE),
+        stamp: &context.event_metadata("transfer completed", SOURCE),
         now: context.now,
     };
     complete(tx, &completion)?;
@@ -119,8 +119,8 @@ fn activate_membership(
     let activation = MembershipActivation {
         id: MembershipId(id),
         payment,
-        ended: &context.stamp("membership ended", SOURCE),
-        activated: &context.stamp("membership activated", SOURCE),
+        ended: &context.event_metadata("membership ended", SOURCE),
+        activated: &context.event_metadata("membership activated", SOURCE),
         now: context.now,
     };
     activate(tx, &activation)?;
@@ -131,11 +131,11 @@ fn activate_membership(
 /// administrator's gift, or a charge for which nothing was given.
 pub fn payment_refunded(
     tx: &mut Tx<'_>,
-    event: &Event,
+    event: &DomainEvent,
     context: &HandlerContext,
-) -> Result<Handled, HandleError> {
+) -> Result<HandlerOutcome, HandleError> {
     if is_foreign(event) {
-        return Ok(Handled::Ignored);
+        return Ok(HandlerOutcome::Ignored);
     }
     let refunded: PaymentRefunded = decode_event(event)?;
     let PaymentRefunded { payment, amount, requested_amount, cause, is_whole, .. } = refunded;
@@ -153,7 +153,7 @@ pub fn payment_refunded(
             marked.map(drop).map_err(PayableError::from)
         }
         (_, RefundCause::NotConfirmable | RefundCause::Duplicate | RefundCause::Mismatch) => {
-            return Ok(Handled::Ignored);
+            return Ok(HandlerOutcome::Ignored);
         }
         // A year whose whole price is back does not count any more; a part is a gift.
         (PaymentType::Membership, _) if is_whole != Some(false) => {
@@ -162,14 +162,17 @@ pub fn payment_refunded(
             let marked = memberships::mark_refunded(tx, MembershipId(id), payment_id, amount, now);
             marked.map(drop).map_err(PayableError::from)
         }
-        _ => return Ok(Handled::Ignored),
+        _ => return Ok(HandlerOutcome::Ignored),
     };
     outcome(event, result)
 }
 
-fn outcome(event: &Event, result: Result<(), PayableError>) -> Result<Handled, HandleError> {
+fn outcome(
+    event: &DomainEvent,
+    result: Result<(), PayableError>,
+) -> Result<HandlerOutcome, HandleError> {
     let rejection = match result {
-        Ok(()) => return Ok(Handled::Done),
+        Ok(()) => return Ok(HandlerOutcome::Done),
         Err(error) => match storage_error(error) {
             Ok(storage) => return Err(storage.into()),
             Err(rejection) => rejection,
@@ -177,7 +180,7 @@ fn outcome(event: &Event, result: Result<(), PayableError>) -> Result<Handled, H
     };
     let kind = &event.event_type;
     tracing::warn!(event_id = %event.id, kind, rejection, "a payment event has no effect");
-    Ok(Handled::Rejected { reason: rejection })
+    Ok(HandlerOutcome::Rejected { reason: rejection })
 }
 
 /// The failure of the database, or the sentence of the rule that said no.

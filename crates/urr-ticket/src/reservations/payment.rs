@@ -5,7 +5,7 @@
 
 use urr_contracts::internal::queue::FinishSlotBody;
 use urr_kernel::{CallContext, Timestamp, Uuid};
-use urr_storage::outbox::{self, Stamp};
+use urr_storage::outbox::{self, EventMetadata};
 use urr_storage::{StorageError, Tx};
 
 use crate::display_number::display_number;
@@ -174,7 +174,7 @@ pub(crate) struct HoldConfirmation<'a> {
     pub payment: &'a CompletedPayment,
     /// One for everyone.
     pub ticket_ids: &'a [Uuid],
-    pub stamp: &'a Stamp,
+    pub stamp: &'a EventMetadata,
     pub now: Timestamp,
 }
 
@@ -259,7 +259,7 @@ fn announce_confirmed(
     record: &ReservationRecord,
     items: &[StoredItem],
     payment: &CompletedPayment,
-    stamp: &Stamp,
+    stamp: &EventMetadata,
 ) -> Result<(), StorageError> {
     let event = ReservationConfirmed {
         reservation: reservation_snapshot(record, items, stamp.time),

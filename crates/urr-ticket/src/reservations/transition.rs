@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use futures_util::future::join_all;
 use urr_kernel::{CallContext, Timestamp, Uuid, Won};
-use urr_storage::outbox::{self, Stamp};
+use urr_storage::outbox::{self, EventMetadata};
 use urr_storage::{StorageError, Tx};
 
 use crate::inventory::store as sales;
@@ -96,15 +96,15 @@ pub(crate) struct PreparedEvents {
 }
 
 impl PreparedEvents {
-    pub(crate) fn stamp(&self, position: usize) -> Stamp {
+    pub(crate) fn stamp(&self, position: usize) -> EventMetadata {
         let (event_id, time, context) = (self.event_ids[position], self.time, self.context);
-        Stamp { event_id, source: SOURCE, time, context }
+        EventMetadata { event_id, source: SOURCE, time, context }
     }
 
     /// The metadata of an event that continues the chain of a reservation.
-    pub(crate) fn stamp_in(&self, flow: EventChain, position: usize) -> Stamp {
+    pub(crate) fn stamp_in(&self, flow: EventChain, position: usize) -> EventMetadata {
         let stamp = self.stamp(position);
-        Stamp { context: flow.follow(stamp.context), ..stamp }
+        EventMetadata { context: flow.follow(stamp.context), ..stamp }
     }
 }
 
@@ -141,13 +141,13 @@ pub(crate) fn announce(
     let stamped = stamped.map(|(at, ended)| (prepared.stamp_in(ended.flow, at), ended));
     match ending {
         ReservationEnding::Expired => {
-            let fact = |(stamp, reservation): (Stamp, &EndedReservation)| {
+            let fact = |(stamp, reservation): (EventMetadata, &EndedReservation)| {
                 (stamp, ReservationExpired { reservation: reservation.snapshot(stamp.time) })
             };
             outbox::append_all(tx, &stamped.map(fact).collect::<Vec<_>>())
         }
         ReservationEnding::Cancelled { reason, .. } | ReservationEnding::Withdrawn { reason } => {
-            let fact = |(stamp, reservation): (Stamp, &EndedReservation)| {
+            let fact = |(stamp, reservation): (EventMetadata, &EndedReservation)| {
                 let cancelled = ReservationCancelled {
                     reservation: reservation.snapshot(stamp.time),
                     reason: reason.to_owned(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use urr_kernel::{CallContext, Timestamp, Uuid};
 use urr_layout::SeatId;
-use urr_storage::outbox::Stamp;
+use urr_storage::outbox::EventMetadata;
 use urr_storage::{Db, StorageError, Tx};
 
 use crate::inventory::rules::NotOnSale;
@@ -221,9 +221,9 @@ fn outcomes(
 }
 
 impl HoldEntry {
-    fn stamp(&self, terms: &HoldTerms) -> Stamp {
+    fn stamp(&self, terms: &HoldTerms) -> EventMetadata {
         let (event_id, context) = (self.announcement_id, self.context);
-        Stamp { event_id, source: SOURCE, time: terms.now, context }
+        EventMetadata { event_id, source: SOURCE, time: terms.now, context }
     }
 }
 

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde_json::Value as Json;
 use urr_kernel::{Timestamp, Uuid, Won};
 use urr_layout::SeatId;
-use urr_storage::outbox::{self, Stamp};
+use urr_storage::outbox::{self, EventMetadata};
 use urr_storage::{Row, StorageError, Tx, from_row, params};
 
 use crate::inventory::store as sales;
@@ -166,7 +166,7 @@ pub fn holds_write(
     tx: &mut Tx<'_>,
     state: &SaleState,
     holds: &[NewHold<'_>],
-    announcements: &[(Stamp, ReservationCreated)],
+    announcements: &[(EventMetadata, ReservationCreated)],
     terms: &HoldTerms,
 ) -> Result<bool, StorageError> {
     let Some((first, _)) = holds.first() else { return Ok(true) };
@@ -214,7 +214,7 @@ fn hold_insert(
     tx: &mut Tx<'_>,
     hold: &Hold,
     key: Option<&HoldRequestKey>,
-    stamp: &Stamp,
+    stamp: &EventMetadata,
     terms: &HoldTerms,
 ) -> Result<(), StorageError> {
     let reservation = &hold.reservation;

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value as Json, json};
 use urr_kernel::{EventData, Uuid, hex};
 use urr_layout::SeatId;
-use urr_storage::outbox::{self, Stamp};
+use urr_storage::outbox::{self, EventMetadata};
 use urr_storage::{Row, StorageError, Tx, params};
 
 use crate::ReservationId;
@@ -130,7 +130,7 @@ pub(crate) fn holds_write(
     tx: &mut Tx<'_>,
     state: &SaleState,
     holds: &[NewHold<'_>],
-    announcements: &[(Stamp, ReservationCreated)],
+    announcements: &[(EventMetadata, ReservationCreated)],
     terms: &HoldTerms,
 ) -> Result<bool, StorageError> {
     let (first, _) = holds.first().expect("the caller has something to write");
@@ -210,9 +210,12 @@ pub(crate) fn stock_take(
     Ok(usize::try_from(rows) == Ok(needed.len()))
 }
 
-fn holds_json(holds: &[NewHold<'_>], announcements: &[(Stamp, ReservationCreated)]) -> Json {
+fn holds_json(
+    holds: &[NewHold<'_>],
+    announcements: &[(EventMetadata, ReservationCreated)],
+) -> Json {
     assert_eq!(holds.len(), announcements.len(), "every hold is announced");
-    let row = |((hold, key), (stamp, _)): (&NewHold<'_>, &(Stamp, ReservationCreated))| {
+    let row = |((hold, key), (stamp, _)): (&NewHold<'_>, &(EventMetadata, ReservationCreated))| {
         let reservation = &hold.reservation;
         json!({
             "id": reservation.id.0,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use urr_kernel::{Clock, IdSource, Secret, Uuid};
 use urr_layout::SeatId;
-use urr_redis::{NO_ARGUMENTS, Redis, RedisOptions, RedisPlace, Script};
+use urr_redis::{NO_ARGUMENTS, Redis, RedisOptions, RedisTopology, Script};
 use urr_test::servers::{self, Server};
 use urr_ticket::{LockResult, SeatLocks};
 
@@ -53,7 +53,7 @@ impl World {
             return None;
         }
         let nodes = servers::shared_redis_cluster().unwrap().urls().iter().map(Secret::new);
-        let place = RedisPlace::Cluster(nodes.collect());
+        let place = RedisTopology::Cluster(nodes.collect());
         Some(World::redis(Redis::connect_with(&place, patient()).await.unwrap()))
     }
 
@@ -140,7 +140,7 @@ impl World {
 }
 
 pub async fn connect(url: &str, options: RedisOptions) -> Redis {
-    Redis::connect_with(&RedisPlace::Single(Secret::new(url)), options).await.unwrap()
+    Redis::connect_with(&RedisTopology::Single(Secret::new(url)), options).await.unwrap()
 }
 
 /// For a machine that does many other things: these cases are not about speed.

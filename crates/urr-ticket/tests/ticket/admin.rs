@@ -5,7 +5,7 @@ use axum::http::{Method, Request, StatusCode};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 use urr_kernel::Uuid;
-use urr_service::{Caller, Identity, Limits, Metrics, Role, ServiceKit};
+use urr_service::{Caller, Identity, Metrics, RequestLimits, ServiceKit, UserRole};
 
 use crate::contract;
 use crate::fixture::{MINUTE, World, hall};
@@ -15,7 +15,7 @@ const ADMIN: Uuid = Uuid::from_u128(99);
 
 async fn call(
     world: &World,
-    role: Option<Role>,
+    role: Option<UserRole>,
     method: Method,
     path: &str,
     body: &Value,
@@ -24,7 +24,7 @@ async fn call(
         clock: world.clock.clone(),
         ids: world.ids.clone(),
         metrics: Metrics::new(),
-        limits: Limits::default(),
+        limits: RequestLimits::default(),
     };
     let mut request = Request::builder()
         .method(method)
@@ -44,7 +44,7 @@ async fn call(
 
 /// The status and the code of an answer to an administrator.
 async fn refusal(world: &World, method: Method, path: &str, body: &Value) -> (u16, String) {
-    let (status, body) = call(world, Some(Role::Admin), method, path, body).await;
+    let (status, body) = call(world, Some(UserRole::Admin), method, path, body).await;
     (status.as_u16(), body["code"].as_str().unwrap_or_default().to_owned())
 }
 
@@ -56,7 +56,7 @@ contract! {
     async fn an_administrator_adds_and_changes_a_ticket_type(world: World) {
         let (event_id, _) = world.open_standing(10).await;
         let path = format!("/api/admin/events/{event_id}/tickets");
-        let (status, made) = call(&world, Some(Role::Admin), Method::POST, &path, &body()).await;
+        let (status, made) = call(&world, Some(UserRole::Admin), Method::POST, &path, &body()).await;
         assert_eq!(status, StatusCode::CREATED, "{made}");
         let id = made["ticketType"]["id"].as_str().unwrap().to_owned();
         assert_eq!(made, json!({"ticketType": {"id": id, "eventId": event_id, "name": "앞줄",
@@ -66,7 +66,7 @@ contract! {
         requested["total"] = json!(60);
         let path = format!("/api/admin/tickets/{id}");
         let (status, changed) =
-            call(&world, Some(Role::Admin), Method::PUT, &path, &requested).await;
+            call(&world, Some(UserRole::Admin), Method::PUT, &path, &requested).await;
         assert_eq!(status, StatusCode::OK, "{changed}");
         assert_eq!(changed["ticketType"]["available"], 60);
         let noted = "select count(*) as n from admin_actions";
@@ -82,7 +82,7 @@ contract! {
         for (method, path) in paths {
             let (status, _) = call(&world, None, method.clone(), &path, &body()).await;
             assert_eq!(status, StatusCode::UNAUTHORIZED);
-            let (status, _) = call(&world, Some(Role::User), method, &path, &body()).await;
+            let (status, _) = call(&world, Some(UserRole::User), method, &path, &body()).await;
             assert_eq!(status, StatusCode::FORBIDDEN);
         }
         assert_eq!(world.number("select count(*) as n from ticket_types").await, 1);
@@ -131,10 +131,10 @@ contract! {
         let (event_id, type_id) = world.open_standing(10).await;
         let change = |total: u32| json!({"name": "스탠딩", "price": 88_000, "total": total});
         let path = format!("/api/admin/tickets/{type_id}");
-        assert_eq!(call(&world, Some(Role::Admin), Method::PUT, &path, &change(9)).await.0, 200);
+        assert_eq!(call(&world, Some(UserRole::Admin), Method::PUT, &path, &change(9)).await.0, 200);
         let held = world.hold_tickets(event_id, type_id, 2).await.reservation;
         // What is refused is not noted.
-        assert_eq!(call(&world, Some(Role::Admin), Method::PUT, &path, &change(1)).await.0, 409);
+        assert_eq!(call(&world, Some(UserRole::Admin), Method::PUT, &path, &change(1)).await.0, 409);
         world.clock.advance(MINUTE);
         let other = world.ids.next_id();
         let cancel = format!("/api/admin/reservations/{}/cancel", held.id);
@@ -143,7 +143,7 @@ contract! {
         let log = async |query: &str| {
             let path = format!("/api/admin/reservations/log{query}");
             let (status, body) =
-                call(&world, Some(Role::Admin), Method::GET, &path, &Value::Null).await;
+                call(&world, Some(UserRole::Admin), Method::GET, &path, &Value::Null).await;
             assert_eq!(status, StatusCode::OK, "{body}");
             body
         };
@@ -175,7 +175,7 @@ contract! {
 
     async fn only_administrators_read_what_administrators_did(world: World) {
         let path = "/api/admin/reservations/log";
-        for (role, status) in [(None, 401), (Some(Role::User), 403)] {
+        for (role, status) in [(None, 401), (Some(UserRole::User), 403)] {
             let (answered, _) = call(&world, role, Method::GET, path, &Value::Null).await;
             assert_eq!(answered, status);
         }
@@ -193,7 +193,7 @@ contract! {
         for (price, total, code) in [(88_000, 5, "TOTAL_BELOW_SOLD"), (1, 10, "PRICE_IS_FIXED")] {
             let requested = json!({"name": "스탠딩", "price": price, "total": total});
             let (status, told) =
-                call(&world, Some(Role::Admin), Method::PUT, &path, &requested).await;
+                call(&world, Some(UserRole::Admin), Method::PUT, &path, &requested).await;
             assert_eq!((status.as_u16(), &told["code"]), (409, &json!(code)));
             assert_eq!(told["sold"], 6);
         }

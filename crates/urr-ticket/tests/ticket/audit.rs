@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use axum::http::Method;
 use serde_json::{Value, json};
 use urr_kernel::Uuid;
-use urr_service::{Limits, Metrics, ServiceKit};
+use urr_service::{Metrics, RequestLimits, ServiceKit};
 use urr_ticket::AuditDifferenceKind;
 
 use crate::contract;
@@ -161,7 +161,7 @@ contract! {
             clock: world.clock.clone(),
             ids: world.ids.clone(),
             metrics: Metrics::new(),
-            limits: Limits::default(),
+            limits: RequestLimits::default(),
         };
         let _office = world.ticket.service(&kit);
         busy_office(&world).await;

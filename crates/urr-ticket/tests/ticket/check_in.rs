@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use urr_kernel::Uuid;
-use urr_service::Role;
+use urr_service::UserRole;
 use urr_storage::{StorageError, params};
 use urr_ticket::SignedTicket;
 
@@ -48,7 +48,7 @@ fn shown(world: &World, ticket: &SignedTicket) -> Value {
 }
 
 fn scanner(world: &World) -> HttpReader {
-    HttpReader::new(world).logged_in(world.ids.next_id(), Role::Admin)
+    HttpReader::new(world).logged_in(world.ids.next_id(), UserRole::Admin)
 }
 
 contract! {
@@ -142,7 +142,7 @@ contract! {
         let body = shown(&world, &good);
         let counts = format!("{CHECK_INS}?eventId={event_id}");
         let nobody = HttpReader::new(&world);
-        let fan = nobody.logged_in(world.ids.next_id(), Role::User);
+        let fan = nobody.logged_in(world.ids.next_id(), UserRole::User);
         nobody.post(CHECK_INS, &body).await.refused(401, "AUTHENTICATION_REQUIRED");
         nobody.get(&counts).await.refused(401, "AUTHENTICATION_REQUIRED");
         fan.post(CHECK_INS, &body).await.refused(403, "ADMIN_REQUIRED");

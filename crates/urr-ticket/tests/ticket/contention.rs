@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use urr_kernel::{Secret, Uuid};
-use urr_redis::{NO_ARGUMENTS, Redis, RedisPlace, Script};
+use urr_redis::{NO_ARGUMENTS, Redis, RedisTopology, Script};
 use urr_storage::{Db, StorageError};
 use urr_test::servers;
 use urr_ticket::{SeatLocks, TicketSettings};
@@ -24,7 +24,7 @@ fn two_offices(world: &World, settings: &TicketSettings, locks: &SeatLocks) -> [
 }
 
 async fn connect(url: &str) -> Redis {
-    Redis::connect(&RedisPlace::Single(Secret::new(url))).await.unwrap()
+    Redis::connect(&RedisTopology::Single(Secret::new(url))).await.unwrap()
 }
 
 async fn redis_locks(redis: &servers::RedisServer) -> SeatLocks {

@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, Request, StatusCode};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 use urr_kernel::Uuid;
-use urr_service::{Caller, Identity, Limits, Metrics, Role, ServiceKit};
+use urr_service::{Caller, Identity, Metrics, RequestLimits, ServiceKit, UserRole};
 use urr_ticket::TicketService;
 
 use crate::fixture::World;
@@ -39,7 +39,7 @@ impl GatewayClient {
             clock: world.clock.clone(),
             ids: world.ids.clone(),
             metrics: Metrics::new(),
-            limits: Limits::default(),
+            limits: RequestLimits::default(),
         };
         GatewayClient { router: ticket.service(&kit).local_router() }
     }
@@ -132,7 +132,7 @@ impl GatewayClient {
 fn headers(fan: Option<&Fan>, entered: Option<Uuid>) -> HeaderMap {
     let mut headers = HeaderMap::new();
     if let Some(fan) = fan {
-        let identity = Identity { user_id: fan.user_id, email: None, role: Role::User };
+        let identity = Identity { user_id: fan.user_id, email: None, role: UserRole::User };
         identity.write(&mut headers);
     }
     if let Some(event_id) = entered {

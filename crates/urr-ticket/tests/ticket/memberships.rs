@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use axum::http::Method;
 use serde_json::{Value, json};
-use urr_bus::Handled;
-use urr_kernel::{Event, Timestamp, Uuid, Won};
+use urr_bus::HandlerOutcome;
+use urr_kernel::{DomainEvent, Timestamp, Uuid, Won};
 use urr_service::Caller;
 use urr_storage::{StorageError, params};
 use urr_ticket::{
@@ -35,7 +35,7 @@ impl World {
 
     pub async fn tell_artist(&self, event_type: &str, artist_id: Uuid, price: i64) {
         let told = artist_told(self, event_type, artist_id, price);
-        assert_eq!(deliver(self, &told).await, Ok(Handled::Done));
+        assert_eq!(deliver(self, &told).await, Ok(HandlerOutcome::Done));
     }
 
     pub async fn subscribe(&self, user_id: Uuid, artist_id: Uuid) -> Membership {
@@ -88,14 +88,14 @@ impl World {
     }
 }
 
-fn artist_told(world: &World, event_type: &str, artist_id: Uuid, price: i64) -> Event {
+fn artist_told(world: &World, event_type: &str, artist_id: Uuid, price: i64) -> DomainEvent {
     let data = json!({"artistId": artist_id, "name": "한강 밴드", "membershipPrice": price,
         "somethingNew": 1});
     event(world, event_type, data)
 }
 
 /// What a payment says of a membership.
-fn paid(world: &World, membership: &Membership, claim: PaymentClaim) -> Event {
+fn paid(world: &World, membership: &Membership, claim: PaymentClaim) -> DomainEvent {
     let data = json!({
         "paymentId": claim.payment_id, "orderId": "ord_1", "userId": membership.user_id,
         "referenceId": membership.id.0, "paymentType": "membership", "amount": claim.amount,
@@ -104,7 +104,12 @@ fn paid(world: &World, membership: &Membership, claim: PaymentClaim) -> Event {
     event(world, "PAYMENT_CONFIRMED", data)
 }
 
-fn returned(world: &World, membership: &Membership, payment_id: Uuid, fields: Value) -> Event {
+fn returned(
+    world: &World,
+    membership: &Membership,
+    payment_id: Uuid,
+    fields: Value,
+) -> DomainEvent {
     let mut data = json!({
         "paymentId": payment_id, "orderId": "ord_1", "userId": membership.user_id,
         "referenceId": membership.id.0, "paymentType": "membership", "amount": PRICE, "fee": 0,
@@ -154,7 +159,7 @@ contract! {
         world.clock.advance(DAY);
         world.tell_artist("ARTIST_UPDATED", artist_id, 20_000).await;
         // An older one that comes late.
-        assert_eq!(deliver(&world, &old).await, Ok(Handled::Done));
+        assert_eq!(deliver(&world, &old).await, Ok(HandlerOutcome::Done));
         assert_eq!(world.subscribe(user_id, artist_id).await.amount(), Won::new(20_000));
         let impossible = artist_told(&world, "ARTIST_UPDATED", artist_id, -1);
         assert!(deliver(&world, &impossible).await.is_err());
@@ -372,7 +377,7 @@ contract! {
             let here = Arc::clone(&world);
             let news = tokio::spawn(async move { deliver(&here, &told).await });
             assert_eq!(call.await.unwrap(), Ok(()));
-            assert_eq!(news.await.unwrap(), Ok(Handled::Done));
+            assert_eq!(news.await.unwrap(), Ok(HandlerOutcome::Done));
             assert_eq!(world.membership(id).await.points, 200);
         }
         assert_eq!(world.announced("MEMBERSHIP_ACTIVATED").await.len(), 20);
@@ -385,7 +390,7 @@ contract! {
         let membership = world.subscribe(world.ids.next_id(), artist_id).await;
         let claim = world.pin_membership(&membership).await;
         let told = paid(&world, &membership, claim);
-        assert_eq!(deliver(&world, &told).await, Ok(Handled::Done));
+        assert_eq!(deliver(&world, &told).await, Ok(HandlerOutcome::Done));
         let active = world.membership(membership.id).await;
         assert_eq!(active.status(world.clock.now()), MembershipStatus::Active);
         let last = outbox(&world).await.pop().unwrap();
@@ -397,7 +402,7 @@ contract! {
         // A refusal is final and leaves nothing behind.
         let cheap = PaymentClaim { amount: Won::new(1), ..claim };
         let handled = deliver(&world, &paid(&world, &membership, cheap)).await;
-        assert!(matches!(handled, Ok(Handled::Rejected { .. })), "{handled:?}");
+        assert!(matches!(handled, Ok(HandlerOutcome::Rejected { .. })), "{handled:?}");
     }
 
     /// The control: whatever else would fail, points are given once by the index.
@@ -435,7 +440,7 @@ contract! {
         assert_eq!(offered.status(world.clock.now()), MembershipStatus::Active, "as before");
         let second = world.pin_membership(&offered).await;
         let told = paid(&world, &offered, second);
-        assert_eq!(deliver(&world, &told).await, Ok(Handled::Done));
+        assert_eq!(deliver(&world, &told).await, Ok(HandlerOutcome::Done));
         let renewed = world.membership(id).await;
         assert_eq!(renewed.expires_at, at("2028-12-01T12:00:00Z"));
         assert_eq!(renewed.points, 400);
@@ -443,7 +448,7 @@ contract! {
         for claim in [first, second] {
             world.activate(id, claim).await.unwrap();
             let told = paid(&world, &offered, claim);
-            assert_eq!(deliver(&world, &told).await, Ok(Handled::Done));
+            assert_eq!(deliver(&world, &told).await, Ok(HandlerOutcome::Done));
         }
         assert_eq!(world.membership(id).await, renewed);
         let announced = world.announced("MEMBERSHIP_ACTIVATED").await;
@@ -556,7 +561,7 @@ contract! {
         }
         // The event says it once more.
         let told = returned(&world, &membership, claim.payment_id, json!({}));
-        assert_eq!(deliver(&world, &told).await, Ok(Handled::Done));
+        assert_eq!(deliver(&world, &told).await, Ok(HandlerOutcome::Done));
         assert_eq!(world.ticket.tier_with(user_id, artist_id).await, Ok(None));
         let expected =
             [("MEMBERSHIP_JOIN".to_owned(), 200), ("MEMBERSHIP_JOIN_RETURNED".to_owned(), -200)];
@@ -581,14 +586,14 @@ contract! {
             json!({"cause": "duplicate"}),
             json!({"cause": "mismatch"}),
         ] {
-            assert_eq!(deliver(&world, &told(fields)).await, Ok(Handled::Ignored));
+            assert_eq!(deliver(&world, &told(fields)).await, Ok(HandlerOutcome::Ignored));
         }
         let others = told(json!({"paymentId": world.ids.next_id()}));
-        assert!(matches!(deliver(&world, &others).await, Ok(Handled::Rejected { .. })));
+        assert!(matches!(deliver(&world, &others).await, Ok(HandlerOutcome::Rejected { .. })));
         assert_eq!(world.membership(membership.id).await, membership);
         // The rest of what went back in parts.
         let rest = told(json!({"amount": 1_000}));
-        assert_eq!(deliver(&world, &rest).await, Ok(Handled::Done));
+        assert_eq!(deliver(&world, &rest).await, Ok(HandlerOutcome::Done));
         assert_eq!(world.ticket.tier_with(user_id, artist_id).await, Ok(None));
         assert_eq!(world.membership(membership.id).await.points, 0);
     }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use tower::ServiceExt;
 use urr_kernel::{Uuid, Won};
 use urr_layout::SeatId;
-use urr_service::{Caller, Identity, Limits, Metrics, Role, ServiceKit};
+use urr_service::{Caller, Identity, Metrics, RequestLimits, ServiceKit, UserRole};
 use urr_ticket::{
     CompletedPayment, PaymentClaim, RequestedItems, RequestedTickets, ReservationId,
     ReservationRecord, ReserveRequest, ReturnedMoney, SweepReport, Sweeper, TransitionError,
@@ -153,14 +153,14 @@ impl World {
             clock: self.clock.clone(),
             ids: self.ids.clone(),
             metrics: Metrics::new(),
-            limits: Limits::default(),
+            limits: RequestLimits::default(),
         };
         let content = if body.is_null() { Body::empty() } else { Body::from(body.to_string()) };
         let request = Request::builder().method(method).uri(path);
         let mut request = request.header("content-type", "application/json").body(content).unwrap();
         let (caller, identity) = match who {
-            CallerIdentity::User(user_id) => (Caller::Gateway, Some((user_id, Role::User))),
-            CallerIdentity::Admin(user_id) => (Caller::Gateway, Some((user_id, Role::Admin))),
+            CallerIdentity::User(user_id) => (Caller::Gateway, Some((user_id, UserRole::User))),
+            CallerIdentity::Admin(user_id) => (Caller::Gateway, Some((user_id, UserRole::Admin))),
             CallerIdentity::Service(caller) => (caller, None),
             CallerIdentity::Nobody => (Caller::Gateway, None),
         };

@@ -6,10 +6,10 @@ use axum::http::Method;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use urr_bus::{
-    Bus, Consumer, HandleError, Handled, HandlerContext, Message, Metrics, TopicSpec, consumer,
-    dead_letters,
+    Bus, BusMessage, BusMetrics, Consumer, HandleError, HandlerContext, HandlerOutcome, TopicSpec,
+    consumer, dead_letters,
 };
-use urr_kernel::{CallContext, Event, Uuid};
+use urr_kernel::{CallContext, DomainEvent, Uuid};
 use urr_service::Caller;
 use urr_storage::inbox;
 use urr_test::eventually;
@@ -25,7 +25,7 @@ use crate::projection::deliver;
 
 /// An event of the payment service, in its envelope. Fields that the ticket service does not use
 /// are filled in.
-pub fn event(world: &World, event_type: &str, mut data: Value) -> Event {
+pub fn event(world: &World, event_type: &str, mut data: Value) -> DomainEvent {
     let id = world.ids.next_id();
     for (field, value) in [
         ("timestamp", json!(world.clock.now())),
@@ -34,7 +34,7 @@ pub fn event(world: &World, event_type: &str, mut data: Value) -> Event {
     ] {
         data.as_object_mut().unwrap().entry(field).or_insert(value);
     }
-    Event {
+    DomainEvent {
         specversion: "1.0".to_owned(),
         id,
         source: "urr/payment".to_owned(),
@@ -60,11 +60,11 @@ fn made(record: &ReservationRecord, claim: PaymentClaim) -> Value {
     })
 }
 
-pub fn confirmed(world: &World, record: &ReservationRecord, claim: PaymentClaim) -> Event {
+pub fn confirmed(world: &World, record: &ReservationRecord, claim: PaymentClaim) -> DomainEvent {
     event(world, "PAYMENT_CONFIRMED", made(record, claim))
 }
 
-fn refunded(world: &World, paid: &PaidReservation, amount: i64) -> Event {
+fn refunded(world: &World, paid: &PaidReservation, amount: i64) -> DomainEvent {
     let id = paid.id().0;
     let data = json!({
         "paymentId": paid.payment_id, "orderId": "ord_1",
@@ -74,18 +74,18 @@ fn refunded(world: &World, paid: &PaidReservation, amount: i64) -> Event {
     event(world, "PAYMENT_REFUNDED", data)
 }
 
-fn with(mut event: Event, field: &str, value: Value) -> Event {
+fn with(mut event: DomainEvent, field: &str, value: Value) -> DomainEvent {
     event.data[field] = value;
     event
 }
 
-fn without(mut event: Event, field: &str) -> Event {
+fn without(mut event: DomainEvent, field: &str) -> DomainEvent {
     event.data.as_object_mut().unwrap().remove(field);
     event
 }
 
-fn rejected(reason: &str) -> Result<Handled, HandleError> {
-    Ok(Handled::Rejected { reason: reason.to_owned() })
+fn rejected(reason: &str) -> Result<HandlerOutcome, HandleError> {
+    Ok(HandlerOutcome::Rejected { reason: reason.to_owned() })
 }
 
 /// All that a confirmation could write.
@@ -112,7 +112,7 @@ contract! {
         // Once more as a new event: its id is another, and the result is the same.
         for _ in 0..2 {
             let event = confirmed(&world, &record, claim);
-            assert_eq!(deliver(&world, &event).await, Ok(Handled::Done));
+            assert_eq!(deliver(&world, &event).await, Ok(HandlerOutcome::Done));
         }
         assert_eq!(world.find(record.reservation.id).await, first);
         assert_eq!(traces(&world).await, traces_before);
@@ -123,7 +123,7 @@ contract! {
     async fn k_1_the_event_confirms_alone_if_no_call_comes_through(world: World) {
         let (record, claim) = pinned(&world).await;
         let event = confirmed(&world, &record, claim);
-        assert_eq!(deliver(&world, &event).await, Ok(Handled::Done));
+        assert_eq!(deliver(&world, &event).await, Ok(HandlerOutcome::Done));
         let sold = world.find(record.reservation.id).await;
         assert_eq!(sold.reservation.status, ReservationStatus::Confirmed);
         assert_eq!(sold.reservation.payment_status, ReservationPaymentStatus::Paid);
@@ -155,7 +155,7 @@ contract! {
             let here = Arc::clone(&world);
             let news = tokio::spawn(async move { deliver(&here, &event).await });
             assert_eq!(call.await.unwrap(), Ok(()));
-            assert_eq!(news.await.unwrap(), Ok(Handled::Done));
+            assert_eq!(news.await.unwrap(), Ok(HandlerOutcome::Done));
         }
         let (announced, tickets, sold) = traces(&world).await;
         assert_eq!((announced.len(), tickets, sold), (20, 20, 20));
@@ -171,7 +171,7 @@ contract! {
         // The process dies before the commit.
         let died: Result<(), HandleError> = world.db.write(move |tx| {
             assert!(inbox::record(tx, context.group(), lost.id, context.now)?);
-            assert_eq!(ticket_consumer::handle(tx, &lost, &context), Ok(Handled::Done));
+            assert_eq!(ticket_consumer::handle(tx, &lost, &context), Ok(HandlerOutcome::Done));
             Err(HandleError::Poison("it dies".to_owned()))
         }).await;
         assert!(died.is_err());
@@ -180,8 +180,8 @@ contract! {
         let (id, now) = (event.id, world.clock.now());
         let noted = world.db.write(move |tx| inbox::record(tx, "stats-service-group", id, now)).await;
         assert_eq!(noted, Ok::<_, urr_storage::StorageError>(true));
-        assert_eq!(deliver(&world, &event).await, Ok(Handled::Done));
-        assert_eq!(deliver(&world, &event).await, Ok(Handled::Ignored), "the inbox knows it");
+        assert_eq!(deliver(&world, &event).await, Ok(HandlerOutcome::Done));
+        assert_eq!(deliver(&world, &event).await, Ok(HandlerOutcome::Ignored), "the inbox knows it");
         // The same type for the same person, of another reservation, has its own effect.
         let (other, claim) = {
             let reservation = &record.reservation;
@@ -190,7 +190,7 @@ contract! {
             (other, claim)
         };
         let event = confirmed(&world, &other, claim);
-        assert_eq!(deliver(&world, &event).await, Ok(Handled::Done));
+        assert_eq!(deliver(&world, &event).await, Ok(HandlerOutcome::Done));
         let (announced, tickets, sold) = traces(&world).await;
         assert_eq!((announced.len(), tickets, sold), (2, 3, 3));
         world.assert_agrees().await;
@@ -227,7 +227,7 @@ contract! {
         assert_eq!((world.find(record.reservation.id).await, traces(&world).await), before);
         world.assert_agrees().await;
         // The control: what is right was not in the way.
-        assert_eq!(deliver(&world, &good()).await, Ok(Handled::Done));
+        assert_eq!(deliver(&world, &good()).await, Ok(HandlerOutcome::Done));
         assert_eq!(traces(&world).await.1, 2);
     }
 
@@ -251,7 +251,7 @@ contract! {
         world.clock.advance(60 * MINUTE);
         assert_eq!(world.sweep().await.ended, 0);
         let event = confirmed(&world, &record, claim);
-        assert_eq!(deliver(&world, &event).await, Ok(Handled::Done));
+        assert_eq!(deliver(&world, &event).await, Ok(HandlerOutcome::Done));
         let sold = world.find(record.reservation.id).await;
         assert_eq!(sold.reservation.status, ReservationStatus::Confirmed);
         world.assert_agrees().await;
@@ -263,14 +263,14 @@ contract! {
         let mut sweeper = Sweeper::new(world.ticket.clone());
         assert_eq!(sweeper.empty_closed_sales().await.unwrap().ended, 0, "it is being paid");
         let event = confirmed(&world, &record, claim);
-        assert_eq!(deliver(&world, &event).await, Ok(Handled::Done));
+        assert_eq!(deliver(&world, &event).await, Ok(HandlerOutcome::Done));
         assert_eq!(sweeper.empty_closed_sales().await.unwrap().ended, 1);
         let announced = world.announced("RESERVATION_CANCELLED").await;
         assert_eq!(announced[0]["refundAmount"], 200_000);
         assert_eq!(announced[0]["paymentId"], claim.payment_id.to_string());
         let paid = PaidReservation { record, payment_id: claim.payment_id };
         let event = refunded(&world, &paid, 200_000);
-        assert_eq!(deliver(&world, &event).await, Ok(Handled::Done));
+        assert_eq!(deliver(&world, &event).await, Ok(HandlerOutcome::Done));
         let refunded = world.find(paid.id()).await;
         assert_eq!(refunded.reservation.payment_status, ReservationPaymentStatus::Refunded);
         world.assert_agrees().await;
@@ -293,7 +293,7 @@ contract! {
             (with(refunded(&world, &paid, 200_000), "paymentId", json!(resold.payment_id)),
                 rejected(not_refunding)),
             // An administrator's gift, or money that never was for a ticket.
-            (with(refunded(&world, &paid, 200_000), "cause", json!("admin:1")), Ok(Handled::Ignored)),
+            (with(refunded(&world, &paid, 200_000), "cause", json!("admin:1")), Ok(HandlerOutcome::Ignored)),
         ] {
             assert_eq!(deliver(&world, &event).await, outcome);
             let found = world.find(paid.id()).await;
@@ -303,7 +303,7 @@ contract! {
         let rest = with(refunded(&world, &paid, 150_000), "requestedAmount", json!(200_000));
         let rest = with(rest, "cause", json!("cancelled"));
         for event in [rest, refunded(&world, &paid, 200_000), refunded(&world, &paid, 200_000)] {
-            assert_eq!(deliver(&world, &event).await, Ok(Handled::Done));
+            assert_eq!(deliver(&world, &event).await, Ok(HandlerOutcome::Done));
             let found = world.find(paid.id()).await;
             assert_eq!(found.reservation.payment_status, ReservationPaymentStatus::Refunded);
             assert_eq!(found.refund_amount, Some(urr_kernel::Won::new(150_000)), "what really came");
@@ -327,12 +327,12 @@ contract! {
             bare("PAYMENT_REFUNDED"),
             other_type,
         ] {
-            assert_eq!(deliver(&world, &event).await, Ok(Handled::Ignored), "{event:?}");
+            assert_eq!(deliver(&world, &event).await, Ok(HandlerOutcome::Ignored), "{event:?}");
         }
         assert_eq!(traces(&world).await, (Vec::new(), 0, 0));
         // One name of the reservation is enough.
         let event = without(good(), "reservationId");
-        assert_eq!(deliver(&world, &event).await, Ok(Handled::Done));
+        assert_eq!(deliver(&world, &event).await, Ok(HandlerOutcome::Done));
     }
 
     /// A provider need not say how it was paid: a charge ends in a ticket all the same.
@@ -349,7 +349,7 @@ contract! {
             let record = world.hold(event_id, world.ids.next_id(), &[seat_id]).await;
             let claim = world.pin(&record).await;
             let event = with(confirmed(&world, &record, claim), "paymentMethod", method.clone());
-            assert_eq!(deliver(&world, &event).await, Ok(Handled::Done));
+            assert_eq!(deliver(&world, &event).await, Ok(HandlerOutcome::Done));
             let sold = world.find(record.reservation.id).await;
             assert_eq!(sold.payment_method.as_deref(), Some(stored));
             let record = world.hold(event_id, world.ids.next_id(), &[seat_id + 1]).await;
@@ -398,7 +398,7 @@ contract! {
         let good = || confirmed(&world, &record, claim);
         let refusal = with(good(), "amount", json!(1));
         for event in [without(good(), "fencingToken"), refusal, good(), good()] {
-            let message = Message::new("payment-events", event.subject.clone(), event.to_bytes());
+            let message = BusMessage::new("payment-events", event.subject.clone(), event.to_bytes());
             bus.publish_one(message).await.unwrap();
         }
         let cancel = CancellationToken::new();
@@ -410,7 +410,7 @@ contract! {
                 topics: ticket_consumer::TOPICS.iter().map(|topic| (*topic).to_owned()).collect(),
                 handler: Arc::new(ticket_consumer::handle),
                 clock: world.clock.clone(),
-                metrics: Metrics::default(),
+                metrics: BusMetrics::default(),
             },
             cancel.clone(),
         ));
@@ -423,7 +423,7 @@ contract! {
         assert_eq!(world.find(record.reservation.id).await.reservation.status, ReservationStatus::Confirmed);
         assert_eq!(traces(&world).await.1, 2);
         let topic = Some("payment-events");
-        let listed = dead_letters::list(&bus, topic, dead_letters::Which::Open, 10).await.unwrap();
+        let listed = dead_letters::list(&bus, topic, dead_letters::DeadLetterScope::Open, 10).await.unwrap();
         let reasons: Vec<_> = listed.letters.iter().map(|letter| &*letter.reason).collect();
         assert_eq!(reasons.len(), 1, "{reasons:?}");
         assert!(reasons[0].contains("fencing token"), "{reasons:?}");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::http::Method;
 use serde_json::{Value, json};
-use urr_bus::Handled;
+use urr_bus::HandlerOutcome;
 use urr_kernel::Uuid;
 use urr_service::Caller;
 use urr_storage::{StorageError, params};
@@ -73,7 +73,7 @@ contract! {
         for _ in 0..2 {
             world.confirm(held.reservation.id, claim).await.unwrap();
             let told = confirmed(&world, &held, claim);
-            assert_eq!(deliver(&world, &told).await, Ok(Handled::Done));
+            assert_eq!(deliver(&world, &told).await, Ok(HandlerOutcome::Done));
         }
         assert_eq!(world.membership(membership.id).await.points, 300);
         let lines = point_lines(&world).await;

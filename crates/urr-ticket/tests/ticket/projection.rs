@@ -5,10 +5,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use urr_bus::{
-    Bus, Consumer, HandleError, Handled, HandlerContext, Message, Metrics, TopicSpec, consumer,
-    dead_letters,
+    Bus, BusMessage, BusMetrics, Consumer, HandleError, HandlerContext, HandlerOutcome, TopicSpec,
+    consumer, dead_letters,
 };
-use urr_kernel::{CallContext, Event, Uuid};
+use urr_kernel::{CallContext, DomainEvent, Uuid};
 use urr_storage::inbox;
 use urr_test::eventually;
 use urr_ticket::{Sweeper, consumer as ticket_consumer};
@@ -17,9 +17,9 @@ use crate::contract;
 use crate::fixture::{MINUTE, World, hall};
 
 /// An event of the catalog, in its envelope.
-fn event(world: &World, event_type: &str, data: Value) -> Event {
+fn event(world: &World, event_type: &str, data: Value) -> DomainEvent {
     let id = world.ids.next_id();
-    Event {
+    DomainEvent {
         specversion: "1.0".to_owned(),
         id,
         source: "urr/catalog".to_owned(),
@@ -69,14 +69,14 @@ fn with(mut data: Value, field: &str, value: Value) -> Value {
 }
 
 /// Handles an event as the consumer loop does: once, in one transaction with its inbox row.
-pub async fn deliver(world: &World, event: &Event) -> Result<Handled, HandleError> {
+pub async fn deliver(world: &World, event: &DomainEvent) -> Result<HandlerOutcome, HandleError> {
     let context = HandlerContext::new(ticket_consumer::GROUP, event, world.clock.now());
     let event = event.clone();
     world
         .db
         .write(move |tx| {
             if !inbox::record(tx, context.group(), event.id, context.now)? {
-                return Ok(Handled::Ignored);
+                return Ok(HandlerOutcome::Ignored);
             }
             ticket_consumer::handle(tx, &event, &context)
         })
@@ -85,7 +85,7 @@ pub async fn deliver(world: &World, event: &Event) -> Result<Handled, HandleErro
 
 async fn must_deliver(world: &World, event_type: &str, data: Value) {
     let handled = deliver(world, &event(world, event_type, data)).await;
-    assert_eq!(handled, Ok(Handled::Done), "{event_type}");
+    assert_eq!(handled, Ok(HandlerOutcome::Done), "{event_type}");
 }
 
 /// Why an event will never be handled.
@@ -186,8 +186,8 @@ contract! {
     async fn the_same_order_twice_is_one_sale(world: World) {
         let event_id = world.ids.next_id();
         let created = event(&world, "EVENT_CREATED", seated(event_id, 2, 5));
-        assert_eq!(deliver(&world, &created).await, Ok(Handled::Done));
-        assert_eq!(deliver(&world, &created).await, Ok(Handled::Ignored), "the inbox knows it");
+        assert_eq!(deliver(&world, &created).await, Ok(HandlerOutcome::Done));
+        assert_eq!(deliver(&world, &created).await, Ok(HandlerOutcome::Ignored), "the inbox knows it");
         // Sent again in another envelope, which the inbox does not know, and even with more seats.
         must_deliver(&world, "EVENT_CREATED", seated(event_id, 2, 5)).await;
         must_deliver(&world, "EVENT_CREATED", seated(event_id, 3, 5)).await;
@@ -373,7 +373,7 @@ contract! {
 
     async fn what_does_not_concern_the_sale_is_ignored(world: World) {
         let other = event(&world, "VENUE_CREATED", json!({"eventId": world.ids.next_id()}));
-        assert_eq!(deliver(&world, &other).await, Ok(Handled::Ignored));
+        assert_eq!(deliver(&world, &other).await, Ok(HandlerOutcome::Ignored));
     }
 
     /// On PostgreSQL two replicas may handle news of one event at the same moment.
@@ -409,7 +409,7 @@ contract! {
         for data in [with(seated(event_id, 1, 5), "prices", json!({})), seated(event_id, 1, 5)] {
             let event = event(&world, "EVENT_CREATED", data);
             let message =
-                Message::new(ticket_consumer::TOPICS[0], event.subject.clone(), event.to_bytes());
+                BusMessage::new(ticket_consumer::TOPICS[0], event.subject.clone(), event.to_bytes());
             bus.publish_one(message).await.unwrap();
         }
         let cancel = CancellationToken::new();
@@ -421,7 +421,7 @@ contract! {
                 topics: ticket_consumer::TOPICS.iter().map(|topic| (*topic).to_owned()).collect(),
                 handler: Arc::new(ticket_consumer::handle),
                 clock: world.clock.clone(),
-                metrics: Metrics::default(),
+                metrics: BusMetrics::default(),
             },
             cancel.clone(),
         ));
@@ -432,7 +432,7 @@ contract! {
         cancel.cancel();
         running.await.unwrap();
         let topic = Some(ticket_consumer::TOPICS[0]);
-        let listed = dead_letters::list(&bus, topic, dead_letters::Which::Open, 10).await.unwrap();
+        let listed = dead_letters::list(&bus, topic, dead_letters::DeadLetterScope::Open, 10).await.unwrap();
         let reasons: Vec<_> = listed.letters.iter().map(|letter| &*letter.reason).collect();
         assert_eq!(reasons, ["the grade \"R\" has no price"]);
     }

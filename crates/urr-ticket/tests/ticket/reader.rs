@@ -7,7 +7,7 @@ use futures_util::StreamExt;
 use serde_json::Value;
 use tower::ServiceExt;
 use urr_kernel::Uuid;
-use urr_service::{Caller, Identity, Limits, Metrics, Role, ServiceKit};
+use urr_service::{Caller, Identity, Metrics, RequestLimits, ServiceKit, UserRole};
 use urr_ticket::TicketService;
 
 use crate::fixture::World;
@@ -55,13 +55,13 @@ impl HttpReader {
             clock: world.clock.clone(),
             ids: world.ids.clone(),
             metrics: Metrics::new(),
-            limits: Limits::default(),
+            limits: RequestLimits::default(),
         };
         HttpReader { router: ticket.service(&kit).local_router(), identity: None }
     }
 
     /// The same, logged in.
-    pub fn logged_in(&self, user_id: Uuid, role: Role) -> HttpReader {
+    pub fn logged_in(&self, user_id: Uuid, role: UserRole) -> HttpReader {
         let identity = Some(Identity { user_id, email: None, role });
         HttpReader { router: self.router.clone(), identity }
     }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use urr_kernel::Uuid;
 use urr_layout::{GradeRows, Grid, Layout, SeatRow, Section};
-use urr_service::Role;
+use urr_service::UserRole;
 use urr_storage::StorageError;
 use urr_ticket::{SeatMapSettings, TicketService, TicketSettings};
 
@@ -260,7 +260,7 @@ contract! {
         let known = &before.json()["version"];
         let restored = since(event_id, known).await;
         assert_eq!(decode(&restored, 6), [0, 1, 0, 0, 0, 1], "the seats after it was restored");
-        let follower = reader.logged_in(world.ids.next_id(), Role::User);
+        let follower = reader.logged_in(world.ids.next_id(), UserRole::User);
         let mut events = follower.follow(&format!("{}/stream?since=3", path(event_id)), &[]).await;
         let (id, told) = events.next().await.unwrap();
         assert_eq!((json!(id), &told), (restored["version"].clone(), &restored));
@@ -416,7 +416,7 @@ contract! {
         let event_id = world.open_sale(hall(1, 8)).await;
         let (reader, gateway) = (HttpReader::new(&world), GatewayClient::new(&world));
         let stream = format!("{}/stream", path(event_id));
-        let reader = reader.logged_in(world.ids.next_id(), Role::User);
+        let reader = reader.logged_in(world.ids.next_id(), UserRole::User);
         let mut events = reader.follow(&stream, &[]).await;
         let (_, map) = events.next().await.unwrap();
         let mut statuses = decode(&map, 8);
@@ -450,7 +450,7 @@ contract! {
             ..SeatMapSettings::default()
         };
         let ticket = with_maps(&world, settings);
-        let reader = HttpReader::of(&ticket, &world).logged_in(world.ids.next_id(), Role::User);
+        let reader = HttpReader::of(&ticket, &world).logged_in(world.ids.next_id(), UserRole::User);
         let stream = format!("{}/stream?since=0", path(event_id));
         let mut first = reader.follow(&stream, &[]).await;
         let second = reader.follow(&stream, &[]).await;
@@ -470,7 +470,7 @@ contract! {
         let settings = SeatMapSettings { stream_lifetime, ..SeatMapSettings::default() };
         let anyone = HttpReader::of(&with_maps(&world, settings), &world);
         anyone.get(&stream).await.refused(401, "AUTHENTICATION_REQUIRED");
-        let [greedy, modest] = [(); 2].map(|()| anyone.logged_in(world.ids.next_id(), Role::User));
+        let [greedy, modest] = [(); 2].map(|()| anyone.logged_in(world.ids.next_id(), UserRole::User));
         let mut open = Vec::new();
         for _ in 0..3 {
             open.push(greedy.follow(&stream, &[]).await);
@@ -488,7 +488,7 @@ contract! {
         let follow = async |interval: Duration, seats: [u32; 2]| {
             let ticket = with_maps(&world, refreshed_every(interval));
             let gateway = GatewayClient::to(&ticket, &world);
-            let reader = HttpReader::of(&ticket, &world).logged_in(world.ids.next_id(), Role::User);
+            let reader = HttpReader::of(&ticket, &world).logged_in(world.ids.next_id(), UserRole::User);
             gateway.must_reserve(&Fan::new(&world), event_id, &seats[..1]).await;
             let mut events = reader.follow(&stream, &[]).await;
             assert!(events.next().await.is_some(), "the first one comes at once");

@@ -15,7 +15,8 @@ use tower::ServiceExt;
 use urr_contracts::clients::QueueClient;
 use urr_kernel::Uuid;
 use urr_service::{
-    ApiError, Caller, Identity, Json, Limits, Metrics, Role, Service, ServiceKit, Upstream,
+    ApiError, Caller, Identity, Json, Metrics, RequestLimits, Service, ServiceKit, Upstream,
+    UserRole,
 };
 use urr_ticket::{CompletedPayment, LockResult, SlotChecker, TicketService};
 use utoipa_axum::router::OpenApiRouter;
@@ -128,7 +129,7 @@ fn kit(world: &World) -> ServiceKit {
         clock: world.clock.clone(),
         ids: world.ids.clone(),
         metrics: Metrics::new(),
-        limits: Limits::default(),
+        limits: RequestLimits::default(),
     }
 }
 
@@ -155,7 +156,7 @@ async fn send(
     if let Some(slot) = slot {
         request.headers_mut().insert("x-urr-entry-slot", slot.parse().unwrap());
     }
-    Identity { user_id, email: None, role: Role::User }.write(request.headers_mut());
+    Identity { user_id, email: None, role: UserRole::User }.write(request.headers_mut());
     ticket.service(&kit(world)).local_router().oneshot(request).await.unwrap()
 }
 

@@ -10,8 +10,8 @@ use axum::http::Method;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
-use urr_bus::Handled;
-use urr_kernel::{Event, Uuid, Won};
+use urr_bus::HandlerOutcome;
+use urr_kernel::{DomainEvent, Uuid, Won};
 use urr_service::Caller;
 use urr_storage::{ConstraintKind, StorageError, params};
 use urr_ticket::{
@@ -118,7 +118,7 @@ fn refused<T>(refused: TransferRejection) -> Result<T, TransferError> {
 }
 
 /// What a payment says of a transfer.
-fn paid_for(world: &World, transfer: &Transfer, claim: PaymentClaim) -> Event {
+fn paid_for(world: &World, transfer: &Transfer, claim: PaymentClaim) -> DomainEvent {
     let data = json!({
         "paymentId": claim.payment_id, "orderId": "ord_1", "userId": world.ids.next_id(),
         "referenceId": transfer.id.0, "reservationId": transfer.reservation_id.0,
@@ -134,7 +134,7 @@ fn returned(
     payment_id: Uuid,
     (reference_id, reservation_id): (Uuid, Uuid),
     (amount, cause): (i64, &str),
-) -> Event {
+) -> DomainEvent {
     let data = json!({
         "paymentId": payment_id, "orderId": "ord_1", "userId": world.ids.next_id(),
         "referenceId": reference_id, "reservationId": reservation_id,
@@ -207,7 +207,7 @@ contract! {
         // K-1: the event of the same payment, twice, as a new event each time.
         for _ in 0..2 {
             let news = paid_for(&world, &transfer, claim);
-            assert_eq!(deliver(&world, &news).await, Ok(Handled::Done));
+            assert_eq!(deliver(&world, &news).await, Ok(HandlerOutcome::Done));
         }
         assert_eq!(world.ticket.find_transfer(transfer.id).await, Ok(first));
         assert_eq!(world.announced("TRANSFER_COMPLETED").await.len(), 1);
@@ -222,18 +222,18 @@ contract! {
         let buyer_id = world.ids.next_id();
         let claim = world.pin_transfer(&transfer, buyer_id).await;
         let news = paid_for(&world, &transfer, claim);
-        assert_eq!(deliver(&world, &news).await, Ok(Handled::Done));
+        assert_eq!(deliver(&world, &news).await, Ok(HandlerOutcome::Done));
         assert_eq!(world.find(paid.id()).await.reservation.user_id, buyer_id);
         world.complete(transfer.id, claim).await.unwrap();
         assert_eq!(world.announced("TRANSFER_COMPLETED").await.len(), 1);
         // One that nobody has pinned has no effect, and is no failure.
         let (_, other) = world.listed().await;
         let news = paid_for(&world, &other, world.transfer_claim(&other));
-        assert!(matches!(deliver(&world, &news).await, Ok(Handled::Rejected { .. })));
+        assert!(matches!(deliver(&world, &news).await, Ok(HandlerOutcome::Rejected { .. })));
         let mut unknown = other.clone();
         unknown.id = TransferId(world.ids.next_id());
         let news = paid_for(&world, &unknown, claim);
-        assert!(matches!(deliver(&world, &news).await, Ok(Handled::Rejected { .. })));
+        assert!(matches!(deliver(&world, &news).await, Ok(HandlerOutcome::Rejected { .. })));
         world.assert_agrees().await;
     }
 
@@ -247,7 +247,7 @@ contract! {
             let here = Arc::clone(&world);
             let news = tokio::spawn(async move { deliver(&here, &news).await });
             assert!(call.await.unwrap().is_ok());
-            assert_eq!(news.await.unwrap(), Ok(Handled::Done));
+            assert_eq!(news.await.unwrap(), Ok(HandlerOutcome::Done));
             assert_eq!(world.announced("TRANSFER_COMPLETED").await.len(), sold);
         }
         assert_eq!(world.number("select max(issue) as n from tickets").await, 2);
@@ -457,7 +457,7 @@ contract! {
             PaymentClaim { payment_id: paid.payment_id, fencing_token: fence, amount };
         assert_eq!(world.confirm(paid.id(), sellers).await, Ok(after.clone()));
         let news = confirmed(&world, &paid.record, sellers);
-        assert_eq!(deliver(&world, &news).await, Ok(Handled::Done));
+        assert_eq!(deliver(&world, &news).await, Ok(HandlerOutcome::Done));
         let strangers = PaymentClaim { payment_id: world.ids.next_id(), ..sellers };
         let confirmed_by_another = world.confirm(paid.id(), strangers).await;
         assert_eq!(confirmed_by_another, Err(TransitionError::Rejected(ReservationRejection::Confirmed)));
@@ -465,9 +465,9 @@ contract! {
         let ids = (paid.id().0, paid.id().0);
         let news =
             returned(&world, "reservation", paid.payment_id, ids, (200_000, "transferred"));
-        assert_eq!(deliver(&world, &news).await, Ok(Handled::Ignored));
+        assert_eq!(deliver(&world, &news).await, Ok(HandlerOutcome::Ignored));
         let news = returned(&world, "reservation", paid.payment_id, ids, (200_000, "cancelled"));
-        assert!(matches!(deliver(&world, &news).await, Ok(Handled::Rejected { .. })));
+        assert!(matches!(deliver(&world, &news).await, Ok(HandlerOutcome::Rejected { .. })));
         assert_eq!(world.find(paid.id()).await, after);
         let (_, mine) = get(&world, CallerIdentity::User(seller(&paid)), "/api/reservations/my").await;
         assert_eq!(mine["reservations"], json!([]), "the seller sees it no more");
@@ -484,10 +484,10 @@ contract! {
         assert_eq!(state.payment_status(), ReservationPaymentStatus::Refunding);
         let ids = (transfer.id.0, paid.id().0);
         let wrong = returned(&world, "transfer", claim.payment_id, ids, (1, "cancelled"));
-        assert!(matches!(deliver(&world, &wrong).await, Ok(Handled::Rejected { .. })));
+        assert!(matches!(deliver(&world, &wrong).await, Ok(HandlerOutcome::Rejected { .. })));
         for _ in 0..2 {
             let news = returned(&world, "transfer", claim.payment_id, ids, (220_000, "cancelled"));
-            assert_eq!(deliver(&world, &news).await, Ok(Handled::Done));
+            assert_eq!(deliver(&world, &news).await, Ok(HandlerOutcome::Done));
         }
         let back = world.find(paid.id()).await;
         assert_eq!(back.reservation.payment_status, ReservationPaymentStatus::Refunded);
@@ -541,7 +541,7 @@ contract! {
         assert_eq!(middle.payment_status(), ReservationPaymentStatus::Refunding);
         let ids = (first.id.0, paid.id().0);
         let news = returned(&world, "transfer", one.payment_id, ids, (220_000, "transferred"));
-        assert_eq!(deliver(&world, &news).await, Ok(Handled::Done));
+        assert_eq!(deliver(&world, &news).await, Ok(HandlerOutcome::Done));
         let middle = world.ticket.find_transfer(first.id).await.unwrap();
         assert_eq!(middle.payment_status(), ReservationPaymentStatus::Refunded);
         assert_eq!(world.find(paid.id()).await, record);

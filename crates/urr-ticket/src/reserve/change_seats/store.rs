@@ -2,7 +2,7 @@
 
 use urr_kernel::{Uuid, Won};
 use urr_layout::SeatId;
-use urr_storage::outbox::Stamp;
+use urr_storage::outbox::EventMetadata;
 use urr_storage::{StorageError, Tx, params};
 
 use crate::Reservation;
@@ -95,7 +95,7 @@ pub fn hold_update(
     tx: &mut Tx<'_>,
     reservation: &Reservation,
     fence: i64,
-    stamp: &Stamp,
+    stamp: &EventMetadata,
 ) -> Result<(), StorageError> {
     let rows = tx.execute(
         "update reservations set fence = $3, updated_at = $4, last_event_id = $5, \

@@ -50,7 +50,7 @@ contract! {
         let completed = world.complete(transfer.id, claim).await;
         assert_eq!(completed, refused(TransferRejection::Cancelled));
         let news = paid_for(&world, &transfer, claim);
-        assert!(matches!(deliver(&world, &news).await, Ok(Handled::Rejected { .. })));
+        assert!(matches!(deliver(&world, &news).await, Ok(HandlerOutcome::Rejected { .. })));
         world.ticket.unpin_transfer(transfer.id, claim.payment_id).await.unwrap();
         let record = world.find(paid.id()).await;
         assert_eq!(record.reservation.user_id, seller(&paid));
