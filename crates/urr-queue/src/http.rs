@@ -87,7 +87,7 @@ fn event_not_found() -> ApiError {
 
 fn room_not_ready() -> ApiError {
     let sentence = "The waiting room of this event is being prepared. Please try again.";
-    ApiError::unavailable("ROOM_NOT_READY", sentence, NOT_READY_RETRY_AFTER)
+    ApiError::conflict("ROOM_NOT_READY", sentence).retry_after(NOT_READY_RETRY_AFTER)
 }
 
 fn unavailable() -> ApiError {

@@ -70,7 +70,7 @@ struct CrowdView<'a> {
 /// check a client finds its position between two marks without asking. It does not keep the
 /// position.
 ///
-/// Errors: 404 `EVENT_NOT_FOUND`; 503 `QUEUE_UNAVAILABLE`, `ROOM_NOT_READY`.
+/// Errors: 404 `EVENT_NOT_FOUND`; 409 `ROOM_NOT_READY`; 503 `QUEUE_UNAVAILABLE`.
 #[utoipa::path(
     get, path = "/api/queue/crowd/{eventId}", tag = "queue", security(()),
     params(
@@ -81,8 +81,8 @@ struct CrowdView<'a> {
         (status = 200, body = CrowdView<'static>, headers(("etag" = String))),
         (status = 304, description = "Nothing has changed."),
         (status = 404, body = ErrorBody, description = "`EVENT_NOT_FOUND`"),
-        (status = 503, body = ErrorBody, description = "`QUEUE_UNAVAILABLE` or `ROOM_NOT_READY`, \
-            with `Retry-After`."),
+        (status = 409, body = ErrorBody, description = "`ROOM_NOT_READY`, with `Retry-After`."),
+        (status = 503, body = ErrorBody, description = "`QUEUE_UNAVAILABLE`, with `Retry-After`."),
     ),
 )]
 async fn get_queue_crowd(

@@ -75,6 +75,7 @@ struct DrawView {
         (status = 200, body = DrawView),
         (status = 404, body = ErrorBody, description = "`EVENT_NOT_FOUND`, or `NO_LOTTERY`: \
             users are admitted in the order of arrival."),
+        (status = 409, body = ErrorBody, description = "`ROOM_NOT_READY`, with `Retry-After`."),
     ),
 )]
 async fn get_draw(
@@ -98,9 +99,8 @@ async fn get_draw(
     responses(
         (status = 200, content_type = "text/plain", body = String),
         (status = 404, body = ErrorBody, description = "`EVENT_NOT_FOUND`, or `NO_LOTTERY`."),
-        (status = 409, body = ErrorBody, description = "`NOT_DRAWN_YET`"),
-        (status = 503, body = ErrorBody, description = "`TOO_MANY_DOWNLOADS`, or \
-            `ROOM_NOT_READY`. With `Retry-After`."),
+        (status = 409, body = ErrorBody, description = "`NOT_DRAWN_YET` or `ROOM_NOT_READY`"),
+        (status = 503, body = ErrorBody, description = "`TOO_MANY_DOWNLOADS`"),
     ),
 )]
 async fn get_draw_file(

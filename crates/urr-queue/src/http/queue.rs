@@ -32,8 +32,8 @@ pub fn routes() -> OpenApiRouter<QueueService> {
 /// is not seen for ten minutes loses the position.
 ///
 /// Errors: 403 `PRESALE_MEMBERS_ONLY` (with `opensAt`); 404 `EVENT_NOT_FOUND`; 409 `SALE_NOT_OPEN`
-/// (with `opensAt`), `SALE_ENDED`, `EVENT_CANCELLED`, `TOO_MANY_QUEUES` (three lines at once); 503
-/// `QUEUE_FULL`, `QUEUE_UNAVAILABLE`, `ROOM_NOT_READY` (the event is new: retry).
+/// (with `opensAt`), `SALE_ENDED`, `EVENT_CANCELLED`, `TOO_MANY_QUEUES` (three lines at once),
+/// `ROOM_NOT_READY` (the event is new: retry); 503 `QUEUE_FULL`, `QUEUE_UNAVAILABLE`.
 #[utoipa::path(
     post, path = "/api/queue/check/{eventId}", tag = "queue",
     params(("eventId" = Uuid, Path)),
@@ -44,10 +44,10 @@ pub fn routes() -> OpenApiRouter<QueueService> {
             not open for you before `opensAt`."),
         (status = 404, body = ErrorBody, description = "`EVENT_NOT_FOUND`"),
         (status = 409, body = ErrorBody, description = "`SALE_NOT_OPEN` (with `opensAt`), \
-            `SALE_ENDED`, `EVENT_CANCELLED`, or `TOO_MANY_QUEUES`: you wait for as many events as \
-            you may."),
-        (status = 503, body = ErrorBody, description = "`QUEUE_FULL`, `QUEUE_UNAVAILABLE`, or \
-            `ROOM_NOT_READY` for an event that was just created. With `Retry-After`."),
+            `SALE_ENDED`, `EVENT_CANCELLED`, `TOO_MANY_QUEUES`: you wait for as many events as \
+            you may, or `ROOM_NOT_READY` for an event that was just created."),
+        (status = 503, body = ErrorBody, description = "`QUEUE_FULL` or `QUEUE_UNAVAILABLE`, \
+            with `Retry-After`."),
     ),
 )]
 async fn check_queue(
@@ -67,7 +67,7 @@ async fn check_queue(
 /// user gets `entryToken` for the header `X-Queue-Entry-Token` and books until the slot ends: ten
 /// minutes after the user was last seen, thirty at most.
 ///
-/// Errors: 404 `EVENT_NOT_FOUND`; 503 `QUEUE_UNAVAILABLE`, `ROOM_NOT_READY`.
+/// Errors: 404 `EVENT_NOT_FOUND`; 409 `ROOM_NOT_READY`; 503 `QUEUE_UNAVAILABLE`.
 #[utoipa::path(
     get, path = "/api/queue/status/{eventId}", tag = "queue",
     params(
@@ -79,8 +79,8 @@ async fn check_queue(
         (status = 304, description = "Nothing has changed."),
         Errors<401>,
         (status = 404, body = ErrorBody, description = "`EVENT_NOT_FOUND`"),
-        (status = 503, body = ErrorBody, description = "`QUEUE_UNAVAILABLE` or `ROOM_NOT_READY`, \
-            with `Retry-After`."),
+        (status = 409, body = ErrorBody, description = "`ROOM_NOT_READY`, with `Retry-After`."),
+        (status = 503, body = ErrorBody, description = "`QUEUE_UNAVAILABLE`, with `Retry-After`."),
     ),
 )]
 async fn get_queue_status(
@@ -113,8 +113,8 @@ struct HeartbeatView {
         (status = 200, body = HeartbeatView),
         Errors<401>,
         (status = 404, body = ErrorBody, description = "`EVENT_NOT_FOUND`"),
-        (status = 503, body = ErrorBody, description = "`QUEUE_UNAVAILABLE` or `ROOM_NOT_READY`, \
-            with `Retry-After`."),
+        (status = 409, body = ErrorBody, description = "`ROOM_NOT_READY`, with `Retry-After`."),
+        (status = 503, body = ErrorBody, description = "`QUEUE_UNAVAILABLE`, with `Retry-After`."),
     ),
 )]
 async fn send_queue_heartbeat(
@@ -148,8 +148,8 @@ struct LeaveView {
         (status = 200, body = LeaveView),
         Errors<401>,
         (status = 404, body = ErrorBody, description = "`EVENT_NOT_FOUND`"),
-        (status = 503, body = ErrorBody, description = "`QUEUE_UNAVAILABLE` or `ROOM_NOT_READY`, \
-            with `Retry-After`."),
+        (status = 409, body = ErrorBody, description = "`ROOM_NOT_READY`, with `Retry-After`."),
+        (status = 503, body = ErrorBody, description = "`QUEUE_UNAVAILABLE`, with `Retry-After`."),
     ),
 )]
 async fn leave_queue(
@@ -230,9 +230,8 @@ impl From<ReminderError> for ApiError {
         Errors<401>,
         (status = 404, body = ErrorBody, description = "`EVENT_NOT_FOUND`"),
         (status = 409, body = ErrorBody, description = "`NOT_WAITING`: you have no position in \
-            this line, or you have a slot already."),
-        (status = 503, body = ErrorBody, description = "`QUEUE_UNAVAILABLE` or `ROOM_NOT_READY`, \
-            with `Retry-After`."),
+            this line, or you have a slot already. Or `ROOM_NOT_READY`, with `Retry-After`."),
+        (status = 503, body = ErrorBody, description = "`QUEUE_UNAVAILABLE`, with `Retry-After`."),
     ),
 )]
 async fn ask_queue_reminder(

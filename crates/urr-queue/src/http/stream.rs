@@ -69,11 +69,11 @@ struct QueueStreamQuery {
         (status = 404, body = ErrorBody, description = "`EVENT_NOT_FOUND`"),
         (status = 409, body = ErrorBody, description = "`STREAM_NOT_YET`: you are not among the \
             first; poll after `nextPoll` seconds. `NOT_IN_QUEUE`: you have no position. \
-            `SALE_ENDED`, `EVENT_CANCELLED`."),
+            `SALE_ENDED`, `EVENT_CANCELLED`, `ROOM_NOT_READY`."),
         (status = 429, body = ErrorBody, description = "`STREAM_LIMIT`: you have as many streams \
             as you may."),
         (status = 503, body = ErrorBody, description = "`TOO_MANY_STREAMS`: poll instead. Or \
-            `QUEUE_UNAVAILABLE`, `ROOM_NOT_READY`. With `Retry-After`."),
+            `QUEUE_UNAVAILABLE`. With `Retry-After`."),
     ),
 )]
 async fn follow_queue_place(

@@ -137,13 +137,13 @@ contract! {
         let event = world.ids.next_id();
         let refused = fan.check(event).await;
         assert_eq!(refused.headers["retry-after"], "1");
-        refused.refused(503, "ROOM_NOT_READY");
+        refused.refused(409, "ROOM_NOT_READY");
         for path in ["status", "crowd", "stream", "draw"] {
             let path = format!("/api/queue/{path}/{event}");
-            fan.get(&path, &[]).await.refused(503, "ROOM_NOT_READY");
+            fan.get(&path, &[]).await.refused(409, "ROOM_NOT_READY");
         }
         world.clock.advance(MINUTE);
-        fan.check(event).await.refused(503, "ROOM_NOT_READY");
+        fan.check(event).await.refused(409, "ROOM_NOT_READY");
         world.hear("EVENT_CREATED", world.facts(event, 1)).await;
         fan.check(event).await.ok();
 

@@ -78,7 +78,7 @@ contract! {
         let event_id = world.ids.next_id();
         let data = json!({"eventId": event_id, "revision": 2, "isOver": false});
         world.hear("EVENT_DELETED", data).await;
-        world.fan().check(event_id).await.refused(503, "ROOM_NOT_READY");
+        world.fan().check(event_id).await.refused(409, "ROOM_NOT_READY");
         world.clock.advance(HOUR);
         world.fan().check(event_id).await.refused(404, "EVENT_NOT_FOUND");
         world.hear("EVENT_CREATED", world.facts(event_id, 1)).await;
@@ -99,7 +99,7 @@ contract! {
         other.load().await.unwrap();
         let event = world.open_event().await;
         let fan = world.at(&other, &world.fan());
-        fan.check(event).await.refused(503, "ROOM_NOT_READY");
+        fan.check(event).await.refused(409, "ROOM_NOT_READY");
         other.load().await.unwrap();
         fan.check(event).await.ok();
     }

@@ -113,7 +113,7 @@ fn an_operator_watches_and_steers_a_room_of_a_running_system() -> Result<()> {
         Ok(shop.json(&["status", event])?["room"]["active"] == 2)
     })?;
 
-    shop.queue(&["clear", event])?.refused_with(&["2 who are in", "--yes"]);
+    shop.queue(&["clear", event])?.refused_with(&["the slots of 2", "--yes"]);
     let cleared = shop.queue(&["clear", event, "--yes"])?.succeeded()?.stdout;
     assert!(cleared.contains("0 who waited") && cleared.contains("slots of 2"), "{cleared}");
     let status = shop.as_gateway(1, "GET", &format!("/api/queue/status/{event}"))?;
