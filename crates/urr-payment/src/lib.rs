@@ -36,13 +36,13 @@ use urr_service::{Service, ServiceKit};
 use urr_storage::{Db, Schema, migrations};
 use utoipa::openapi::OpenApi;
 
+use domain::claim_timeouts::SagaTimeouts;
 pub use domain::ledger::LedgerAccount;
 pub use domain::ledger_audit::LedgerDifference;
 pub use domain::payment::{
     Approval, ApprovalRejection, CURRENCY, Payment, PaymentId, PaymentStatus, SagaStep,
 };
 pub use domain::refund::{Refund, RefundId, RefundOrigin, RefundStatus};
-use domain::timeouts::SagaTimeouts;
 pub use fault_points::{FaultMoment, FaultPoint, FaultPoints};
 use keyed_mutex::KeyedMutex;
 pub use ledger_audit::LedgerProof;

@@ -51,7 +51,7 @@ const CHECK: &str = concat!(
     include_str!("../src/redis/last_seen.lua"),
     include_str!("../src/redis/status.lua"),
     include_str!("../src/redis/expired_slots.lua"),
-    include_str!("../src/redis/pace.lua"),
+    include_str!("../src/redis/flow_counters.lua"),
     include_str!("../src/redis/check.lua"),
 );
 

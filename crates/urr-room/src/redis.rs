@@ -443,7 +443,7 @@ fn snapshot(answer: &ScriptAnswer, rules: &AdmissionRules) -> Result<StatusSnaps
     Ok(StatusSnapshot { status, waiting: *waiting, active: *active, is_just_admitted: *what == 3 })
 }
 
-/// The last whole seconds of the ring in `pace.lua`.
+/// The last whole seconds of the ring in `flow_counters.lua`.
 fn pace(ring: &[String], present: i64) -> LinePace {
     let mut pace =
         LinePace { admitted: vec![0; LinePace::SECONDS], left: vec![0; LinePace::SECONDS] };

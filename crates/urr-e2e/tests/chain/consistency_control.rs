@@ -30,13 +30,13 @@ const DAMAGES: [(&str, &str, &str, &str); 9] = [
         "payment",
         "update sandbox_payments set charged = charged + 1",
         "update sandbox_payments set charged = charged - 1",
-        "the provider's books say something else",
+        "the provider has other amounts",
     ),
     (
         "payment",
         "update sandbox_payments set order_id = order_id || '?'",
         "update sandbox_payments set order_id = substr(order_id, 1, length(order_id) - 1)",
-        "payments at the provider that nobody ordered",
+        "payments at the provider without an order",
     ),
     (
         "payment",
@@ -54,7 +54,7 @@ const DAMAGES: [(&str, &str, &str, &str); 9] = [
         "payment",
         "update ledger_lines set amount = amount + 1 where account = 'sales'",
         "update ledger_lines set amount = amount - 1 where account = 'sales'",
-        "won at the provider, and the books",
+        "won at the provider, and the ledger",
     ),
     (
         "stats",

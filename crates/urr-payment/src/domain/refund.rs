@@ -8,7 +8,7 @@ use urr_contracts::events::payment::RefundCause;
 use urr_kernel::{Timestamp, UnknownName, Uuid, Won, define_id};
 use urr_storage::{Column, FromColumn, storable_enum, storable_id};
 
-use super::charge::ORDER_MISMATCH;
+use super::charge_outcome::ORDER_MISMATCH;
 use super::payment::{Payment, PaymentId, PaymentStatus};
 use crate::provider::{ProviderLookup, ProviderState, is_final_answer};
 

@@ -6,7 +6,7 @@ use urr_storage::StorageError;
 
 use super::runner::StepOutcome;
 use super::start_refund::full_refund_insert;
-use crate::domain::charge::{
+use crate::domain::charge_outcome::{
     ChargeDecision, decide_charge, decide_queried_charge, decide_retried_charge,
 };
 use crate::domain::ledger::{Posting, PurchaseAmounts};

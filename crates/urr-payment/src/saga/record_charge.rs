@@ -6,7 +6,7 @@ use urr_storage::{StorageError, Tx};
 use super::purchase_steps::charge_request;
 use super::runner::StepOutcome;
 use super::start_refund::full_refund_insert;
-use crate::domain::charge::{ChargeDecision, METHOD_NOT_SUPPORTED};
+use crate::domain::charge_outcome::{ChargeDecision, METHOD_NOT_SUPPORTED};
 use crate::domain::ledger::Posting;
 use crate::domain::payment::{Payment, PaymentStatus, SagaStep};
 use crate::domain::refund::{Refund, RefundOrigin};

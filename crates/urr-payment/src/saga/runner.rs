@@ -5,7 +5,7 @@ use std::time::Duration;
 use urr_storage::{StorageError, Tx};
 
 use crate::PaymentService;
-use crate::domain::charge::{ORDER_MISMATCH, PARTLY_RETURNED};
+use crate::domain::charge_outcome::{ORDER_MISMATCH, PARTLY_RETURNED};
 use crate::domain::payment::{Payment, PaymentId, PaymentStatus, SagaStep, retry_delay};
 use crate::provider;
 use crate::store::payments;

@@ -12,9 +12,9 @@ use std::sync::Arc;
 use hashbrown::DefaultHashBuilder;
 use urr_kernel::{IdSource, Timestamp, Uuid};
 
+use super::flow_counters::{PaceHistory, SECONDS_KEPT};
 use super::journal::{Journal, JournalRecord, RoomTotals};
 use super::line::{EntryIndex, LineEntry, LineKey, WaitingLine, mark_positions};
-use super::pace::{PaceHistory, SECONDS_KEPT};
 use super::pending_writes::PendingWrites;
 use super::queue_counts::QueueCounts;
 use super::slots::SlotTable;

@@ -12,16 +12,16 @@ macro_rules! scripts {
 }
 
 scripts! {
-    CHECK = "room.lua" "last_seen.lua" "status.lua" "expired_slots.lua" "pace.lua" "check.lua";
+    CHECK = "room.lua" "last_seen.lua" "status.lua" "expired_slots.lua" "flow_counters.lua" "check.lua";
     POLL = "room.lua" "last_seen.lua" "status.lua" "poll.lua";
     LOCATE = "room.lua" "locate.lua";
     HOLDS_SLOT = "room.lua" "last_seen.lua" "status.lua" "holds_slot.lua";
-    LEAVE = "room.lua" "last_seen.lua" "pace.lua" "leave.lua";
+    LEAVE = "room.lua" "last_seen.lua" "flow_counters.lua" "leave.lua";
     FINISH = "room.lua" "finish.lua";
-    ADMIT = "room.lua" "last_seen.lua" "expired_slots.lua" "pace.lua" "admit.lua";
-    SWEEP = "room.lua" "pace.lua" "sweep.lua";
+    ADMIT = "room.lua" "last_seen.lua" "expired_slots.lua" "flow_counters.lua" "admit.lua";
+    SWEEP = "room.lua" "flow_counters.lua" "sweep.lua";
     CLEAR = "room.lua" "clear.lua";
-    CROWD = "room.lua" "expired_slots.lua" "pace.lua" "crowd.lua";
+    CROWD = "room.lua" "expired_slots.lua" "flow_counters.lua" "crowd.lua";
     UNLIST = "room.lua" "expired_slots.lua" "unlist.lua";
     ENTRANTS = "entrants.lua";
     RENUMBER = "renumber.lua";
