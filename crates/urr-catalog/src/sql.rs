@@ -4,16 +4,10 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 use urr_storage::{Row, StorageError, Value};
 
 pub fn decode_error(column: &str, reason: impl ToString) -> StorageError {
     StorageError::Decode { column: column.to_owned(), reason: reason.to_string() }
-}
-
-/// A column that holds JSON.
-pub fn get_json<T: DeserializeOwned>(row: &Row<'_>, column: &str) -> Result<T, StorageError> {
-    serde_json::from_value(row.get(column)?).map_err(|error| decode_error(column, error))
 }
 
 /// A column that holds the name of a variant.

@@ -48,16 +48,8 @@ fn mail_read(row: &Row<'_>) -> Result<Mail, StorageError> {
     Ok(from_row!(row => Mail {
         id, kind, subject_id, user_id, is_complete, language, status, last_error, attempts, due_at,
         useful_until, created_at, ended_at;
-        template_data: template_data_read(row)?,
+        template_data: row.get_json("template_data")?,
     }))
-}
-
-fn template_data_read(row: &Row<'_>) -> Result<TemplateData, StorageError> {
-    let column = "template_data";
-    serde_json::from_value(row.get(column)?).map_err(|error| StorageError::Decode {
-        column: column.to_owned(),
-        reason: error.to_string(),
-    })
 }
 
 fn to_json(data: &TemplateData) -> serde_json::Value {

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 
+use serde::de::DeserializeOwned;
 use tokio_postgres::types::{FromSql, Type};
 use urr_kernel::{Timestamp, Uuid, Won};
 
@@ -30,6 +31,15 @@ impl Row<'_> {
             }
         };
         decoded.map_err(|reason| StorageError::Decode { column: name.to_owned(), reason })
+    }
+
+    /// A value that is stored as a JSON document; a null column is JSON's `null`.
+    pub fn get_json<T: DeserializeOwned>(&self, name: &str) -> Result<T, StorageError> {
+        let document: Option<serde_json::Value> = self.get(name)?;
+        serde_json::from_value(document.unwrap_or_default()).map_err(|error| StorageError::Decode {
+            column: name.to_owned(),
+            reason: error.to_string(),
+        })
     }
 }
 

@@ -7,7 +7,7 @@ use super::rules::{
     ArtistRef, EventId, EventRecord, HallRef, OrderedInventory, TicketType, VenueRef,
 };
 use super::schedule::{EventStatus, Schedule};
-use crate::sql::{decode_error, get_json, get_named, to_json};
+use crate::sql::{decode_error, get_named, to_json};
 use crate::{ArtistId, VenueId};
 
 /// Events joined with the names of their venue, artist and hall.
@@ -50,7 +50,7 @@ pub fn event_from_row(row: &Row<'_>) -> Result<EventRecord, StorageError> {
         },
         hall: hall,
         schedule: schedule.map_err(|error| decode_error("starts_at", error))?,
-        prices: get_json(row, "prices")?,
+        prices: row.get_json("prices")?,
         ordered: OrderedInventory {
             seats: row.get("seats_ordered")?,
             ticket_types: row.get("ticket_types_ordered")?,

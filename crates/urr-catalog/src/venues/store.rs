@@ -5,7 +5,7 @@ use urr_layout::{Grid, Layout};
 use urr_service::Page;
 use urr_storage::{Row, StorageError, Tx, from_row, params};
 
-use crate::sql::{get_json, to_json};
+use crate::sql::to_json;
 use crate::{Hall, HallId, HallSummary, SeatTemplate, Venue, VenueId};
 
 const VENUE_COLUMNS: &str = "id, name, address, description, created_at";
@@ -75,10 +75,10 @@ pub fn venue_is_used(tx: &mut Tx<'_>, id: VenueId) -> Result<bool, StorageError>
 }
 
 fn hall_from_row(row: &Row<'_>) -> Result<Hall, StorageError> {
-    let layout: Layout = get_json(row, "layout")?;
+    let layout: Layout = row.get_json("layout")?;
     let grid: Option<serde_json::Value> = row.get("grid")?;
     let grid: Option<Grid> = match grid {
-        Some(_) => Some(get_json(row, "grid")?),
+        Some(_) => Some(row.get_json("grid")?),
         None => None,
     };
     Ok(from_row!(row => Hall {
@@ -159,7 +159,7 @@ pub fn hall_list_of_venue(tx: &mut Tx<'_>, id: VenueId) -> Result<Vec<HallSummar
         |row| {
             Ok(from_row!(row => HallSummary {
                 id, venue_id, name, description, seats_total, created_at;
-                grades: get_json(row, "grades")?,
+                grades: row.get_json("grades")?,
             }))
         },
     )

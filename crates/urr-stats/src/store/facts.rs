@@ -247,17 +247,9 @@ fn reservation_read(row: &Row<'_>) -> Result<ReservationFact, StorageError> {
             rank: row.get("terms_rank")?,
             at: row.get("terms_at")?,
             message_id: row.get("terms_message_id")?,
-            seat_ids: seat_ids_read(row)?,
+            seat_ids: row.get_json("seat_ids")?,
         }),
     }))
-}
-
-fn seat_ids_read(row: &Row<'_>) -> Result<Vec<u32>, StorageError> {
-    let column = "seat_ids";
-    serde_json::from_value(row.get(column)?).map_err(|error| StorageError::Decode {
-        column: column.to_owned(),
-        reason: error.to_string(),
-    })
 }
 
 fn transaction_read(row: &Row<'_>) -> Result<Transaction, StorageError> {

@@ -83,6 +83,22 @@ contract! {
         }
     }
 
+    async fn a_json_document_of_another_shape_is_an_error_and_not_a_panic(place: Place) {
+        let db = place.open();
+        let read = |sql: &'static str| async {
+            let read = db.read(move |tx| {
+                tx.query_one(sql, &[], |row| row.get_json::<Option<Vec<u32>>>("document"))
+            });
+            Result::<_, StorageError>::Ok(read.await?)
+        };
+        assert_eq!(read("select '[1, 2]' as document").await, Ok(Some(vec![1, 2])));
+        assert_eq!(read("select null as document").await, Ok(None));
+        let wrong = read("select '{\"a\": 1}' as document").await;
+        assert!(matches!(wrong, Err(StorageError::Decode { .. })), "{wrong:?}");
+        let broken = read("select '[1,' as document").await;
+        assert!(matches!(broken, Err(StorageError::Decode { .. })), "{broken:?}");
+    }
+
     async fn a_parameter_of_the_wrong_type_is_an_error_and_not_a_guess(place: Place) {
         let db = place.open();
         let outcome: Result<u64, StorageError> = db.write(|tx| {

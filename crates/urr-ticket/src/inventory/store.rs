@@ -1,11 +1,7 @@
 //! Sales in SQL: the row that orders all changes of an event, and its seats.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
-use serde_json::Value as Json;
 use urr_kernel::{Timestamp, Uuid, Won};
-use urr_layout::Layout;
 use urr_storage::{Row, StorageError, Tx, from_row, params};
 
 use crate::{Inventory, SalePolicy};
@@ -180,13 +176,8 @@ pub fn inventory_find(tx: &mut Tx<'_>, event_id: Uuid) -> Result<Option<Inventor
         "select kind, layout, prices from sales where event_id = $1 and is_complete",
         params![event_id],
         |row| {
-            let (layout, prices): (Json, Json) = (row.get("layout")?, row.get("prices")?);
-            let prices: BTreeMap<String, Won> =
-                serde_json::from_value(prices).expect("only prices are stored");
-            let layout: Layout =
-                serde_json::from_value(layout).expect("only checked layouts are stored");
-            let kind = row.get("kind")?;
-            Ok(Inventory { event_id, kind, layout, prices })
+            let (layout, prices) = (row.get_json("layout")?, row.get_json("prices")?);
+            Ok(Inventory { event_id, kind: row.get("kind")?, layout, prices })
         },
     )
 }

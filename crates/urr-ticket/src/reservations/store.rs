@@ -7,7 +7,6 @@ pub(crate) mod overdue;
 
 use std::collections::{HashMap, HashSet};
 
-use serde_json::Value as Json;
 use urr_kernel::{Timestamp, Uuid, Won};
 use urr_layout::SeatId;
 use urr_storage::{Row, StorageError, Tx, from_row, params};
@@ -59,8 +58,7 @@ pub fn cancel_policy_find(
     id: ReservationId,
 ) -> Result<CancelPolicy, StorageError> {
     let sql = "select cancel_policy from reservations where id = $1";
-    let policy: Json = tx.query_one(sql, params![id], |row| row.get("cancel_policy"))?;
-    Ok(serde_json::from_value(policy).expect("only policies are stored"))
+    tx.query_one(sql, params![id], |row| row.get_json("cancel_policy"))
 }
 
 /// The event chain of a reservation.

@@ -19,11 +19,7 @@ pub fn catalog_state_lock(tx: &mut Tx<'_>, event_id: Uuid) -> Result<CatalogStat
     tx.query_one(
         "select status, facts from event_states where event_id = $1 for update",
         params![event_id],
-        |row| {
-            let facts: Option<serde_json::Value> = row.get("facts")?;
-            let read = |facts| serde_json::from_value(facts).expect("only facts are stored");
-            Ok(CatalogState { status: row.get("status")?, facts: facts.map(read) })
-        },
+        |row| Ok(CatalogState { status: row.get("status")?, facts: row.get_json("facts")? }),
     )
 }
 
