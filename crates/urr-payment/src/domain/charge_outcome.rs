@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use urr_kernel::{Timestamp, Won};
 
+use super::claim_timeouts::SagaTimeouts;
 use super::payment::Payment;
-use super::timeouts::SagaTimeouts;
 use crate::provider::{ProviderLookup, ProviderOutcome, ProviderPayment, ProviderState};
 
 /// How often the same charge is retried while the provider says that nothing was paid.
