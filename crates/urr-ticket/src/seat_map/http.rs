@@ -101,8 +101,8 @@ struct SeatMapStreamQuery {
 ///
 /// Needs an entry token. The `id` of an event is the version, its `data` what the seat map answers
 /// to `since`. Without `since` or `Last-Event-ID` the first event has all statuses. A heartbeat
-/// comes every 15 s; the stream ends after ten minutes. `EventSource` cannot send the entry token:
-/// read it with `fetch`.
+/// comes every 15 s; the stream ends after ten minutes. `EventSource` cannot send the header
+/// `x-queue-entry-token`: read the stream with `fetch`.
 ///
 /// Errors: as for the seat map; 429 `STREAM_LIMIT` (three per user and process); 503
 /// `TOO_MANY_STREAMS`.
