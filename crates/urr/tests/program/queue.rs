@@ -134,7 +134,7 @@ fn refusals(shop: &Shop, event: &str) -> Result<()> {
     let wrong = shop.queue(&["set", event, "--threshold", "0"])?;
     wrong.refused_with(&["The threshold is a number from 1 to"]);
     let late = shop.queue(&["set", event, "--opening", "lottery"])?;
-    late.refused_with(&["People may gather already"]);
+    late.refused_with(&["Users may join already"]);
     let url = format!("http://127.0.0.1:{}", free_port());
     shop.queue(&["status", "--url", &url])?.refused_with(&["nothing answers at", &url]);
     // From another folder, as in a cluster: the secret is enough.
