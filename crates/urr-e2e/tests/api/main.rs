@@ -7,6 +7,7 @@ mod artists;
 mod booking;
 mod catalog;
 mod conventions;
+mod documents;
 mod fixture;
 mod images;
 mod queue_admin;
