@@ -1,4 +1,4 @@
-//! What is learnt from the catalogue and from the ticket office.
+//! What is learnt from the catalogue and from the ticket service.
 
 use serde_json::{Value, json};
 use urr_bus::{HandleError, HandlerOutcome};

@@ -1,4 +1,4 @@
-//! What the ticket office asks and says.
+//! What the ticket service asks and says.
 
 use serde_json::json;
 use urr_kernel::Uuid;

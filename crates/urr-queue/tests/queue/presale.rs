@@ -140,7 +140,7 @@ contract! {
         world.fan().check(event).await.refused(403, "PRESALE_MEMBERS_ONLY");
     }
 
-    /// Who is in line was let in without a question, though the office would not sell to them.
+    /// A user in line is admitted without asking again, although the ticket service would refuse.
     async fn a_presale_put_before_the_sale_sends_those_home_who_came_before(world: World) {
         let starts_at = world.clock.now() + 30 * MINUTE;
         let event = world.event_with(json!({ "saleStartsAt": starts_at })).await;

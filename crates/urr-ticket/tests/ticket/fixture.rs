@@ -104,7 +104,7 @@ impl World {
         self.ticket_on(&self.db_in_a_hurry(statement_timeout))
     }
 
-    /// The office of a process that sees the tables through this.
+    /// The ticket service of a process that sees the tables through this.
     pub fn ticket_on(&self, db: &Db) -> TicketService {
         make_ticket(db, &self.clock, &self.ids, &self.locks, TicketSettings::default())
     }
@@ -124,7 +124,7 @@ impl World {
         std::thread::scope(|scope| scope.spawn(open).join().unwrap())
     }
 
-    /// The same world with another office.
+    /// The same world with another ticket service.
     pub fn with_ticket(self, ticket: TicketService) -> World {
         World { ticket, ..self }
     }

@@ -11,7 +11,7 @@ use urr_ticket::TicketService;
 
 use crate::fixture::World;
 
-/// Calls the office's routes as the gateway does.
+/// Calls the ticket service's routes as the gateway does.
 #[derive(Clone)]
 pub struct GatewayClient {
     router: Router,

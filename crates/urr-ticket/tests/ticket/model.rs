@@ -1,5 +1,6 @@
 //! The life of reservations against a simple model: whatever people, payments and sweeps do, in
-//! whatever order, the office says yes exactly where the model does, and both are in the same state.
+//! whatever order, the ticket service says yes exactly where the model does, and both are in the
+//! same state.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -67,7 +68,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// A reservation in the model, and what is compared with the office.
+/// A reservation in the model, and what is compared with the ticket service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct RefundBasis {
     user: usize,
@@ -234,7 +235,7 @@ impl Model {
     }
 }
 
-/// The office with two events of this case, and the model beside it.
+/// The ticket service with two events of this case, and the model beside it.
 struct Case<'a> {
     world: &'a World,
     seated: Uuid,
@@ -318,7 +319,7 @@ impl Case<'_> {
         (changed.is_ok(), expected)
     }
 
-    /// A step of one reservation at the office.
+    /// A step of one reservation at the ticket service.
     async fn step(&self, op: &Op, at: usize) -> bool {
         let (ticket, world, id) = (&self.world.ticket, self.world, self.ids[at]);
         let operations = &self.model.bookings[at];
@@ -356,7 +357,7 @@ impl Case<'_> {
         }
     }
 
-    /// Does one thing at the office and in the model: what either says.
+    /// Does one thing at the ticket service and in the model: what either says.
     async fn apply(&mut self, op: &Op) -> (bool, bool) {
         let now = self.world.clock.now();
         let count = self.ids.len();
@@ -408,7 +409,7 @@ impl Case<'_> {
         closed.await.unwrap_or_else(|error: StorageError| panic!("{error}"));
     }
 
-    /// The reservations as the office has them.
+    /// The reservations as the ticket service has them.
     async fn state(&self) -> Vec<RefundBasis> {
         let mut bookings = Vec::new();
         for (id, model) in self.ids.iter().zip(&self.model.bookings) {

@@ -71,8 +71,8 @@ fn amounts(reservation: &Value) -> (i64, i64) {
     (amount("bookingFee"), amount("totalAmount"))
 }
 
-/// Nobody is called a stranger because the table could not be read. Only on SQLite may the office
-/// take a table away.
+/// A user is not taken for a non-member because the table could not be read. Only SQLite lets the
+/// service's login drop a table.
 #[test]
 fn b_1_a_tier_that_cannot_be_looked_up_refuses_nobody() {
     run(Form::Sqlite, async |world: World| {

@@ -280,7 +280,7 @@ contract! {
     }
 
     /// An event that has taken place is deleted for the sake of order: who was there keeps the ticket,
-    /// and nobody is paid back, whatever the office knows of the times.
+    /// and nobody is paid back, whatever the ticket service knows of the times.
     async fn deleting_an_event_that_has_taken_place_refunds_nobody(world: World) {
         for (is_over, refunds) in [(json!(true), 0), (json!(false), 1)] {
             let event_id = paid_event(&world).await;
