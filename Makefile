@@ -4,16 +4,26 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help up build test servers bench lint fmt clean
+.PHONY: help up build web test servers bench lint fmt clean
 
 help: ## Show this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
 
-up: ## Build and run URR with demo data; the address is printed
+up: web ## Build and run URR with demo data; the address is printed
 	cargo run --release --locked --bin urr -- up $(ARGS)
 
-build: ## Build the program into target/release/urr
+build: web ## Build the program into target/release/urr
 	cargo build --release --locked --bin urr
+
+# What pages are made from: everything below web that is not made itself.
+web_sources := $(shell find web \( -name node_modules -o -name build -o -name .svelte-kit \
+	-o -name test-results -o -path web/src/lib/text/messages -o -path web/src/lib/styles/fonts \) \
+	-prune -o -type f ! -name schema.d.ts -print) docs/openapi.json scripts/build-web.sh
+
+web: web/build/routes.json ## Build the pages that the program carries, if their sources changed
+
+web/build/routes.json: $(web_sources)
+	scripts/build-web.sh
 
 servers: ## Install what tests need (PostgreSQL, Redis, Kafka, SQS, Schemathesis)
 	scripts/install-test-servers.sh

@@ -12,6 +12,7 @@ mod content_policy;
 mod language;
 mod page_api;
 mod preview;
+mod queue_page;
 mod site;
 mod site_files;
 
@@ -33,6 +34,7 @@ pub use site_files::BuiltFile;
 
 use crate::language::PageLanguage;
 use crate::preview::Previews;
+use crate::queue_page::QueuePages;
 use crate::site::SiteAnswer;
 
 /// The files of `web/build`, as they were when the program was compiled.
@@ -53,19 +55,23 @@ pub struct WebPages(Arc<Pages>);
 
 struct Pages {
     site: Site,
+    api: PageApi,
     previews: Previews,
+    queue: QueuePages,
     settings: WebSettings,
 }
 
 impl WebPages {
     pub fn new(site: Site, api: PageApi, settings: WebSettings, clock: Clock) -> WebPages {
-        let previews = Previews::new(api, clock);
-        WebPages(Arc::new(Pages { site, previews, settings }))
+        let previews = Previews::new(api.clone(), clock.clone());
+        let queue = QueuePages::new(clock);
+        WebPages(Arc::new(Pages { site, api, previews, queue, settings }))
     }
 
     /// Answers every path that no other route has.
     pub fn router(self) -> Router {
-        Router::new().route("/", any(get_page)).route("/{*path}", any(get_page)).with_state(self)
+        let built = Router::new().route("/", any(get_page)).route("/{*path}", any(get_page));
+        built.merge(queue_page::routes()).with_state(self)
     }
 }
 

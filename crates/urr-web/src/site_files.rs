@@ -47,12 +47,12 @@ impl SiteFile {
     }
 
     /// A file that the program makes itself, under a name that changes with its content.
-    pub fn immutable(content_type: &'static str, content: &'static str) -> SiteFile {
+    pub fn immutable(content_type: &'static str, content: String) -> SiteFile {
         SiteFile {
             content_type,
-            plain: Bytes::from_static(content.as_bytes()),
-            brotli: None,
             gzip: Some(gzip(content.as_bytes())),
+            brotli: None,
+            plain: content.into(),
             tag: None,
         }
     }

@@ -57,6 +57,8 @@ pub struct Answer {
     pub status: u16,
     pub headers: HeaderMap,
     pub body: String,
+    /// As sent.
+    pub bytes: usize,
 }
 
 impl TestPages {
@@ -75,22 +77,11 @@ impl TestPages {
     }
 
     pub async fn send(&self, method: Method, path: &str, headers: &[(&str, &str)]) -> Answer {
-        self.send_form(method, path, headers, "").await
-    }
-
-    pub async fn send_form(
-        &self,
-        method: Method,
-        path: &str,
-        headers: &[(&str, &str)],
-        form: &'static str,
-    ) -> Answer {
         let mut request = Request::builder().method(method).uri(path).header("host", "urr.kr");
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let request =
-            request.body(Body::from(form)).expect("a test request and its answer are sound");
+        let request = request.body(Body::empty()).expect("a test request and its answer are sound");
         let Ok(response) = self.router.clone().oneshot(request).await;
         Answer::read(response).await
     }
@@ -113,6 +104,7 @@ impl Answer {
         Answer {
             status: parts.status.as_u16(),
             headers: parts.headers,
+            bytes: body.len(),
             body: String::from_utf8_lossy(&body).into_owned(),
         }
     }
