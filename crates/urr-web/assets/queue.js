@@ -43,22 +43,26 @@ async function send(method, path, headers) {
 }
 
 // One refresh for all tabs: the others find a token that ends later.
+const sessionKey = 'urr.session';
+function session() { try { return JSON.parse(localStorage.getItem(sessionKey)); } catch { return {}; } }
 async function refresh() {
-  const key = 'urr.session', read = () => { try { return JSON.parse(localStorage.getItem(key)); } catch { return null; } };
-  const before = read();
+  const before = session();
   const work = async () => {
-    const known = read();
+    const known = session();
     if (known && before && known.accessEndsAt > before.accessEndsAt) return true;
     const response = await send('POST', '/api/auth/refresh');
     if (!response.ok) return false;
     const { user, expiresIn } = await response.json();
-    try { localStorage.setItem(key, JSON.stringify({ ...known, user: { ...known?.user, ...user }, accessEndsAt: Date.now() + expiresIn * 1000 })); } catch {}
+    try { localStorage.setItem(sessionKey, JSON.stringify({ ...known, user: { ...known?.user, ...user }, accessEndsAt: Date.now() + expiresIn * 1000 })); } catch {}
     return true;
   };
   return navigator.locks ? navigator.locks.request('urr.session.refresh', work) : work();
 }
 
 async function ask(method, path, headers) {
+  // Nobody is logged in: there is nothing to ask.
+  if (!session()) return new Response('{}', { status: 401 });
+  if (session().accessEndsAt < Date.now() + 60000) await refresh();
   let response = await send(method, path, headers);
   if (response.status === 401 && (await refresh())) response = await send(method, path, headers);
   return response;
@@ -122,7 +126,7 @@ function showPlace(near, far) {
   document.title = `${shown}${texts.unit} · ${plainTitle}`;
   const first = Math.max(far, Number(storage.get('first')) || far);
   storage.set('first', first);
-  const done = first > 1 ? Math.round((1 - (far - 1) / first) * 100) : 100;
+  const done = first > 1 ? Math.round(((first - far) / (first - 1)) * 100) : 100;
   field('bar').setAttribute('aria-valuenow', done);
   field('bar').firstChild.style.transform = `translateX(${Math.max(done, 3) - 100}%)`;
   announcePlace(far);
@@ -170,7 +174,7 @@ function showStatus(view) {
     }
   } else if (view.status === 'active') {
     slotEnds = Date.parse(view.slotEndsAt);
-    takeTurn();
+    takeTurn(view.slotLastEnd);
   } else if (view.status === 'ended') {
     show('end');
   } else if (main.dataset.state === 'turn' || main.dataset.state === 'wait') {
@@ -211,13 +215,16 @@ function showCrowd(crowd) {
 }
 
 // A turn after a wait is announced; someone who did not wait goes straight on.
-function takeTurn() {
+function takeTurn(slot) {
   if (!storage.get('waited')) {
     location.replace(next);
     return;
   }
   if (!show('turn')) return;
-  turnEnds = now() + 60000;
+  // A reload does not make the minute longer.
+  const [known, ends] = (storage.get('turn') ?? '').split('|');
+  turnEnds = known === slot ? Number(ends) : now() + 60000;
+  storage.set('turn', `${slot}|${turnEnds}`);
   document.body.scrollIntoView();
   say(texts.turnSaid);
   icon.href = texts.turnIcon;
@@ -358,8 +365,9 @@ function online(isOnline) {
   const line = field('link');
   const time = new Date(now()).toLocaleTimeString(document.documentElement.lang);
   line.textContent = isOnline ? fill(texts.checkedAt, { time }) : texts.offline;
-  if (!isOnline && line.className !== 'foot off') say(texts.offline);
-  line.className = isOnline ? 'foot' : 'foot off';
+  const look = isOnline ? 'foot' : 'foot off';
+  if (line.className !== look) say(isOnline ? texts.online : texts.offline);
+  line.className = look;
 }
 
 // After sleep, a lost network or a visit to another tab: ask at once.

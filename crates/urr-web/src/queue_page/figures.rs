@@ -196,14 +196,14 @@ fn wait_text(range: Option<WaitRange>, language: PageLanguage) -> String {
     let (from, to) = (duration_text(from, language), duration_text(to, language));
     match from == to {
         true => from,
-        false => format!("{from} {} {to}", language.pick("~", "to")),
+        false => format!("{from} {} {to}", language.pick("~", "–")),
     }
 }
 
 fn duration_text(seconds: u64, language: PageLanguage) -> String {
     let minutes = (seconds + 30) / 60;
     match (minutes, language) {
-        (0, _) => language.pick("1분 미만", "under a minute").to_owned(),
+        (0, _) => language.pick("1분 미만", "<1 min").to_owned(),
         (1..60, _) => format!("{minutes}{}", language.pick("분", " min")),
         (_, PageLanguage::Korean) => format!("{}시간 {}분", minutes / 60, minutes % 60),
         (_, PageLanguage::English) => format!("{} h {} min", minutes / 60, minutes % 60),
