@@ -22,10 +22,10 @@ const displayFont = resolve(
 
 const WEIGHTS = { wght: { min: 400, max: 800 } };
 const FINE_SLICES = 20;
-const FINE_SLICE_GLYPHS = 40;
+const FINE_SLICE_GLYPHS = 20;
 const ASCII = String.fromCharCode(...Array.from({ length: 95 }, (_, i) => 32 + i));
 const SIGNS = '·…‘’“”–—₩×→←↑↓•©';
-const FIGURES = '0123456789:,.%+-';
+const FIGURES = '0123456789';
 
 /** @type {Record<string, string>} */
 const ko = JSON.parse(readFileSync(new URL('../messages/ko.json', import.meta.url), 'utf8'));
@@ -45,14 +45,14 @@ rmSync(output, { recursive: true, force: true });
 mkdirSync(output, { recursive: true });
 
 const slices = packageSlices();
-const frequent = distinct(
-  slices
+// The most frequent ones first, so that the characters of one name are in few slices.
+const frequent = [
+  ...slices
     .slice(-FINE_SLICES)
+    .reverse()
     .map((slice) => slice.characters)
     .join(''),
-)
-  .split('')
-  .filter((character) => !core.includes(character));
+].filter((character) => !core.includes(character));
 const text = readFileSync(textFont);
 // Cutting many slices from a font that has only the frequent glyphs is faster.
 const small = await subsetFont(text, core + frequent.join(''), {
@@ -65,7 +65,7 @@ const rest = [];
 for (const slice of slices.slice(0, -FINE_SLICES)) {
   const name = `rest-${slice.file.match(/(\d+)\.woff2$/)?.[1]}.woff2`;
   copyFileSync(slice.file, output + name);
-  rest.push(face('URR Text', name, '45 920', slice.range));
+  rest.push(face('URR Text', name, slice.range));
 }
 for (let i = 0; i < frequent.length; i += FINE_SLICE_GLYPHS) {
   const characters = frequent.slice(i, i + FINE_SLICE_GLYPHS).join('');
@@ -77,13 +77,13 @@ const figures = await subsetFont(text, FIGURES, { targetFormat: 'woff2', variati
 writeFileSync(`${output}digits.woff2`, figures);
 const coreFaces = [
   await cut(small, 'text', without(core, FIGURES)),
-  face('URR Text', 'digits.woff2', '400 800', unicodeRange(FIGURES)),
+  face('URR Text', 'digits.woff2', unicodeRange(FIGURES)),
 ];
 writeFileSync(
   `${output}display.woff2`,
   await subsetFont(readFileSync(displayFont), display, { targetFormat: 'woff2' }),
 );
-coreFaces.push(face('URR Display', 'display.woff2', '400', unicodeRange(display)));
+coreFaces.push(face('URR Display', 'display.woff2', unicodeRange(display)));
 writeFileSync(`${output}core.css`, coreFaces.join(''));
 writeFileSync(stamp, inputs);
 
@@ -91,11 +91,16 @@ writeFileSync(stamp, inputs);
 async function cut(font, name, characters) {
   const options = { targetFormat: /** @type {const} */ ('woff2'), noLayoutClosure: true };
   writeFileSync(`${output}${name}.woff2`, await subsetFont(font, characters, options));
-  return face('URR Text', `${name}.woff2`, '400 800', unicodeRange(characters));
+  return face('URR Text', `${name}.woff2`, unicodeRange(characters));
 }
 
-/** @param {string} family @param {string} file @param {string} weight @param {string} range */
-function face(family, file, weight, range) {
+/**
+ * Faces of one family must state the same weights: the browser joins their ranges only then.
+ *
+ * @param {string} family @param {string} file @param {string} range
+ */
+function face(family, file, range) {
+  const weight = family === 'URR Text' ? '400 800' : '400';
   return `@font-face{font-family:'${family}';src:url('./${file}') format('woff2');font-weight:${weight};font-display:swap;unicode-range:${range}}\n`;
 }
 

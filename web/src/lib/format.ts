@@ -39,13 +39,19 @@ export function dateTime(iso: string): string {
 
 export function longDate(iso: string): string {
   const options = { year: 'numeric', month: 'long', day: 'numeric', weekday: 'short' } as const;
-  return format('long', options).format(new Date(iso));
+  return withWeekday(format('long', options), iso);
 }
 
 /** 12월 7일 (월). */
 export function shortDate(iso: string): string {
   const options = { month: 'short', day: 'numeric', weekday: 'short' } as const;
-  return format('short', options).format(new Date(iso));
+  return withWeekday(format('short', options), iso);
+}
+
+/** In Korean the weekday stands in parentheses; some browsers leave them out. */
+function withWeekday(dates: Intl.DateTimeFormat, iso: string): string {
+  const text = dates.format(new Date(iso));
+  return locale() === 'en' ? text : text.replace(/\(?([일월화수목금토])\)?$/, '($1)');
 }
 
 export function timeOfDay(iso: string): string {
@@ -55,6 +61,5 @@ export function timeOfDay(iso: string): string {
 
 /** The Korean calendar day as `2026-12-07`. */
 export function koreanDay(iso: string | number): string {
-  const parts = new Intl.DateTimeFormat('en-CA', { timeZone: TIME_ZONE }).format(new Date(iso));
-  return parts;
+  return new Intl.DateTimeFormat('en-CA', { timeZone: TIME_ZONE }).format(new Date(iso));
 }

@@ -6,6 +6,7 @@ class Clock {
   /** Server time minus device time. */
   #offsetMs = 0;
   #isMeasured = false;
+  #isMeasuring = false;
   #users = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #hiddenAt = 0;
@@ -41,8 +42,9 @@ class Clock {
 
   /** Ticks when a second of the server begins, so that all countdowns change together. */
   #tick = (): void => {
-    this.nowMs = this.now();
-    this.#timer = setTimeout(this.#tick, 1000 - (this.nowMs % 1000) + 5);
+    const nowMs = this.now();
+    this.nowMs = nowMs;
+    this.#timer = setTimeout(this.#tick, 1000 - (nowMs % 1000) + 5);
   };
 
   #onVisibility = (): void => {
@@ -56,8 +58,18 @@ class Clock {
 
   #onOnline = (): void => void this.#measure();
 
-  /** The sample with the shortest round trip has the smallest error. */
   async #measure(): Promise<void> {
+    if (this.#isMeasuring) return;
+    this.#isMeasuring = true;
+    await this.#takeSamples();
+    this.#isMeasuring = false;
+    if (this.#users === 0) return;
+    clearTimeout(this.#timer);
+    this.#tick();
+  }
+
+  /** The sample with the shortest round trip has the smallest error. */
+  async #takeSamples(): Promise<void> {
     let best = Number.POSITIVE_INFINITY;
     for (let sample = 0; sample < SAMPLES; sample++) {
       try {
@@ -74,8 +86,6 @@ class Clock {
         return;
       }
     }
-    clearTimeout(this.#timer);
-    this.#tick();
   }
 }
 
