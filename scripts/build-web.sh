@@ -39,7 +39,8 @@ has_node || use_own_node || { bring_node && use_own_node; }
 
 cd web
 if [[ ! -e node_modules/.package-lock.json || package-lock.json -nt node_modules/.package-lock.json ]]; then
-    npm ci --no-audit --no-fund --loglevel=error
+    # Not `npm ci`: it refuses a lock file that lacks optional packages of other systems.
+    npm install --no-save --no-audit --no-fund --loglevel=error
 fi
 npm run --silent build
 # The program looks for the first build only when its build script changes.
