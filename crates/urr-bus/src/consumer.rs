@@ -13,7 +13,7 @@ use std::time::Duration;
 use futures_util::{StreamExt, stream};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info, warn};
-use urr_kernel::{Clock, DomainEvent};
+use urr_kernel::{Clock, DomainEvent, error_chain};
 use urr_storage::{Db, StorageError, inbox};
 
 pub use self::handler::{HandleError, Handler, HandlerContext, HandlerOutcome, decode_event};
@@ -60,7 +60,7 @@ pub async fn run(consumer: Consumer, cancel: CancellationToken) {
             Ok(subscription) => subscription,
             Err(error) => {
                 failures += 1;
-                let (group, error) = (&consumer.group, error.full_text());
+                let (group, error) = (&consumer.group, error_chain(&error));
                 error!(group, error, "the consumer could not subscribe and tries again");
                 if consumer.wait(failures, b"subscribe", &cancel).await.is_err() {
                     return;
@@ -149,7 +149,7 @@ impl Consumer {
         if error.is_closed() {
             return Err(Stopped);
         }
-        warn!(group = self.group, doing, error = error.full_text(), "the bus failed");
+        warn!(group = self.group, doing, error = error_chain(error), "the bus failed");
         Ok(())
     }
 
@@ -307,7 +307,7 @@ impl Consumer {
                     known = lags;
                 }
                 Err(error) => {
-                    let (group, error) = (&self.group, error.full_text());
+                    let (group, error) = (&self.group, error_chain(&error));
                     warn!(group, error, "the lag could not be read");
                 }
             }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
-use urr_kernel::{Clock, Uuid};
+use urr_kernel::{Clock, Uuid, error_chain};
 use urr_storage::outbox::OutboxRow;
 use urr_storage::{Db, StorageError, inbox, outbox};
 
@@ -183,7 +183,7 @@ impl Relay {
             }
         }
         if let Some(error) = failed.filter(|_| was_clean) {
-            let (service, error) = (self.service, error.full_text());
+            let (service, error) = (self.service, error_chain(&error));
             warn!(service, error, "events could not be published and are retried");
         }
         self.mark(&mut progress.unmarked).await?;
@@ -328,7 +328,7 @@ impl Relay {
     /// A failure of housekeeping is told and left for the next time.
     fn note_failure<T>(&self, outcome: Result<T, BusError>) -> Option<T> {
         let note = |error: BusError| {
-            let (service, error) = (self.service, error.full_text());
+            let (service, error) = (self.service, error_chain(&error));
             warn!(service, error, "housekeeping of the outbox failed");
         };
         outcome.map_err(note).ok()

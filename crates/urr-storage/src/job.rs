@@ -17,13 +17,6 @@ pub(crate) trait Job: Send {
     fn finish(self: Box<Self>, outcome: Result<(), StorageError>);
 }
 
-/// What a thread of an engine takes from its queue.
-pub(crate) enum JobMessage {
-    Job(Box<dyn Job>),
-    /// Sent behind the last job, once for each thread: what was queued before it is still done.
-    Stop,
-}
-
 /// What a closure's run asks of the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TxDecision {

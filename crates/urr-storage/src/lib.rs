@@ -18,6 +18,7 @@
 
 mod db;
 pub mod dialect;
+mod engine;
 mod error;
 pub mod inbox;
 mod job;

@@ -10,7 +10,7 @@ use urr_kernel::{Timestamp, hex};
 
 use crate::dialect::{MigrationStatement, SqlEngine, definition_to_sqlite, split_migration};
 use crate::sqlite::SqliteConnection;
-use crate::{Row, StorageError, Tx, Value};
+use crate::{Row, StorageError, Tx, Value, from_row};
 
 /// The tables of one service.
 #[derive(Clone, Copy, Debug)]
@@ -114,11 +114,7 @@ pub(crate) struct AppliedMigration {
 
 impl AppliedMigration {
     pub(crate) fn read(row: &Row<'_>) -> Result<AppliedMigration, StorageError> {
-        Ok(AppliedMigration {
-            series: row.get("series")?,
-            version: row.get("version")?,
-            checksum: row.get("checksum")?,
-        })
+        Ok(from_row!(row => AppliedMigration { series, version, checksum }))
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use urr_kernel::{CallContext, DomainEvent, EventData, Timestamp, Uuid};
 
-use crate::{StorageError, Tx, Value, params};
+use crate::{StorageError, Tx, Value, from_row, params};
 
 /// An event is a fact, not a document; what exceeds this is a mistake, found before the broker
 /// refuses it for ever.
@@ -136,14 +136,7 @@ fn unpublished_after(
         "select seq, topic, key, body from outbox where published_at is null and seq > $1 \
          order by seq limit $2",
         params![seq, limit],
-        |row| {
-            Ok(OutboxRow {
-                seq: row.get("seq")?,
-                topic: row.get("topic")?,
-                key: row.get("key")?,
-                body: row.get("body")?,
-            })
-        },
+        |row| Ok(from_row!(row => OutboxRow { seq, topic, key, body })),
     )
 }
 

@@ -130,27 +130,40 @@ pub trait FromColumn: Sized {
     fn from_column(column: Column<'_>) -> Result<Self, String>;
 }
 
-fn unexpected<T>(column: &Column<'_>, wanted: &str) -> Result<T, String> {
-    Err(format!("expected {wanted}, found {column:?}"))
+/// Each type with its name for people, and the columns that it is read from.
+macro_rules! from_column {
+    ($($type:ty, $wanted:literal { $($column:pat => $value:expr),+ $(,)? })+) => {$(
+        impl FromColumn for $type {
+            fn from_column(column: Column<'_>) -> Result<$type, String> {
+                match column {
+                    $($column => $value,)+
+                    other => Err(format!(concat!("expected ", $wanted, ", found {:?}"), other)),
+                }
+            }
+        }
+    )+};
 }
 
-impl FromColumn for bool {
-    fn from_column(column: Column<'_>) -> Result<bool, String> {
-        match column {
-            Column::Bool(value) => Ok(value),
-            Column::Int(0) => Ok(false),
-            Column::Int(1) => Ok(true),
-            other => unexpected(&other, "a boolean"),
-        }
+from_column! {
+    bool, "a boolean" {
+        Column::Bool(value) => Ok(value),
+        Column::Int(0) => Ok(false),
+        Column::Int(1) => Ok(true),
     }
-}
-
-impl FromColumn for i64 {
-    fn from_column(column: Column<'_>) -> Result<i64, String> {
-        match column {
-            Column::Int(value) => Ok(value),
-            other => unexpected(&other, "an integer"),
-        }
+    i64, "an integer" { Column::Int(value) => Ok(value) }
+    Won, "an integer" { Column::Int(value) => Ok(Won::new(value)) }
+    String, "a text" { Column::Text(value) => Ok(value.to_owned()) }
+    Vec<u8>, "bytes" { Column::Bytes(value) => Ok(value.to_owned()) }
+    Uuid, "a uuid" {
+        Column::Uuid(value) => Ok(value),
+        Column::Bytes(bytes) => Ok(Uuid::from_bytes(exactly(bytes)?)),
+    }
+    Timestamp, "a time" {
+        Column::Time(value) => Ok(value),
+        Column::Int(micros) => time_from_micros(micros),
+    }
+    serde_json::Value, "a JSON document" {
+        Column::Text(text) => serde_json::from_str(text).map_err(|error| error.to_string()),
     }
 }
 
@@ -168,59 +181,6 @@ macro_rules! smaller_integer {
 }
 
 smaller_integer!(i32, u64, u32, u16, u8);
-
-impl FromColumn for Won {
-    fn from_column(column: Column<'_>) -> Result<Won, String> {
-        i64::from_column(column).map(Won::new)
-    }
-}
-
-impl FromColumn for String {
-    fn from_column(column: Column<'_>) -> Result<String, String> {
-        match column {
-            Column::Text(value) => Ok(value.to_owned()),
-            other => unexpected(&other, "a text"),
-        }
-    }
-}
-
-impl FromColumn for Vec<u8> {
-    fn from_column(column: Column<'_>) -> Result<Vec<u8>, String> {
-        match column {
-            Column::Bytes(value) => Ok(value.to_owned()),
-            other => unexpected(&other, "bytes"),
-        }
-    }
-}
-
-impl FromColumn for Uuid {
-    fn from_column(column: Column<'_>) -> Result<Uuid, String> {
-        match column {
-            Column::Uuid(value) => Ok(value),
-            Column::Bytes(bytes) => Ok(Uuid::from_bytes(exactly(bytes)?)),
-            other => unexpected(&other, "a uuid"),
-        }
-    }
-}
-
-impl FromColumn for Timestamp {
-    fn from_column(column: Column<'_>) -> Result<Timestamp, String> {
-        match column {
-            Column::Time(value) => Ok(value),
-            Column::Int(micros) => time_from_micros(micros),
-            other => unexpected(&other, "a time"),
-        }
-    }
-}
-
-impl FromColumn for serde_json::Value {
-    fn from_column(column: Column<'_>) -> Result<serde_json::Value, String> {
-        match column {
-            Column::Text(text) => serde_json::from_str(text).map_err(|error| error.to_string()),
-            other => unexpected(&other, "a JSON document"),
-        }
-    }
-}
 
 impl<T: FromColumn> FromColumn for Option<T> {
     fn from_column(column: Column<'_>) -> Result<Option<T>, String> {

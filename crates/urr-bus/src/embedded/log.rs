@@ -10,7 +10,7 @@ use super::PartitionKey;
 use crate::partition::partition_of;
 use crate::reader::PartitionRange;
 use crate::subscription::PartitionLag;
-use crate::{BusError, BusMessage, Delivery, MessageHeaders, MessagePosition};
+use crate::{BusError, BusMessage, Delivery, MessagePosition};
 
 /// Dead letters have no end of retention, as Kafka writes it.
 pub(super) const KEEP_FOR_EVER_MS: i64 = -1;
@@ -208,20 +208,10 @@ pub(super) fn group_deprived_list(
 }
 
 fn read_delivery(row: &Row<'_>) -> Result<Delivery, StorageError> {
-    let headers: serde_json::Value = row.get("headers")?;
-    let headers: MessageHeaders = serde_json::from_value(headers).map_err(|error| {
-        StorageError::Decode { column: "headers".to_owned(), reason: error.to_string() }
-    })?;
-    Ok(Delivery {
-        position: MessagePosition {
-            topic: row.get("topic")?,
-            partition: row.get("partition")?,
-            offset: row.get("message_offset")?,
-        },
-        key: row.get("key")?,
-        body: row.get("body")?,
-        headers,
-    })
+    let offset = row.get("message_offset")?;
+    let position = from_row!(row => MessagePosition { topic, partition; offset: offset });
+    let headers = row.get_json("headers")?;
+    Ok(from_row!(row => Delivery { key, body; position: position, headers: headers }))
 }
 
 pub(super) fn partitions_with_news(

@@ -11,6 +11,7 @@ use tokio::runtime::Runtime;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Config, NoTls, Statement};
+use urr_kernel::{causes, error_chain};
 
 use crate::db::PostgresOptions;
 use crate::{ConstraintKind, Row, StorageError, Value};
@@ -268,7 +269,7 @@ pub(crate) fn parse_url(url: &str) -> Result<Config, StorageError> {
 /// Says where we tried to connect: the password stays out.
 pub(crate) fn explain_connect(config: &Config, error: &tokio_postgres::Error) -> StorageError {
     let reason =
-        error.as_db_error().map_or_else(|| whole_text(error), |db| db.message().to_owned());
+        error.as_db_error().map_or_else(|| error_chain(error), |db| db.message().to_owned());
     unreachable_at(config, &reason)
 }
 
@@ -279,22 +280,11 @@ fn unreachable_at(config: &Config, reason: &str) -> StorageError {
     StorageError::Unavailable(format!("cannot connect to PostgreSQL at {place}: {reason}"))
 }
 
-/// An error with its causes in one line: the driver keeps the interesting half in the source.
-fn whole_text(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
-}
-
 pub(crate) fn explain(error: &tokio_postgres::Error, sql: &str) -> StorageError {
     let Some(db) = error.as_db_error() else {
-        let text = whole_text(error);
-        return if error.is_closed() || is_io(error) {
+        // The driver keeps the interesting half in the source.
+        let text = error_chain(error);
+        return if error.is_closed() || causes(error).any(|cause| cause.is::<std::io::Error>()) {
             StorageError::Unavailable(text)
         } else {
             StorageError::Statement { message: text, sql: sql.to_owned() }
@@ -346,15 +336,4 @@ fn is_stale_statement(error: &tokio_postgres::Error) -> bool {
     };
     error.code() == Some(&SqlState::INVALID_SQL_STATEMENT_NAME)
         || error.as_db_error().is_some_and(is_old_plan)
-}
-
-fn is_io(error: &tokio_postgres::Error) -> bool {
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        if cause.is::<std::io::Error>() {
-            return true;
-        }
-        source = cause.source();
-    }
-    false
 }
