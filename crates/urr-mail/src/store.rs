@@ -20,13 +20,11 @@ const ERROR_CHARS_MAX: usize = 200;
 /// A mail that an event calls for.
 #[derive(Clone, Debug)]
 pub struct NewMail {
-    pub id: MailId,
     pub kind: MailKind,
     pub subject_id: Uuid,
     pub user_id: Uuid,
     pub template_data: TemplateData,
     pub useful_until: Option<Timestamp>,
-    pub now: Timestamp,
 }
 
 /// Which mails are listed. `None` in a field means all.
@@ -57,20 +55,25 @@ fn to_json(data: &TemplateData) -> serde_json::Value {
 }
 
 /// Returns `false` if there is a mail about it already.
-pub fn mail_insert(tx: &mut Tx<'_>, mail: &NewMail) -> Result<bool, StorageError> {
+pub fn mail_insert(
+    tx: &mut Tx<'_>,
+    id: MailId,
+    mail: &NewMail,
+    now: Timestamp,
+) -> Result<bool, StorageError> {
     let rows = tx.execute(
         "insert into mails (id, kind, subject_id, user_id, template_data, is_complete, status, attempts, \
          due_at, useful_until, created_at, priority) \
          values ($1, $2, $3, $4, $5, $6, 'waiting', 0, $7, $8, $7, $9) \
          on conflict (kind, subject_id) do nothing",
         params![
-            mail.id,
+            id,
             mail.kind,
             mail.subject_id,
             mail.user_id,
             to_json(&mail.template_data),
             mail.template_data.reservation_id.is_none(),
-            mail.now,
+            now,
             mail.useful_until,
             mail.kind.priority(),
         ],
@@ -153,9 +156,11 @@ pub fn mail_record_attempt(
              lease_id = null, leased_until = null where id = $1 and status <> 'sent'",
             params![id, now],
         )?,
-        DeliveryDecision::Failed { error } => {
-            end(tx, id, lease_id, MailStatus::Failed, error, now)?
-        }
+        DeliveryDecision::Ended { status, error } => tx.execute(
+            "update mails set status = $3, last_error = $4, ended_at = $5, lease_id = null, \
+             leased_until = null where id = $1 and lease_id = $2 and status = 'waiting'",
+            params![id, lease_id, status, shorten(error), now],
+        )?,
         DeliveryDecision::Later { due_at, error } => tx.execute(
             "update mails set due_at = $3, last_error = $4, lease_id = null, leased_until = null \
              where id = $1 and lease_id = $2 and status = 'waiting'",
@@ -163,32 +168,6 @@ pub fn mail_record_attempt(
         )?,
     };
     Ok(rows == 1)
-}
-
-/// Ends a mail without a recipient or that came too late. Returns `false` if another process has it.
-pub fn mail_drop(
-    tx: &mut Tx<'_>,
-    id: MailId,
-    lease_id: Uuid,
-    reason: &str,
-    now: Timestamp,
-) -> Result<bool, StorageError> {
-    Ok(end(tx, id, lease_id, MailStatus::Dropped, reason, now)? == 1)
-}
-
-fn end(
-    tx: &mut Tx<'_>,
-    id: MailId,
-    lease_id: Uuid,
-    status: MailStatus,
-    error: &str,
-    now: Timestamp,
-) -> Result<u64, StorageError> {
-    tx.execute(
-        "update mails set status = $3, last_error = $4, ended_at = $5, lease_id = null, \
-         leased_until = null where id = $1 and lease_id = $2 and status = 'waiting'",
-        params![id, lease_id, status, shorten(error), now],
-    )
 }
 
 fn shorten(error: &str) -> String {

@@ -19,6 +19,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
+use urr_kernel::Clock;
+use urr_storage::Db;
 
 use crate::config::{self, CommandLineOverrides, Config, LoadMode, LoadOptions};
 use crate::data_folder::DataFolder;
@@ -217,8 +219,7 @@ fn show_config(shared: SharedArgs, json: bool, defaults: bool) -> Result<()> {
         return print_line(config::DEFAULT_TOML.trim_end());
     }
     let config = load(LoadMode::Inspect, shared, None)?;
-    let text = if json { config.render_json() } else { config.render_text() };
-    print_line(text.trim_end())
+    print_line(&if json { config.render_json() } else { config.render_text() })
 }
 
 /// Prints a line to standard output. A closed pipe, as in `urr config | head`, is no error.
@@ -227,6 +228,18 @@ fn print_line(line: &str) -> Result<()> {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written.context("standard output"),
     }
+}
+
+/// Opens the tables of a role for some work, and closes them after it.
+async fn with_storage<T>(
+    config: &Config,
+    role: ProcessRole,
+    work: impl AsyncFnOnce(Db) -> Result<T>,
+) -> Result<T> {
+    let db = engines::open_storage(config, role, &Clock::System).await?;
+    let done = work(db.clone()).await;
+    tokio::task::spawn_blocking(move || db.close()).await?;
+    done
 }
 
 /// Runs async work on a new runtime, and lets blocking leftovers go after a moment.
