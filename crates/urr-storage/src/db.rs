@@ -4,14 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::engine::{Access, Engine, EngineShared};
+use crate::engine::{Access, EngineShared, StorageEngine};
 use crate::job::{Job, job};
 use crate::{StorageError, Tx, postgres, sqlite};
 
 /// A service's own database. Clones share it.
 #[derive(Clone)]
 pub struct Db {
-    engine: Arc<Engine>,
+    engine: Arc<StorageEngine>,
     shared: Arc<EngineShared>,
 }
 

@@ -20,7 +20,7 @@ pub(crate) enum Access {
 /// Where a thread gets its closures. It ends when the engine is closed and the queue is empty.
 pub(crate) type JobQueue = Receiver<Box<dyn Job>>;
 
-pub(crate) struct Engine {
+pub(crate) struct StorageEngine {
     /// None after `close`.
     senders: RwLock<Option<JobSenders>>,
     threads: Mutex<EngineThreads>,
@@ -38,16 +38,16 @@ pub(crate) struct EngineThreads {
     pub(crate) writers: Vec<thread::JoinHandle<()>>,
 }
 
-impl Engine {
+impl StorageEngine {
     /// Makes the queues, and starts the threads with the ends of writes and of reads.
     pub(crate) fn start(
         queue_max: usize,
         start: impl FnOnce(JobQueue, JobQueue) -> Result<EngineThreads, StorageError>,
-    ) -> Result<Engine, StorageError> {
+    ) -> Result<StorageEngine, StorageError> {
         let (writes, write_queue) = bounded(queue_max);
         let (reads, read_queue) = bounded(queue_max);
         let threads = Mutex::new(start(write_queue, read_queue)?);
-        Ok(Engine { senders: RwLock::new(Some(JobSenders { writes, reads })), threads })
+        Ok(StorageEngine { senders: RwLock::new(Some(JobSenders { writes, reads })), threads })
     }
 
     pub(crate) fn submit(&self, access: Access, job: Box<dyn Job>) -> Result<(), StorageError> {

@@ -13,7 +13,7 @@ pub(crate) use connection::PostgresConnection;
 pub use provisioning::{ServiceRole, provision};
 
 use crate::db::PostgresOptions;
-use crate::engine::{Access, Engine, EngineShared, EngineThreads, JobQueue, spawn};
+use crate::engine::{Access, EngineShared, EngineThreads, JobQueue, StorageEngine, spawn};
 use crate::job::{Job, TxDecision};
 use crate::tx::TxConnection;
 use crate::{StorageError, Tx};
@@ -31,11 +31,11 @@ const RECONNECT_PAUSE: Duration = Duration::from_millis(250);
 pub(crate) fn start(
     options: &PostgresOptions,
     shared: &Arc<EngineShared>,
-) -> Result<Engine, StorageError> {
+) -> Result<StorageEngine, StorageError> {
     // The first connection is made here, so that a wrong address or an unsafe server is told at
     // start and not at the first request.
     let mut first = Some(on_own_thread(|| PostgresConnection::open(options))?);
-    Engine::start(options.queue_max, |writes, reads| {
+    StorageEngine::start(options.queue_max, |writes, reads| {
         let mut threads = EngineThreads::default();
         for number in 0..options.connections {
             let worker = WorkerConnection {

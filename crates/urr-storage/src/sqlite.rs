@@ -12,7 +12,7 @@ use tracing::warn;
 pub(crate) use connection::SqliteConnection;
 
 use crate::db::SqliteOptions;
-use crate::engine::{Engine, EngineShared, EngineThreads, JobQueue, spawn};
+use crate::engine::{EngineShared, EngineThreads, JobQueue, StorageEngine, spawn};
 use crate::job::{Job, TxDecision};
 use crate::tx::TxConnection;
 use crate::{StorageError, Tx};
@@ -40,8 +40,8 @@ pub(crate) fn start(
     path: &Path,
     options: &SqliteOptions,
     shared: &Arc<EngineShared>,
-) -> Result<Engine, StorageError> {
-    Engine::start(options.queue_max, |writes, reads| {
+) -> Result<StorageEngine, StorageError> {
+    StorageEngine::start(options.queue_max, |writes, reads| {
         let gate = ReadGate::default();
         let writer = SqliteConnection::open_writer(path, options.statement_timeout)?;
         let mut threads = EngineThreads::default();

@@ -14,10 +14,10 @@ use super::process::{Recipe, TestServer};
 use super::{Server, folder, port, program};
 
 /// A Kafka broker. Topics are not created by use.
-pub type KafkaServer = TestServer<Kafka>;
+pub type KafkaServer = TestServer<KafkaKind>;
 
 /// The kind of a [`KafkaServer`].
-pub enum Kafka {}
+pub enum KafkaKind {}
 
 impl KafkaServer {
     pub fn start() -> Result<KafkaServer> {

@@ -18,10 +18,10 @@ const UNPRIVILEGED_USER: &str = "postgres";
 
 /// A PostgreSQL server. `fsync` and `synchronous_commit` are on, and every login needs its
 /// password: crash tests rely on the one, tests of the services' roles on the other.
-pub type PostgresServer = TestServer<Postgres>;
+pub type PostgresServer = TestServer<PostgresKind>;
 
 /// The kind of a [`PostgresServer`].
-pub enum Postgres {}
+pub enum PostgresKind {}
 
 impl PostgresServer {
     pub fn start() -> Result<PostgresServer> {

@@ -10,10 +10,10 @@ use super::process::{Process, Recipe, TestServer, poll};
 use super::{Server, folder, port, program};
 
 /// A Redis server that keeps its data: an append-only file, synced every second.
-pub type RedisServer = TestServer<Redis>;
+pub type RedisServer = TestServer<RedisKind>;
 
 /// The kind of a [`RedisServer`].
-pub enum Redis {}
+pub enum RedisKind {}
 
 impl RedisServer {
     pub fn start() -> Result<RedisServer> {

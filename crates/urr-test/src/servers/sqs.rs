@@ -9,10 +9,10 @@ use super::process::{Recipe, TestServer};
 use super::{Server, folder, port, program};
 
 /// An SQS-compatible server. Its queues live in memory.
-pub type SqsServer = TestServer<Sqs>;
+pub type SqsServer = TestServer<SqsKind>;
 
 /// The kind of a [`SqsServer`].
-pub enum Sqs {}
+pub enum SqsKind {}
 
 impl SqsServer {
     pub fn start() -> Result<SqsServer> {
