@@ -18,7 +18,6 @@ use urr_storage::{Db, StorageError, inbox};
 
 pub use self::handler::{HandleError, Handler, HandlerContext, HandlerOutcome, decode_event};
 
-use self::handler::MessageOutcome;
 use crate::dead_letters::{self, HandlingFailure};
 use crate::{Bus, BusError, BusMetrics, Delivery, DeliveryBatch, LagReader, Subscription, backoff};
 
@@ -189,7 +188,7 @@ impl Consumer {
         cancel: &CancellationToken,
     ) -> Result<(), Stopped> {
         if dead_letters::is_replay_for_another(&delivery.headers, &self.group) {
-            self.count(delivery, MessageOutcome::Ignored);
+            self.count(delivery, Some(HandlerOutcome::Ignored));
             return Ok(());
         }
         let event = match DomainEvent::from_bytes(&delivery.body) {
@@ -211,13 +210,14 @@ impl Consumer {
         }
     }
 
-    /// Runs the handler until it has an outcome, or a reason why it will never have one.
+    /// Runs the handler until it has an outcome (none: it was handled before), or a reason why it will
+    /// never have one.
     async fn handle_event(
         &self,
         delivery: &Delivery,
         event: &Arc<DomainEvent>,
         cancel: &CancellationToken,
-    ) -> Result<Result<MessageOutcome, String>, Stopped> {
+    ) -> Result<Result<Option<HandlerOutcome>, String>, Stopped> {
         let mut attempt = 0;
         loop {
             attempt += 1;
@@ -238,15 +238,18 @@ impl Consumer {
     }
 
     /// One transaction: the inbox row and the effect.
-    async fn try_event(&self, event: &Arc<DomainEvent>) -> Result<MessageOutcome, HandleError> {
+    async fn try_event(
+        &self,
+        event: &Arc<DomainEvent>,
+    ) -> Result<Option<HandlerOutcome>, HandleError> {
         let (event, handler) = (Arc::clone(event), Arc::clone(&self.handler));
         let context = HandlerContext::new(self.group.clone(), &event, self.clock.now());
         self.db
             .write(move |tx| {
                 if !inbox::record(tx, context.group(), event.id, context.now)? {
-                    return Ok(MessageOutcome::Duplicate);
+                    return Ok(None);
                 }
-                handler(tx, &event, &context).map(MessageOutcome::from)
+                handler(tx, &event, &context).map(Some)
             })
             .await
     }
@@ -277,13 +280,20 @@ impl Consumer {
         }
     }
 
-    fn count(&self, delivery: &Delivery, outcome: MessageOutcome) {
+    /// Notes how a message ended; none means that it was handled before.
+    fn count(&self, delivery: &Delivery, outcome: Option<HandlerOutcome>) {
         let place = &delivery.position;
-        debug!(group = self.group, %place, ?outcome, "a message is dealt with");
-        if let MessageOutcome::Rejected { reason } = &outcome {
-            info!(group = self.group, %place, reason, "an event was rejected");
-        }
-        self.metrics.count_handled(&self.group, place, outcome.name());
+        let outcome = match outcome {
+            None => "duplicate",
+            Some(HandlerOutcome::Done) => "done",
+            Some(HandlerOutcome::Ignored) => "ignored",
+            Some(HandlerOutcome::Rejected { reason }) => {
+                info!(group = self.group, %place, reason, "an event was rejected");
+                "rejected"
+            }
+        };
+        debug!(group = self.group, %place, outcome, "a message is dealt with");
+        self.metrics.count_handled(&self.group, place, outcome);
     }
 
     async fn wait(

@@ -1,4 +1,4 @@
-//! Parameters of statements: the few types that both databases store alike.
+//! Parameters of statements and columns of answers: the few types that both databases store alike.
 
 use std::error::Error;
 
@@ -7,7 +7,7 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use tokio_postgres::types::{IsNull, ToSql, Type};
 use urr_kernel::{Timestamp, Uuid, Won};
 
-/// One parameter. Floating point is deliberately absent: money and counts are whole.
+/// One parameter or column. Floating point is deliberately absent: money and counts are whole.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value<'a> {
     Null,

@@ -90,7 +90,8 @@ enum Command {
     /// two minutes.
     Solve {
         /// What the proof is for
-        purpose: solve::ProofPurpose,
+        #[arg(value_parser = ["register", "login"])]
+        purpose: String,
         /// The site to ask [default: the one of this installation]
         #[arg(long)]
         url: Option<String>,
@@ -175,7 +176,7 @@ fn run_command(cli: Cli) -> Result<()> {
         Command::Config { json, defaults } => show_config(shared, json, defaults),
         Command::Doctor => doctor::doctor(load_for_inspection(shared)),
         Command::Admin { command } => admin::run(&load_for_inspection(shared)?, command),
-        Command::Solve { purpose, url } => solve::run(&load_for_inspection(shared)?, purpose, url),
+        Command::Solve { purpose, url } => solve::run(&load_for_inspection(shared)?, &purpose, url),
         Command::Queue(args) => queue::run(&load_for_inspection(shared)?, args),
         Command::Dlq { command } => dlq::run(&load_for_inspection(shared)?, command),
         Command::Audit { command } => {
