@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures_util::stream::{self, StreamExt};
 use tokio_util::sync::CancellationToken;
 use urr_kernel::{CallContext, Timestamp, Uuid};
-use urr_storage::{StorageError, Tx};
+use urr_storage::{DbResult, Tx};
 
 use crate::MailService;
 use crate::domain::mail::{Mail, MailId, MailStatus};
@@ -37,7 +37,7 @@ const TICKET_UNAVAILABLE: &str = "TICKET_UNAVAILABLE";
 
 impl MailService {
     /// Sends due mails until there are none or `stop` is cancelled. Returns how many were leased.
-    pub async fn send_due(&self, stop: &CancellationToken) -> Result<usize, StorageError> {
+    pub async fn send_due(&self, stop: &CancellationToken) -> DbResult<usize> {
         let mut leased = 0;
         loop {
             let (lease, mails) = match stop.is_cancelled() {
@@ -53,14 +53,14 @@ impl MailService {
         }
     }
 
-    async fn lease_due(&self) -> Result<(MailLease, Vec<Mail>), StorageError> {
+    async fn lease_due(&self) -> DbResult<(MailLease, Vec<Mail>)> {
         let now = self.parts.clock.now();
         let lease = MailLease { id: self.parts.ids.next_id(), until: now + LEASE_TTL };
         let lease_mails = move |tx: &mut Tx<'_>| store::mails_lease(tx, lease, now, BATCH_MAX);
         Ok((lease, self.parts.db.write(lease_mails).await?))
     }
 
-    async fn send_batch(&self, lease: MailLease, mails: Vec<Mail>) -> Result<(), StorageError> {
+    async fn send_batch(&self, lease: MailLease, mails: Vec<Mail>) -> DbResult<()> {
         let user_ids: BTreeSet<Uuid> = mails.iter().map(|mail| mail.user_id).collect();
         let context = CallContext::root(self.parts.ids.next_id());
         let recipients = match self.find_recipients(user_ids.into_iter().collect(), &context).await
@@ -84,7 +84,7 @@ impl MailService {
         mut mail: Mail,
         recipients: &Recipients,
         context: &CallContext,
-    ) -> Result<(), StorageError> {
+    ) -> DbResult<()> {
         let now = self.parts.clock.now();
         let recipient = match find_recipient(&mail, recipients, now) {
             Ok(recipient) => recipient,
@@ -128,11 +128,7 @@ impl MailService {
     }
 
     /// Asks the ticket service for what the event did not say. Returns `false` without an answer.
-    async fn complete_data(
-        &self,
-        mail: &mut Mail,
-        context: &CallContext,
-    ) -> Result<bool, StorageError> {
+    async fn complete_data(&self, mail: &mut Mail, context: &CallContext) -> DbResult<bool> {
         let Some(reservation_id) = mail.template_data.reservation_id else { return Ok(true) };
         match self.parts.ticket.find_reservation_summary(reservation_id, context).await {
             Ok(Some(summary)) => mail.template_data.complete(summary),
@@ -153,7 +149,7 @@ impl MailService {
         lease: MailLease,
         mail: &Mail,
         decision: DeliveryDecision,
-    ) -> Result<(), StorageError> {
+    ) -> DbResult<()> {
         let (id, now, stored) = (mail.id, self.parts.clock.now(), decision.clone());
         let record =
             move |tx: &mut Tx<'_>| store::mail_record_attempt(tx, id, lease.id, &stored, now);
@@ -182,7 +178,7 @@ impl MailService {
         lease: MailLease,
         mails: &[Mail],
         reason: &'static str,
-    ) -> Result<(), StorageError> {
+    ) -> DbResult<()> {
         let ids: Vec<MailId> = mails.iter().map(|mail| mail.id).collect();
         let now = self.parts.clock.now();
         let later =

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use urr_service::jobs::{run_every, ticker};
-use urr_storage::{StorageError, Tx};
+use urr_storage::{DbResult, Tx};
 
 use crate::MailService;
 use crate::store;
@@ -49,14 +49,14 @@ impl MailService {
     }
 
     /// How many mails are still to be sent.
-    pub async fn count_waiting(&self) -> Result<i64, StorageError> {
+    pub async fn count_waiting(&self) -> DbResult<i64> {
         let waiting = self.parts.db.read(store::mails_count_waiting).await?;
         self.metrics.set_waiting(waiting);
         Ok(waiting)
     }
 
     /// Deletes mails that ended three months ago, in small batches. Returns how many.
-    pub async fn purge_mails(&self) -> Result<u64, StorageError> {
+    pub async fn purge_mails(&self) -> DbResult<u64> {
         let before = self.parts.clock.now() - RETENTION;
         let mut purged = 0;
         loop {

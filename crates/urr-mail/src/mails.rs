@@ -3,7 +3,7 @@
 use urr_kernel::{CallContext, Uuid};
 use urr_service::Page;
 use urr_service::admin_log::{self, AdminAction};
-use urr_storage::StorageError;
+use urr_storage::{DbResult, StorageError};
 
 use crate::MailService;
 use crate::domain::mail::{Mail, MailId};
@@ -24,15 +24,11 @@ pub enum RetryMailError {
 
 impl MailService {
     /// One page of mails, the newest first, and how many there are.
-    pub async fn list_mails(
-        &self,
-        filter: MailFilter,
-        page: Page,
-    ) -> Result<(Vec<Mail>, u64), StorageError> {
+    pub async fn list_mails(&self, filter: MailFilter, page: Page) -> DbResult<(Vec<Mail>, u64)> {
         self.parts.db.read(move |tx| store::mail_list(tx, filter, page)).await
     }
 
-    pub async fn find_mail(&self, id: MailId) -> Result<Option<Mail>, StorageError> {
+    pub async fn find_mail(&self, id: MailId) -> DbResult<Option<Mail>> {
         self.parts.db.read(move |tx| store::mail_find(tx, id)).await
     }
 

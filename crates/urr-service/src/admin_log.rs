@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use axum::extract::{FromRef, State};
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid};
-use urr_storage::{Db, Row, StorageError, Tx, Value, from_row, params, storable_time};
+use urr_storage::{Db, DbResult, Row, StorageError, Tx, Value, from_row, params, storable_time};
 use utoipa::openapi::path::Operation;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
@@ -36,7 +36,7 @@ pub struct AdminAction {
 }
 
 /// Writes an action down. A summary that is too long is cut.
-pub fn insert(tx: &mut Tx<'_>, action: &AdminAction) -> Result<(), StorageError> {
+pub fn insert(tx: &mut Tx<'_>, action: &AdminAction) -> DbResult<()> {
     let summary: String = action.summary.chars().take(SUMMARY_CHARS_MAX).collect();
     tx.execute(
         "insert into admin_actions (id, admin_id, action, resource_type, resource_id, summary, \
@@ -56,11 +56,7 @@ pub fn insert(tx: &mut Tx<'_>, action: &AdminAction) -> Result<(), StorageError>
 }
 
 /// Adds the result of an action that was written down before it was done.
-pub fn set_details(
-    tx: &mut Tx<'_>,
-    id: Uuid,
-    details: &serde_json::Value,
-) -> Result<(), StorageError> {
+pub fn set_details(tx: &mut Tx<'_>, id: Uuid, details: &serde_json::Value) -> DbResult<()> {
     tx.execute("update admin_actions set details = $2 where id = $1", params![id, details])?;
     Ok(())
 }
@@ -79,9 +75,7 @@ pub struct AdminLogFilter {
     pub resource_type: Option<String>,
     #[param(max_length = 100)]
     pub resource_id: Option<String>,
-    #[param(value_type = Option<String>, format = DateTime)]
     pub from: Option<Timestamp>,
-    #[param(value_type = Option<String>, format = DateTime)]
     pub to: Option<Timestamp>,
 }
 
@@ -113,7 +107,7 @@ fn list(
     tx: &mut Tx<'_>,
     filter: &AdminLogFilter,
     page: Page,
-) -> Result<(Vec<AdminActionView>, u64), StorageError> {
+) -> DbResult<(Vec<AdminActionView>, u64)> {
     let (wanted, mut values) = filter.condition();
     let count = format!("select count(*) as total from admin_actions where {wanted}");
     let total = tx.query_one(&count, &values, |row| row.get("total"))?;
@@ -127,7 +121,7 @@ fn list(
     Ok((tx.query(&sql, &values, action_read)?, total))
 }
 
-fn action_read(row: &Row<'_>) -> Result<AdminActionView, StorageError> {
+fn action_read(row: &Row<'_>) -> DbResult<AdminActionView> {
     let admin_id: Option<Uuid> = row.get("admin_id")?;
     Ok(from_row!(row => AdminActionView {
         id, action, resource_type, resource_id, summary, details, created_at;
@@ -186,7 +180,6 @@ struct AdminActionView {
     summary: String,
     #[schema(value_type = Option<Object>)]
     details: Option<serde_json::Value>,
-    #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
 }
 

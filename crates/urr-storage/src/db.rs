@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::engine::{Access, EngineShared, StorageEngine};
 use crate::job::{Job, job};
-use crate::{StorageError, Tx, postgres, sqlite};
+use crate::{DbResult, StorageError, Tx, postgres, sqlite};
 
 /// A service's own database. Clones share it.
 #[derive(Clone)]
@@ -69,7 +69,7 @@ impl PostgresOptions {
 
 impl Db {
     /// Opens a file that `migrate_sqlite` has brought up to date.
-    pub fn open_sqlite(path: &Path, options: &SqliteOptions) -> Result<Db, StorageError> {
+    pub fn open_sqlite(path: &Path, options: &SqliteOptions) -> DbResult<Db> {
         let shared = EngineShared::new(options.dangerous_acknowledge_before_commit);
         let engine = Arc::new(sqlite::start(path, options, &shared)?);
         Ok(Db { engine, shared })
@@ -78,7 +78,7 @@ impl Db {
     /// Connects to a schema that `provision` has brought up to date.
     ///
     /// It blocks while it connects: call it at start.
-    pub fn open_postgres(options: &PostgresOptions) -> Result<Db, StorageError> {
+    pub fn open_postgres(options: &PostgresOptions) -> DbResult<Db> {
         let shared = EngineShared::new(options.dangerous_acknowledge_before_commit);
         let engine = Arc::new(postgres::start(options, &shared)?);
         Ok(Db { engine, shared })
@@ -129,7 +129,7 @@ impl Db {
         DbStats { queue_length, ..self.shared.stats() }
     }
 
-    fn submit(&self, access: Access, job: Box<dyn Job>) -> Result<(), StorageError> {
+    fn submit(&self, access: Access, job: Box<dyn Job>) -> DbResult<()> {
         let accepted = self.engine.submit(access, job);
         if accepted == Err(StorageError::Overloaded) {
             self.shared.count(|stats| stats.refused += 1);

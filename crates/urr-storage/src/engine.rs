@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 use tracing::error;
 
 use crate::job::Job;
-use crate::{DbStats, StorageError};
+use crate::{DbResult, DbStats, StorageError};
 
 /// What a closure does with the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,15 +42,15 @@ impl StorageEngine {
     /// Makes the queues, and starts the threads with the ends of writes and of reads.
     pub(crate) fn start(
         queue_max: usize,
-        start: impl FnOnce(JobQueue, JobQueue) -> Result<EngineThreads, StorageError>,
-    ) -> Result<StorageEngine, StorageError> {
+        start: impl FnOnce(JobQueue, JobQueue) -> DbResult<EngineThreads>,
+    ) -> DbResult<StorageEngine> {
         let (writes, write_queue) = bounded(queue_max);
         let (reads, read_queue) = bounded(queue_max);
         let threads = Mutex::new(start(write_queue, read_queue)?);
         Ok(StorageEngine { senders: RwLock::new(Some(JobSenders { writes, reads })), threads })
     }
 
-    pub(crate) fn submit(&self, access: Access, job: Box<dyn Job>) -> Result<(), StorageError> {
+    pub(crate) fn submit(&self, access: Access, job: Box<dyn Job>) -> DbResult<()> {
         let senders = self.senders.read().unwrap_or_else(PoisonError::into_inner);
         let JobSenders { writes, reads } = senders.as_ref().ok_or(StorageError::Closed)?;
         let queue = if access == Access::Write { writes } else { reads };

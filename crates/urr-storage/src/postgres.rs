@@ -16,7 +16,7 @@ use crate::db::PostgresOptions;
 use crate::engine::{Access, EngineShared, EngineThreads, JobQueue, StorageEngine, spawn};
 use crate::job::{Job, TxDecision};
 use crate::tx::TxConnection;
-use crate::{StorageError, Tx};
+use crate::{DbResult, StorageError, Tx};
 
 /// How often a closure is run at most when it conflicts with others.
 const ATTEMPTS_MAX: u32 = 8;
@@ -31,7 +31,7 @@ const RECONNECT_PAUSE: Duration = Duration::from_millis(250);
 pub(crate) fn start(
     options: &PostgresOptions,
     shared: &Arc<EngineShared>,
-) -> Result<StorageEngine, StorageError> {
+) -> DbResult<StorageEngine> {
     // The first connection is made here, so that a wrong address or an unsafe server is told at
     // start and not at the first request.
     let mut first = Some(on_own_thread(|| PostgresConnection::open(options))?);
@@ -68,7 +68,7 @@ struct WorkerConnection {
 }
 
 impl WorkerConnection {
-    fn connection(&mut self) -> Result<&mut PostgresConnection, StorageError> {
+    fn connection(&mut self) -> DbResult<&mut PostgresConnection> {
         if self.connection.as_ref().is_some_and(PostgresConnection::is_unusable) {
             self.connection = None;
         }

@@ -7,7 +7,7 @@ use tokio_postgres::types::{FromSql, Type};
 use urr_kernel::{Timestamp, Uuid, Won};
 
 use crate::value::POSTGRES_EPOCH_MICROS;
-use crate::{StorageError, Value};
+use crate::{DbResult, StorageError, Value};
 
 /// One row of an answer. Columns are read by name: `row.get::<Uuid>("id")?`.
 pub enum Row<'a> {
@@ -18,7 +18,7 @@ pub enum Row<'a> {
 }
 
 impl Row<'_> {
-    pub fn get<T: FromColumn>(&self, name: &str) -> Result<T, StorageError> {
+    pub fn get<T: FromColumn>(&self, name: &str) -> DbResult<T> {
         let decoded = match self {
             Row::Sqlite(row) => {
                 let index = row.as_ref().column_index(name).map_err(|_| no_column(name))?;
@@ -34,7 +34,7 @@ impl Row<'_> {
     }
 
     /// A value that is stored as a JSON document; a null column is JSON's `null`.
-    pub fn get_json<T: DeserializeOwned>(&self, name: &str) -> Result<T, StorageError> {
+    pub fn get_json<T: DeserializeOwned>(&self, name: &str) -> DbResult<T> {
         let document: Option<serde_json::Value> = self.get(name)?;
         serde_json::from_value(document.unwrap_or_default()).map_err(|error| StorageError::Decode {
             column: name.to_owned(),

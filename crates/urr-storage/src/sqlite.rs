@@ -15,10 +15,10 @@ use crate::db::SqliteOptions;
 use crate::engine::{EngineShared, EngineThreads, JobQueue, StorageEngine, spawn};
 use crate::job::{Job, TxDecision};
 use crate::tx::TxConnection;
-use crate::{StorageError, Tx};
+use crate::{DbResult, StorageError, Tx};
 
 /// Looks whether a file is a sound database, without changing it.
-pub fn check_sqlite(path: &Path) -> Result<(), StorageError> {
+pub fn check_sqlite(path: &Path) -> DbResult<()> {
     SqliteConnection::open_reader(path, Duration::from_secs(3600))?.check()
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn start(
     path: &Path,
     options: &SqliteOptions,
     shared: &Arc<EngineShared>,
-) -> Result<StorageEngine, StorageError> {
+) -> DbResult<StorageEngine> {
     StorageEngine::start(options.queue_max, |writes, reads| {
         let gate = ReadGate::default();
         let writer = SqliteConnection::open_writer(path, options.statement_timeout)?;
@@ -172,7 +172,7 @@ impl CommitGroup<'_> {
         }
     }
 
-    fn run_jobs(&mut self, queue: &JobQueue) -> Result<(), StorageError> {
+    fn run_jobs(&mut self, queue: &JobQueue) -> DbResult<()> {
         while self.done.len() < GROUP_MAX {
             let next = self.waiting.pop_front().or_else(|| queue.try_recv().ok());
             let Some(job) = next else { break };
@@ -182,7 +182,7 @@ impl CommitGroup<'_> {
     }
 
     /// Runs one closure. An error means that no transaction can be had at all.
-    fn run_job(&mut self, mut job: Box<dyn Job>) -> Result<(), StorageError> {
+    fn run_job(&mut self, mut job: Box<dyn Job>) -> DbResult<()> {
         match run_closure(self.connection, self.shared, job.as_mut(), self.is_careful) {
             Ok(ClosureOutcome::Stands { decision, has_outbox_rows }) => {
                 self.has_outbox_rows |= has_outbox_rows;
@@ -205,7 +205,7 @@ impl CommitGroup<'_> {
         }
     }
 
-    fn start_again(&mut self) -> Result<(), StorageError> {
+    fn start_again(&mut self) -> DbResult<()> {
         self.shared.count(|stats| stats.groups_lost += 1);
         for job in self.done.drain(..).rev() {
             self.waiting.push_front(job);
@@ -257,7 +257,7 @@ fn run_closure(
     shared: &EngineShared,
     job: &mut dyn Job,
     with_savepoint: bool,
-) -> Result<ClosureOutcome, StorageError> {
+) -> DbResult<ClosureOutcome> {
     if with_savepoint {
         connection.savepoint()?;
     }
