@@ -11,7 +11,7 @@ use axum::http::{HeaderMap, HeaderName};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use urr_kernel::{IdempotencyKey, Timestamp, Uuid, hex};
-use urr_storage::{DbResult, StorageError, Tx, params};
+use urr_storage::{DbResult, Tx, params};
 
 use crate::ApiError;
 
@@ -122,7 +122,7 @@ pub fn keys_purge(tx: &mut Tx<'_>, now: Timestamp, limit: u32) -> DbResult<u64> 
 
 #[cfg(test)]
 mod tests {
-    use urr_storage::{Db, Schema, SqliteOptions, migrate};
+    use urr_storage::{Db, Schema, SqliteOptions, StorageError, migrate};
 
     use super::*;
 

@@ -50,17 +50,9 @@ fn recipe(port: u16) -> Result<Recipe> {
     )
     .context("formatting Kafka's data folder")?;
     let command = java.into_iter().chain(["kafka.Kafka", "server.properties"].map(OsString::from));
-    Ok(Recipe {
-        name: "Kafka",
-        port,
-        command: command.collect(),
-        folder,
-        user: None,
-        ready_line: "Kafka Server started",
-        answers: |port| coordinates_groups(port).unwrap_or(false),
-        stop_signal: "TERM",
-        end_signal: "KILL",
-    })
+    let answers = |port| coordinates_groups(port).unwrap_or(false);
+    let recipe = Recipe::new("Kafka", folder, port, command.collect(), "Kafka Server started");
+    Ok(Recipe { answers, ..recipe })
 }
 
 fn java_command(folder: &Path) -> Result<Vec<OsString>> {

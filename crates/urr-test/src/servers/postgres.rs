@@ -84,19 +84,11 @@ pub(super) fn recipe(port: u16, password: &str) -> Result<Recipe> {
     ] {
         command.extend(["-c", setting].map(OsString::from));
     }
-    Ok(Recipe {
-        name: "PostgreSQL",
-        folder,
-        port,
-        command,
-        user,
-        ready_line: "database system is ready to accept connections",
-        answers: port::accepts,
-        stop_signal: "INT",
-        // Its immediate shutdown: as quick as KILL, but it frees its System V shared memory, of
-        // which the kernel has only 4096 pieces.
-        end_signal: "QUIT",
-    })
+    let ready_line = "database system is ready to accept connections";
+    let recipe = Recipe::new("PostgreSQL", folder, port, command, ready_line);
+    // QUIT is its immediate shutdown: as quick as KILL, but it frees its System V shared memory, of
+    // which the kernel has only 4096 pieces.
+    Ok(Recipe { user, stop_signal: "INT", end_signal: "QUIT", ..recipe })
 }
 
 /// Creates the data folder `data` and hands everything to the user that will run the server.

@@ -51,6 +51,21 @@ pub(super) struct Recipe {
     pub(super) end_signal: &'static str,
 }
 
+impl Recipe {
+    /// A server that runs as we do, serves when its port accepts, and stops by TERM.
+    pub(super) fn new(
+        name: &'static str,
+        folder: TempDir,
+        port: u16,
+        command: Vec<OsString>,
+        ready_line: &'static str,
+    ) -> Recipe {
+        let (stop_signal, end_signal) = ("TERM", "KILL");
+        let (user, answers) = (None, port::accepts);
+        Recipe { name, folder, port, command, user, ready_line, answers, stop_signal, end_signal }
+    }
+}
+
 /// A server process of ours, running or not.
 pub(super) struct Process {
     recipe: Recipe,

@@ -113,15 +113,5 @@ pub(super) fn recipe(port: u16, more_settings: &[[&str; 2]]) -> Result<Recipe> {
     for setting in settings.iter().chain(more_settings) {
         command.extend(setting.map(OsString::from));
     }
-    Ok(Recipe {
-        name: "Redis",
-        folder,
-        port,
-        command,
-        user: None,
-        ready_line: "Ready to accept connections",
-        answers: port::accepts,
-        stop_signal: "TERM",
-        end_signal: "KILL",
-    })
+    Ok(Recipe::new("Redis", folder, port, command, "Ready to accept connections"))
 }

@@ -52,15 +52,5 @@ rest-stats.enabled = false
         program::find_jars("ElasticMQ", "elasticmq")?,
         "org.elasticmq.server.Main".into(),
     ];
-    Ok(Recipe {
-        name: "ElasticMQ",
-        folder,
-        port,
-        command,
-        user: None,
-        ready_line: "Started SQS rest server",
-        answers: port::accepts,
-        stop_signal: "TERM",
-        end_signal: "KILL",
-    })
+    Ok(Recipe::new("ElasticMQ", folder, port, command, "Started SQS rest server"))
 }
