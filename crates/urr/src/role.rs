@@ -20,6 +20,13 @@ pub enum ProcessRole {
     Mail,
 }
 
+/// What the program knows of a service.
+struct RoleService {
+    schema: Schema,
+    openapi: fn() -> OpenApi,
+    database_user: &'static str,
+}
+
 /// A set of roles.
 pub type ProcessRoles = BTreeSet<ProcessRole>;
 
@@ -59,8 +66,9 @@ impl ProcessRole {
     }
 
     /// The tables, the interface and the login of a service. The gateway has none of them.
-    fn service(self) -> Option<(Schema, fn() -> OpenApi, &'static str)> {
-        let service = |schema, openapi: fn() -> OpenApi, user| Some((schema, openapi, user));
+    fn service(self) -> Option<RoleService> {
+        let service =
+            |schema, openapi, database_user| Some(RoleService { schema, openapi, database_user });
         match self {
             ProcessRole::Gateway => None,
             ProcessRole::Auth => {
@@ -86,17 +94,17 @@ impl ProcessRole {
     }
 
     pub fn schema(self) -> Option<Schema> {
-        self.service().map(|(schema, ..)| schema)
+        self.service().map(|service| service.schema)
     }
 
     /// The OpenAPI document of the role.
     pub fn openapi(self) -> Option<OpenApi> {
-        self.service().map(|(_, openapi, _)| openapi())
+        self.service().map(|service| (service.openapi)())
     }
 
     /// The login of the role on PostgreSQL, unless the configuration names another.
     pub fn database_user(self) -> &'static str {
-        self.service().map_or("", |(.., user)| user)
+        self.service().map_or("", |service| service.database_user)
     }
 
     pub fn all() -> ProcessRoles {

@@ -6,7 +6,7 @@ use std::fs;
 use anyhow::Result;
 
 use super::process::{Recipe, TestServer};
-use super::{Server, folder, port, program};
+use super::{Server, folder, program};
 
 /// An SQS-compatible server. Its queues live in memory.
 pub type SqsServer = TestServer<SqsKind>;
