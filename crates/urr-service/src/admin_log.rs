@@ -79,9 +79,7 @@ pub struct AdminLogFilter {
     pub resource_type: Option<String>,
     #[param(max_length = 100)]
     pub resource_id: Option<String>,
-    #[param(value_type = Option<String>, format = DateTime)]
     pub from: Option<Timestamp>,
-    #[param(value_type = Option<String>, format = DateTime)]
     pub to: Option<Timestamp>,
 }
 
@@ -185,7 +183,6 @@ struct AdminActionView {
     summary: String,
     #[schema(value_type = Option<Object>)]
     details: Option<serde_json::Value>,
-    #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
 }
 

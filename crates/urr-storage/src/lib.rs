@@ -31,7 +31,7 @@ mod typed_columns;
 mod value;
 
 pub use db::{Db, DbStats, PostgresOptions, SqliteOptions};
-pub use error::{ConstraintKind, StorageError};
+pub use error::{ConstraintKind, DbResult, StorageError};
 pub use migrate::{Migration, Schema};
 pub use postgres::{ServiceRole, provision};
 pub use row::{Column, FromColumn, Row};

@@ -85,7 +85,6 @@ struct ProfileView {
     identity_verified: bool,
     /// The terms to agree to, because another version is in force.
     terms_outstanding: Vec<TermsView>,
-    #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
 }
 

@@ -71,9 +71,7 @@ struct AccountView {
     role: &'static str,
     #[schema(example = "active")]
     status: &'static str,
-    #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
-    #[schema(value_type = String, format = DateTime)]
     last_login_at: Timestamp,
 }
 

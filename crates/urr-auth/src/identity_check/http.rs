@@ -28,7 +28,6 @@ pub struct VerificationView {
     provider: &'static str,
     store_id: Option<String>,
     channel_key: Option<String>,
-    #[schema(value_type = String, format = DateTime)]
     expires_at: Timestamp,
 }
 
@@ -86,7 +85,6 @@ pub struct CompleteVerificationBody {
 #[serde(rename_all = "camelCase")]
 pub struct VerifiedIdentityView {
     identity_verified: bool,
-    #[schema(value_type = String, format = DateTime)]
     verified_at: Timestamp,
 }
 

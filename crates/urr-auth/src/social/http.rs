@@ -265,7 +265,6 @@ pub async fn login_by_google(
 struct IdentityView {
     #[schema(example = "google")]
     provider: &'static str,
-    #[schema(value_type = String, format = DateTime)]
     linked_at: Timestamp,
 }
 

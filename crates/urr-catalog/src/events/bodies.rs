@@ -35,11 +35,8 @@ pub struct CreateEventBody {
     /// Instead of `artistId`: the exact name of an artist.
     #[schema(max_length = 100)]
     artist_name: Option<String>,
-    #[schema(value_type = String, format = DateTime)]
     starts_at: Timestamp,
-    #[schema(value_type = String, format = DateTime)]
     sale_starts_at: Timestamp,
-    #[schema(value_type = String, format = DateTime)]
     sale_ends_at: Timestamp,
     /// Whether members of the artist may buy before others.
     #[serde(default)]
@@ -133,12 +130,9 @@ pub struct EditEventBody {
     /// The exact name of an artist; an empty text removes the artist.
     #[schema(max_length = 100)]
     artist_name: Option<String>,
-    #[schema(value_type = Option<String>, format = DateTime)]
     starts_at: Option<Timestamp>,
     /// It can change until one minute before the sale starts.
-    #[schema(value_type = Option<String>, format = DateTime)]
     sale_starts_at: Option<Timestamp>,
-    #[schema(value_type = Option<String>, format = DateTime)]
     sale_ends_at: Option<Timestamp>,
     /// It can change until one minute before the sale starts.
     has_presale: Option<bool>,

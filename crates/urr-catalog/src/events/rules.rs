@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use serde::Serialize;
 use urr_contracts::events::catalog::{EventSnapshot, OrderedTicketType};
 use urr_kernel::ticket_type_limits::{PER_EVENT_MAX, PRICE_MAX_WON};
 use urr_kernel::{InvalidTicketType, TicketTypeDraft, Timestamp, Uuid, Won, define_id};
 use urr_layout::Layout;
 use urr_storage::storable_id;
+use utoipa::ToSchema;
 
 use crate::artists::ArtistId;
 use crate::venues::model::{HallId, VenueId};
@@ -93,11 +95,15 @@ pub struct OrderedInventory {
 }
 
 /// A ticket type of a standing event.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = TicketTypeView)]
 pub struct TicketType {
     pub id: Uuid,
+    #[schema(example = "스탠딩 A")]
     pub name: String,
     pub description: String,
+    /// In won.
+    #[schema(value_type = i64)]
     pub price: Won,
     pub total: u32,
 }
@@ -268,13 +274,13 @@ pub struct EventChange {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EditRejection {
-    #[error("the event was changed by someone else")]
+    #[error("Somebody else changed the event. Please load it again.")]
     Stale { revision: i64 },
-    #[error("a cancelled event cannot be changed")]
+    #[error("A cancelled event cannot be changed.")]
     Cancelled,
-    #[error("{0} cannot be changed any more, because the tickets exist already")]
+    #[error("{0} cannot be changed any more, because the tickets exist already.")]
     InventoryFixed(&'static str),
-    #[error("{0} cannot be changed once the sale has started or is about to")]
+    #[error("{0} cannot be changed once the sale has started or is about to.")]
     SaleStarted(&'static str),
     #[error(transparent)]
     Schedule(#[from] InvalidSchedule),
