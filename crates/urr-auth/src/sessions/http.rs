@@ -138,7 +138,7 @@ pub async fn logout(
     };
     // A storage error is returned: the session is still alive, and the client must know.
     auth.logout(logout).await?;
-    let cookies = cookies::clear_session_cookies(&auth.settings, &headers);
+    let cookies = cookies::clear_session_cookies(&auth.0.settings, &headers);
     Ok((cookies, Json(MessageView { message: "Logged out successfully" })))
 }
 
