@@ -20,10 +20,10 @@ use crate::accounts::profile::{PersonName, PhoneNumber};
 use crate::accounts::store::{self as users, StoredUser};
 use crate::internal_error::from_internal_errors;
 use crate::passwords::rules::Password;
-use crate::sessions::login_history::{ClientInfo, LoginMethod};
+use crate::sessions::login_history::LoginMethod;
 use crate::sessions::{NewSession, Session};
 use crate::terms::{TermsAnswers, TermsKind};
-use crate::{AuthService, InternalError, SOURCE};
+use crate::{AuthService, ClientInfo, InternalError, SOURCE};
 use urr_contracts::events::user::UserRegistered;
 
 #[derive(Clone, Debug)]

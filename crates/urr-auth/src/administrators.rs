@@ -15,10 +15,10 @@ use crate::accounts::profile::PersonName;
 use crate::accounts::store as users;
 use crate::internal_error::from_internal_errors;
 use crate::passwords::rules::Password;
-use crate::sessions::login_history::{ClientInfo, LoginMethod};
+use crate::sessions::login_history::LoginMethod;
 use crate::sessions::store::{self as sessions, SessionSelection};
 use crate::sessions::{Session, hash_of};
-use crate::{AuthService, InternalError, RegisterError};
+use crate::{AuthService, ClientInfo, InternalError, RegisterError};
 
 #[derive(Clone, Debug)]
 pub struct NewAdmin {

@@ -65,7 +65,7 @@ pub use passwords::PasswordCost;
 pub use passwords::rules::{InvalidPassword, Password};
 pub use personal_data::{DataKey, DataKeys, DuplicateKeyVersion, UnsealError};
 pub use reauthentication::{PasswordChange, Reauthentication, ReauthenticationError};
-pub use sessions::login_history::ClientInfo;
+pub use sessions::client_info::ClientInfo;
 pub use sessions::{LoginError, LogoutRequest, RefreshError, Session, VerifyTokenError};
 pub use settings::{AuthSettings, CookieSecurity};
 pub use social::rules::{LocalPath, SocialProvider};

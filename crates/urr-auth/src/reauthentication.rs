@@ -17,10 +17,10 @@ use crate::accounts::store as users;
 use crate::internal_error::from_internal_errors;
 use crate::passwords::rules::{Password, is_too_long};
 use crate::sessions::Session;
-use crate::sessions::login_history::{self, ClientInfo, LoginMethod};
+use crate::sessions::login_history::{self, LoginMethod};
 use crate::sessions::store::{self as sessions, SessionSelection};
 use crate::social::store as social;
-use crate::{AuthService, InternalError, InvalidPassword};
+use crate::{AuthService, ClientInfo, InternalError, InvalidPassword};
 use urr_contracts::events::user::UserDeleted;
 
 /// How recent a login must be.

@@ -20,10 +20,10 @@ use crate::accounts::account::{AccountStatus, UserAccount, UserId};
 use crate::accounts::store::{self as users, StoredUser};
 use crate::internal_error::from_internal_errors;
 use crate::passwords::rules::is_too_long;
-use crate::sessions::login_history::{ClientInfo, LoginFailure, LoginMethod, LoginRecord};
+use crate::sessions::login_history::{LoginFailure, LoginMethod, LoginRecord};
 use crate::sessions::refresh::{RefreshDecision, StoredRefreshToken, decide_refresh};
 use crate::sessions::store::{self as sessions, SessionSelection};
-use crate::{AuthService, InternalError, Password};
+use crate::{AuthService, ClientInfo, InternalError, Password};
 
 /// How many revoked tokens one call lists at most.
 const REVOKED_LISTED_MAX: u32 = 1_000;

@@ -151,6 +151,7 @@ impl AuthService {
         context: CallContext,
     ) -> Result<SocialLogin, SocialFailure> {
         let early = |error| SocialFailure { error, redirect: None };
+        self.provider_context(provider).map_err(early)?;
         let secret = returned.secret.clone().ok_or(early(SocialError::InvalidState))?;
         let flow = OAuthFlow::of(secret);
         if !flow.state.matches(&returned.state) {

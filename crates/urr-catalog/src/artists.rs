@@ -29,7 +29,7 @@ const MEMBERSHIP_PRICE_DEFAULT_WON: i64 = 30_000;
 const MEMBERSHIP_PRICE_MAX_WON: i64 = 10_000_000;
 const UPCOMING_EVENTS_MAX: u32 = 50;
 
-/// An artist as it is stored and shown.
+/// An artist.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ArtistView)]
@@ -38,7 +38,7 @@ pub struct Artist {
     pub id: ArtistId,
     pub name: String,
     pub description: String,
-    /// Empty if there is none.
+    // Empty if there is none.
     #[serde(serialize_with = "empty_as_null")]
     #[schema(value_type = Option<String>)]
     pub image_url: String,

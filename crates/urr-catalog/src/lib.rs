@@ -45,8 +45,7 @@ pub use artists::{
 pub use consumer::{CONSUMED_TOPICS, GROUP, handle};
 pub use demo::SeedError;
 pub use events::change::{
-    ArtistChoice, CreateEventError, EditEventError, EventEdit, EventLocation, NewEvent,
-    UnknownArtist,
+    ArtistChoice, CreateEventError, EditEventError, EventLocation, NewEvent, UnknownArtist,
 };
 pub use events::list_store::CatalogCounts;
 pub use events::rename::TooManyEvents;

@@ -12,7 +12,7 @@ use utoipa_axum::routes;
 use super::views::{MessageView, ProfileDetailView, SessionView, session_answer};
 use crate::bot_check::http::{bot_attempt, check_bot};
 use crate::http::reauthentication;
-use crate::sessions::client_info::RequestClient;
+use crate::sessions::client_info::ClientInfo;
 use crate::sessions::cookies;
 use crate::{
     AuthService, BotCheckPurpose, Email, Language, Password, PasswordChange, PersonName,
@@ -91,7 +91,7 @@ fn parse_language(language: Option<String>) -> Result<Option<Language>, ApiError
 pub async fn register(
     State(auth): State<AuthService>,
     Context(context): Context,
-    RequestClient(client): RequestClient,
+    client: ClientInfo,
     headers: HeaderMap,
     Json(body): Json<RegisterBody>,
 ) -> Result<impl IntoResponse, ApiError> {
@@ -208,7 +208,7 @@ pub struct ChangePasswordBody {
 pub async fn change_password(
     State(auth): State<AuthService>,
     User(identity): User,
-    RequestClient(client): RequestClient,
+    client: ClientInfo,
     headers: HeaderMap,
     Json(body): Json<ChangePasswordBody>,
 ) -> Result<impl IntoResponse, ApiError> {

@@ -13,7 +13,7 @@ use utoipa_axum::routes;
 use super::cookies;
 use crate::accounts::views::{MessageView, SessionUserView, SessionView, session_answer};
 use crate::bot_check::http::{bot_attempt, check_bot};
-use crate::sessions::client_info::RequestClient;
+use crate::sessions::client_info::ClientInfo;
 use crate::{AuthService, BotCheckPurpose, Credentials, Email, LoginError, LogoutRequest, UserId};
 
 pub fn routes() -> OpenApiRouter<AuthService> {
@@ -46,7 +46,7 @@ pub struct LoginBody {
 )]
 pub async fn login(
     State(auth): State<AuthService>,
-    RequestClient(client): RequestClient,
+    client: ClientInfo,
     headers: HeaderMap,
     Json(body): Json<LoginBody>,
 ) -> Result<impl IntoResponse, ApiError> {
@@ -82,7 +82,7 @@ pub struct RefreshBody {
 )]
 pub async fn refresh(
     State(auth): State<AuthService>,
-    RequestClient(client): RequestClient,
+    client: ClientInfo,
     headers: HeaderMap,
     RawBody(body): RawBody,
 ) -> Result<impl IntoResponse, ApiError> {

@@ -4,7 +4,7 @@ use urr_kernel::Timestamp;
 use urr_storage::{DbResult, Tx, params, storable_enum};
 
 use crate::accounts::account::UserId;
-use crate::accounts::language::Language;
+use crate::sessions::client_info::ClientInfo;
 use crate::social::rules::SocialProvider;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,15 +42,6 @@ storable_enum!(LoginFailure {
     WrongPassword => "wrong_password",
     TokenReuse => "token_reuse",
 });
-
-/// The client of a request, as far as it is known. Unknown texts are empty.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ClientInfo {
-    pub address: String,
-    pub user_agent: String,
-    /// By `Accept-Language`.
-    pub language: Option<Language>,
-}
 
 #[derive(Clone, Debug)]
 pub struct LoginRecord {

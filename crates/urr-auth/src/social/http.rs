@@ -15,7 +15,7 @@ use utoipa_axum::routes;
 
 use crate::accounts::views::{MessageView, SessionView, session_answer};
 use crate::http::reauthentication;
-use crate::sessions::client_info::RequestClient;
+use crate::sessions::client_info::ClientInfo;
 use crate::sessions::cookies::{self, FlowCookie};
 use crate::{
     AuthService, LinkedIdentity, LocalPath, SocialCallback, SocialError, SocialLogin,
@@ -153,7 +153,7 @@ pub async fn finish_social(
     State(auth): State<AuthService>,
     MaybeUser(identity): MaybeUser,
     Context(context): Context,
-    RequestClient(client): RequestClient,
+    client: ClientInfo,
     Path(provider): Path<String>,
     Query(query): Query<FinishSocialQuery>,
     headers: HeaderMap,
@@ -246,7 +246,7 @@ pub struct GoogleLoginBody {
 pub async fn login_by_google(
     State(auth): State<AuthService>,
     Context(context): Context,
-    RequestClient(client): RequestClient,
+    client: ClientInfo,
     headers: HeaderMap,
     Json(body): Json<GoogleLoginBody>,
 ) -> Result<impl IntoResponse, ApiError> {

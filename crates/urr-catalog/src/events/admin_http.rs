@@ -10,12 +10,12 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::bodies::{CancelEventBody, CreateEventBody, EditEventBody};
+use super::bodies::{CancelEventBody, CreateEventBody};
 use super::http::parse_search;
 use super::views::EventView;
 use crate::{
-    AdminActor, CatalogCounts, CatalogService, EditEventError, EventId, EventListFilter,
-    EventListOrder, EventRecord, EventStatus, TicketType,
+    AdminActor, CatalogCounts, CatalogService, EditEventError, EventChange, EventId,
+    EventListFilter, EventListOrder, EventRecord, EventStatus, TicketType,
 };
 
 pub fn routes() -> OpenApiRouter<CatalogService> {
@@ -175,16 +175,16 @@ pub async fn create_event(
 /// `EVENT_CANCELLED`, `INVENTORY_FIXED`, `SALE_STARTED`.
 #[utoipa::path(
     put, path = "/api/admin/events/{id}", tag = "events", params(("id" = Uuid, Path)),
-    request_body = EditEventBody,
+    request_body = EventChange,
     responses((status = 200, body = AdminEventDetailView), Errors<401, 403, 404, 409>),
 )]
 pub async fn edit_event(
     State(catalog): State<CatalogService>,
     actor: AdminActor,
     Path(id): Path<EventId>,
-    Json(body): Json<EditEventBody>,
+    Json(change): Json<EventChange>,
 ) -> Result<Json<AdminEventDetailView>, ApiError> {
-    catalog.edit_event(id, body.parse()?, actor).await?;
+    catalog.edit_event(id, change.parse()?, actor).await?;
     detail(&catalog, id).await
 }
 

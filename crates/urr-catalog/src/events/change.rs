@@ -58,13 +58,6 @@ pub enum ArtistChoice {
     Name(String),
 }
 
-/// A change of an event, and the artist to look up for it. `Some(None)` removes the artist.
-#[derive(Clone, Debug, Default)]
-pub struct EventEdit {
-    pub change: EventChange,
-    pub artist: Option<Option<ArtistChoice>>,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("There is no such artist. Please add them first.")]
 pub struct UnknownArtist;
@@ -150,15 +143,15 @@ impl CatalogService {
     pub async fn edit_event(
         &self,
         id: EventId,
-        edit: EventEdit,
+        (change, artist): (EventChange, Option<Option<ArtistChoice>>),
         actor: AdminActor,
     ) -> Result<EventRecord, EditEventError> {
         let now = self.0.clock.now();
         let metadata = self.event_metadata(actor.context);
         self.admin_change(actor, ("EVENT_UPDATED", "event", id), move |tx| {
             let event = find_not_deleted(tx, id)?;
-            let mut change = edit.change.clone();
-            if let Some(choice) = &edit.artist {
+            let mut change = change.clone();
+            if let Some(choice) = &artist {
                 change.artist = Some(find_artist::<EditEventError>(tx, choice.as_ref())?);
             }
             let changed = decide_edit(&event, &change, now)?;

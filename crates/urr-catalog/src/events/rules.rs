@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use urr_contracts::events::catalog::{EventSnapshot, OrderedTicketType};
 use urr_kernel::ticket_type_limits::{PER_EVENT_MAX, PRICE_MAX_WON};
 use urr_kernel::{InvalidTicketType, TicketTypeDraft, Timestamp, Uuid, Won, define_id};
@@ -252,23 +252,42 @@ pub fn check_presale(
     }
 }
 
-/// The fields of an event to change. `None` keeps the present value.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Fields that are left out keep their value.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = EditEventBody)]
 pub struct EventChange {
-    /// The revision that the editor saw.
+    /// The revision that the editor saw. If there is a newer one, the edit is refused.
+    #[schema(minimum = 1)]
     pub revision: i64,
+    #[schema(max_length = 200)]
     pub title: Option<String>,
+    #[schema(max_length = 5_000)]
     pub description: Option<String>,
+    pub artist_id: Option<Uuid>,
+    /// The exact name of an artist; an empty text removes the artist.
+    #[schema(max_length = 100)]
+    pub artist_name: Option<String>,
+    /// The artist that was found by id or name; `Some(None)` removes the artist.
+    #[serde(skip)]
     pub artist: Option<Option<ArtistRef>>,
     pub starts_at: Option<Timestamp>,
+    /// It can change until one minute before the sale starts.
     pub sale_starts_at: Option<Timestamp>,
     pub sale_ends_at: Option<Timestamp>,
+    /// It can change until one minute before the sale starts.
     pub has_presale: Option<bool>,
+    #[schema(minimum = 1, maximum = 10)]
     pub seats_per_user_max: Option<u32>,
+    /// An empty text removes it.
+    #[schema(max_length = 500)]
     pub poster_image_url: Option<String>,
-    /// The venue, the hall and the prices never change: an edit is refused if they differ.
+    /// The venue, the hall and the prices cannot change: other values are refused with 409.
+    #[schema(value_type = Option<Uuid>)]
     pub venue_id: Option<VenueId>,
+    #[schema(value_type = Option<Uuid>)]
     pub hall_id: Option<HallId>,
+    #[schema(value_type = Option<BTreeMap<String, i64>>)]
     pub prices: Option<BTreeMap<String, Won>>,
 }
 
