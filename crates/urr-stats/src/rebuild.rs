@@ -14,9 +14,11 @@ use urr_storage::{StorageError, Tx};
 
 use crate::StatsService;
 use crate::consumer::{TOPICS, apply_event};
-use crate::domain::{CounterChanges, Fact, TransactionKind};
+use crate::domain::{
+    CountedMessage, CounterChanges, Fact, ReservationFact, Transaction, TransactionKind, UserFact,
+};
 use crate::store::counters::{counters_apply, counters_delete, progress_lock, progress_write};
-use crate::store::facts::{self, FactPage, StoredFact};
+use crate::store::facts::{FactPage, StoredFact};
 
 /// Messages that are applied concurrently.
 const CONCURRENT_MESSAGES_MAX: usize = 32;
@@ -75,7 +77,7 @@ impl RebuildProgress {
 
     /// Stores a fact and moves the counters by the difference.
     pub fn apply<F: StoredFact>(&self, tx: &mut Tx<'_>, fact: &F) -> Result<(), StorageError> {
-        let before = fact.find(tx)?;
+        let before = fact.find_stored(tx)?;
         if before.as_ref() == Some(fact) {
             return Ok(());
         }
@@ -248,18 +250,15 @@ struct CountedPage {
 fn count_page(tx: &mut Tx<'_>, step: &RebuildStep) -> Result<CountedPage, RebuildError> {
     progress_check(tx, step.expected)?;
     let RebuildStep { stage, after, .. } = *step;
-    let facts_page = FactPage { after, limit: FACTS_PER_PAGE };
+    let mut page = FactPage { after, limit: FACTS_PER_PAGE, kind: None };
     let mut changes = CounterChanges::default();
     let ids = match stage {
-        RebuildStage::Messages => {
-            count_all(&facts::counted_message_page(tx, &facts_page)?, &mut changes)
-        }
-        RebuildStage::Users => count_all(&facts::user_page(tx, &facts_page)?, &mut changes),
-        RebuildStage::Reservations => {
-            count_all(&facts::reservation_page(tx, &facts_page)?, &mut changes)
-        }
+        RebuildStage::Messages => count_facts::<CountedMessage>(tx, &page, &mut changes)?,
+        RebuildStage::Users => count_facts::<UserFact>(tx, &page, &mut changes)?,
+        RebuildStage::Reservations => count_facts::<ReservationFact>(tx, &page, &mut changes)?,
         RebuildStage::Transactions(kind) => {
-            count_all(&facts::transaction_page(tx, kind, &facts_page)?, &mut changes)
+            page.kind = Some(kind);
+            count_facts::<Transaction>(tx, &page, &mut changes)?
         }
     };
     counters_apply(tx, &changes)?;
@@ -271,7 +270,12 @@ fn count_page(tx: &mut Tx<'_>, step: &RebuildStep) -> Result<CountedPage, Rebuil
 }
 
 /// Counts the facts of a page and returns their ids.
-fn count_all(page: &[impl Fact], changes: &mut CounterChanges) -> Vec<Uuid> {
-    page.iter().for_each(|fact| fact.count(changes, 1));
-    page.iter().map(Fact::id).collect()
+fn count_facts<F: StoredFact>(
+    tx: &mut Tx<'_>,
+    page: &FactPage,
+    changes: &mut CounterChanges,
+) -> Result<Vec<Uuid>, StorageError> {
+    let facts: Vec<F> = page.read(tx)?;
+    facts.iter().for_each(|fact| fact.count(changes, 1));
+    Ok(facts.iter().map(Fact::id).collect())
 }

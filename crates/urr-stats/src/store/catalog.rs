@@ -1,19 +1,9 @@
 //! The projection of the catalog's events. A newer revision wins.
 
 use serde_json::Value;
-use urr_kernel::{Timestamp, Uuid};
-use urr_storage::{StorageError, Tx, params};
-
-/// An event as the catalog announces it.
-pub struct EventProjection<'a> {
-    pub id: Uuid,
-    pub revision: i64,
-    pub title: &'a str,
-    pub venue: &'a str,
-    pub kind: &'a str,
-    pub starts_at: Timestamp,
-    pub prices: &'a Value,
-}
+use urr_contracts::events::catalog::EventSnapshot;
+use urr_kernel::Uuid;
+use urr_storage::{StorageError, Tx, params, storable_time};
 
 /// A ticket type. The higher fence is newer.
 pub struct TicketTypeProjection {
@@ -37,19 +27,20 @@ pub fn event_insert_unknown(tx: &mut Tx<'_>, id: Uuid) -> Result<(), StorageErro
     Ok(())
 }
 
-pub fn event_update(tx: &mut Tx<'_>, event: &EventProjection<'_>) -> Result<(), StorageError> {
-    event_insert_unknown(tx, event.id)?;
+pub fn event_update(tx: &mut Tx<'_>, event: &EventSnapshot) -> Result<(), StorageError> {
+    event_insert_unknown(tx, event.event_id)?;
+    let prices = serde_json::to_value(&event.prices).expect("prices are plain JSON");
     tx.execute(
         "update events set revision = $2, title = $3, venue = $4, kind = $5, starts_at = $6, \
          prices = $7 where id = $1 and revision <= $2",
         params![
-            event.id,
+            event.event_id,
             event.revision,
             event.title,
-            event.venue,
-            event.kind,
-            event.starts_at,
-            event.prices
+            event.venue_name,
+            event.kind.as_str(),
+            storable_time(event.starts_at),
+            prices
         ],
     )?;
     Ok(())

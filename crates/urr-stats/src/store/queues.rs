@@ -4,7 +4,7 @@ use jiff::civil::Date;
 use urr_kernel::Uuid;
 use urr_storage::{Row, StorageError, Tx, from_row, params};
 
-use super::day_read;
+use super::hour_read;
 use crate::domain::{Hour, QueueHour};
 
 /// Merges an observation into its hour: the maximum of each number.
@@ -14,20 +14,18 @@ pub fn queue_hour_update(
     hour: Hour,
     observed: &QueueHour,
 ) -> Result<(), StorageError> {
+    let columns = ["waiting_max", "inside_max", "joined_total", "admitted_total", "left_total"];
+    let larger = columns.map(|column| {
+        let (new, old) = (format!("excluded.{column}"), format!("queue_hours.{column}"));
+        format!("{column} = case when {new} > {old} then {new} else {old} end")
+    });
+    let (columns, larger) = (columns.join(", "), larger.join(", "));
     tx.execute(
-        "insert into queue_hours (event_id, day, hour, waiting_max, inside_max, joined_total, \
-         admitted_total, left_total) values ($1, $2, $3, $4, $5, $6, $7, $8) \
-         on conflict (event_id, day, hour) do update set \
-         waiting_max = case when excluded.waiting_max > queue_hours.waiting_max \
-           then excluded.waiting_max else queue_hours.waiting_max end, \
-         inside_max = case when excluded.inside_max > queue_hours.inside_max \
-           then excluded.inside_max else queue_hours.inside_max end, \
-         joined_total = case when excluded.joined_total > queue_hours.joined_total \
-           then excluded.joined_total else queue_hours.joined_total end, \
-         admitted_total = case when excluded.admitted_total > queue_hours.admitted_total \
-           then excluded.admitted_total else queue_hours.admitted_total end, \
-         left_total = case when excluded.left_total > queue_hours.left_total \
-           then excluded.left_total else queue_hours.left_total end",
+        &format!(
+            "insert into queue_hours (event_id, day, hour, {columns}) \
+             values ($1, $2, $3, $4, $5, $6, $7, $8) \
+             on conflict (event_id, day, hour) do update set {larger}"
+        ),
         params![
             event_id,
             hour.day.to_string(),
@@ -70,10 +68,7 @@ pub fn queue_hour_list(
         "select day, hour, waiting_max, inside_max, joined_total, admitted_total, left_total \
          from queue_hours where event_id = $1 and day >= $2 order by day, hour",
         params![event_id, since.to_string()],
-        |row| {
-            let hour = Hour { day: day_read(row)?, hour: row.get("hour")? };
-            Ok((hour, queue_hour_read(row)?))
-        },
+        |row| Ok((hour_read(row)?, queue_hour_read(row)?)),
     )
 }
 
