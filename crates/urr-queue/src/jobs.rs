@@ -30,6 +30,15 @@ const PUBLISH_STATS_EVERY: Duration = Duration::from_secs(20);
 const SWEPT_AT_ONCE: u32 = 1_000;
 const SLOT_ENDS_AT_ONCE: u32 = 500;
 
+/// Why a job has not done its work. The next run tries again.
+#[derive(Debug, thiserror::Error)]
+pub enum JobError {
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    #[error(transparent)]
+    Room(#[from] RoomError),
+}
+
 impl QueueService {
     /// Runs the jobs until `stop`. A run under way ends at its next await; every step is atomic.
     pub async fn run_jobs(self, stop: CancellationToken) {
@@ -68,11 +77,9 @@ impl QueueService {
     /// The lotteries that are due. A lottery is drawn even if nobody waits: only then it opens.
     fn events_to_draw(&self) -> Vec<Uuid> {
         let now = self.0.clock.now();
-        let undrawn = self.0.event_index.undrawn().into_iter();
-        let is_due = |event: &Arc<crate::EventRoom>| {
-            event.phase(&self.0.settings, now) == RoomPhase::Drawing
-        };
-        undrawn.filter(is_due).map(|event| event.event_id).collect()
+        let mut undrawn = self.0.event_index.undrawn();
+        undrawn.retain(|event| event.phase(&self.0.settings, now) == RoomPhase::Drawing);
+        undrawn.into_iter().map(|event| event.event_id).collect()
     }
 
     async fn draw_logged(&self, event_id: Uuid) {

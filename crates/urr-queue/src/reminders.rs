@@ -9,12 +9,13 @@
 
 use urr_contracts::events::queue::AdmissionNear;
 use urr_kernel::{CallContext, Timestamp, Uuid};
-use urr_room::{AdmissionState, RoomError, UserLocation};
+use urr_room::{AdmissionState, UserLocation};
 use urr_storage::outbox::{self, EventMetadata};
 use urr_storage::{StorageError, Tx};
 
 use crate::domain::marks::number_max;
 use crate::domain::reminder::{NearFront, ReminderAction};
+use crate::jobs::JobError;
 use crate::status::{EventContext, QueueError};
 use crate::store::reminders::{self, Reminder};
 use crate::store::rooms;
@@ -32,15 +33,6 @@ pub enum ReminderError {
     Queue(#[from] QueueError),
     #[error("the storage failed")]
     Storage(#[from] StorageError),
-}
-
-/// Why reminders were not sent.
-#[derive(Debug, thiserror::Error)]
-enum RemindError {
-    #[error(transparent)]
-    Storage(#[from] StorageError),
-    #[error(transparent)]
-    Room(#[from] RoomError),
 }
 
 /// A reminder with what to do about it, and the stamp of its announcement.
@@ -90,7 +82,7 @@ impl QueueService {
         }
     }
 
-    async fn try_remind(&self, event_id: Uuid) -> Result<(), RemindError> {
+    async fn try_remind(&self, event_id: Uuid) -> Result<(), JobError> {
         let now = self.0.clock.now();
         let context = match self.event_context(event_id) {
             Ok(context) if !self.is_long_over(&context.event, now) => context,
@@ -121,7 +113,7 @@ impl QueueService {
         near: &NearFront<'_>,
         behind: (i64, Uuid),
         number_max: i64,
-    ) -> Result<Option<(i64, Uuid)>, RemindError> {
+    ) -> Result<Option<(i64, Uuid)>, JobError> {
         let event_id = event.event_id;
         let read = move |tx: &mut Tx<'_>| {
             reminders::reminder_list(tx, event_id, behind, number_max, AT_ONCE)

@@ -1,5 +1,6 @@
 //! The projection of catalog events: the newest facts and the final status of each event.
 
+use urr_contracts::events::catalog::EventSnapshot;
 use urr_kernel::{Timestamp, Uuid};
 use urr_storage::{StorageError, Tx, params};
 
@@ -8,23 +9,11 @@ use crate::RoomEventStatus;
 use crate::domain::event::SaleWindow;
 
 /// What a domain event says about an event.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventUpdate {
     pub event_id: Uuid,
     pub status: RoomEventStatus,
     /// None if the message only ends the event.
-    pub facts: Option<ProjectedFacts>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProjectedFacts {
-    pub revision: i64,
-    pub title: String,
-    pub artist_id: Option<Uuid>,
-    pub artist_name: Option<String>,
-    pub sale_starts_at: Timestamp,
-    pub sale_ends_at: Timestamp,
-    pub has_presale: bool,
+    pub facts: Option<EventSnapshot>,
 }
 
 /// Applies what is newer than the stored row. A cancelled or deleted event stays so, whatever a later
@@ -42,8 +31,9 @@ pub fn event_merge(
         return Ok(());
     }
     if let Some(facts) = facts {
-        let is_shut_out =
-            stored.window.is_some_and(|before| facts.window().shuts_out(&before, now));
+        let EventSnapshot { sale_starts_at, has_presale, .. } = facts;
+        let window = SaleWindow { sale_starts_at, has_presale };
+        let is_shut_out = stored.window.is_some_and(|before| window.shuts_out(&before, now));
         facts_update(tx, event_id, &facts, stored.awaits_clearing || is_shut_out)?;
     }
     tx.execute(
@@ -51,12 +41,6 @@ pub fn event_merge(
         params![event_id, status, now],
     )?;
     revision_raise(tx)
-}
-
-impl ProjectedFacts {
-    fn window(&self) -> SaleWindow {
-        SaleWindow { sale_starts_at: self.sale_starts_at, has_presale: self.has_presale }
-    }
 }
 
 struct StoredEvent {
@@ -101,7 +85,7 @@ fn event_lock(
 fn facts_update(
     tx: &mut Tx<'_>,
     event_id: Uuid,
-    facts: &ProjectedFacts,
+    facts: &EventSnapshot,
     awaits_clearing: bool,
 ) -> Result<(), StorageError> {
     tx.execute(

@@ -7,6 +7,7 @@ use urr_service::{Page, Paged, Pagination};
 use utoipa::ToSchema;
 
 use crate::admin::RoomReport;
+use crate::status::EventContext;
 use crate::{EventRoom, OpeningOrder, QueueSettings};
 
 #[derive(Serialize, ToSchema)]
@@ -117,7 +118,8 @@ struct RoomSettingView<T> {
 
 impl RoomView {
     fn new(report: &RoomReport, settings: &QueueSettings) -> RoomView {
-        let RoomReport { event, crowd, rules, .. } = report;
+        let RoomReport { context, crowd, .. } = report;
+        let EventContext { event, phase, rules, .. } = context;
         let EventRoom { room_settings, .. } = &**event;
         let sum = |counts: &[u32]| counts.iter().copied().map(u64::from).sum();
         let gathering = room_settings.gathering.unwrap_or(settings.gathering);
@@ -125,7 +127,7 @@ impl RoomView {
             event_id: event.event_id,
             title: event.title.clone(),
             artist_name: event.artist_name.clone(),
-            phase: report.phase.as_str(),
+            phase: phase.as_str(),
             gathers_at: event.sale_starts_at - gathering,
             sale_starts_at: event.sale_starts_at,
             sale_ends_at: event.sale_ends_at,
@@ -143,7 +145,7 @@ impl RoomView {
                 from: wait.from,
                 to: wait.to,
             }),
-            sold_out: report.is_sold_out,
+            sold_out: context.is_sold_out,
             paused: room_settings.is_paused,
             message: room_settings.message.clone(),
             autopilot: AutopilotView {
@@ -151,7 +153,7 @@ impl RoomView {
                 rate_per_second: report.autopilot_rate,
             },
             settings: RoomSettingsView::new(event, settings),
-            server_time: report.at,
+            server_time: context.now,
         }
     }
 }
