@@ -29,15 +29,11 @@ const DISORDER_MAX_US: i64 = 5_000_000;
 const SECOND_US: i64 = 1_000_000;
 
 pub struct MemoryRoom {
-    event_id: Uuid,
-    /// The number in the journal. Clearing changes it.
-    number: i64,
+    /// The counters, and the number in the journal, which clearing changes.
+    totals: RoomTotals,
     line: WaitingLine,
     slots: SlotTable,
     recent: PaceHistory,
-    last_number: i64,
-    admitted_total: u64,
-    left_total: u64,
     /// The admissions since the start.
     admissions: u64,
     now_us: i64,
@@ -67,12 +63,8 @@ struct SweepTimes {
     began_us: i64,
 }
 
-/// An answer with the change on which it depends.
-#[derive(Clone, Copy)]
-pub struct PendingAnswer {
-    pub snapshot: StatusSnapshot,
-    pub durability: Durability,
-}
+/// A status with the change on which it depends.
+type PendingStatus = (StatusSnapshot, Durability);
 
 /// The change that must be on disk before the answer.
 #[derive(Clone, Copy)]
@@ -119,14 +111,10 @@ impl MemoryRoom {
             }
         }
         MemoryRoom {
-            event_id: totals.event_id,
-            number: totals.room,
+            totals,
             line: WaitingLine::of(restored.entries, hasher.clone()),
             slots,
             recent,
-            last_number: totals.last_number,
-            admitted_total: totals.admitted,
-            left_total: totals.left,
             admissions: 0,
             now_us,
             sweeping: SweepTimes { last_us: now_us, began_us: now_us },
@@ -143,7 +131,7 @@ impl MemoryRoom {
         request: RoomRequest,
         rules: &AdmissionRules,
         context: &RoomContext<'_>,
-    ) -> Result<PendingAnswer, RoomError> {
+    ) -> Result<PendingStatus, RoomError> {
         self.begin_by_rules(request.now, rules);
         if let Some(answer) = self.find(request.user_id, rules) {
             return Ok(answer);
@@ -153,20 +141,16 @@ impl MemoryRoom {
         }
         if self.line.is_empty() && self.free_slots(rules) > 0 {
             self.admit_user(request.user_id, context.ids, rules);
-            let mut answer = self.find(request.user_id, rules).expect("they were just let in");
-            answer.snapshot.is_just_admitted = true;
-            return Ok(answer);
+            let found = self.find(request.user_id, rules).expect("they were just let in");
+            return Ok((StatusSnapshot { is_just_admitted: true, ..found.0 }, found.1));
         }
         self.join_line(request.user_id, rules, context.queue_counts)?;
         Ok(self.find(request.user_id, rules).expect("they were just lined up"))
     }
 
-    pub fn poll(&mut self, request: RoomRequest, rules: &AdmissionRules) -> PendingAnswer {
+    pub fn poll(&mut self, request: RoomRequest, rules: &AdmissionRules) -> PendingStatus {
         self.begin_by_rules(request.now, rules);
-        let absent = PendingAnswer {
-            snapshot: self.snapshot(UserStatus::Absent),
-            durability: Durability::Nothing,
-        };
+        let absent = (self.snapshot(UserStatus::Absent), Durability::Nothing);
         self.find(request.user_id, rules).unwrap_or(absent)
     }
 
@@ -225,7 +209,7 @@ impl MemoryRoom {
             self.touch(entry.user_id);
             context.queue_counts.remove(entry.user_id);
             self.changes
-                .push(JournalRecord::LineLeft { room: self.number, arrival: entry.arrival });
+                .push(JournalRecord::LineLeft { room: self.totals.room, arrival: entry.arrival });
             self.recent.count_admitted(self.second());
             let slot_id = self.admit_user(entry.user_id, context.ids, rules);
             admitted.push(Admission { user_id: entry.user_id, slot_id });
@@ -269,8 +253,8 @@ impl MemoryRoom {
         if cleared == ClearedCounts::default() {
             return (cleared, WaitingLine::new(self.hasher.clone()));
         }
-        self.changes.push(JournalRecord::RoomRetired { room: self.number });
-        self.number = new_number;
+        self.changes.push(JournalRecord::RoomRetired { room: self.totals.room });
+        self.totals.room = new_number;
         self.slots = SlotTable::new(self.hasher.clone());
         (cleared, std::mem::replace(&mut self.line, WaitingLine::new(self.hasher.clone())))
     }
@@ -281,8 +265,8 @@ impl MemoryRoom {
             waiting: self.line.len(),
             active: self.slots.len(),
             last_number: self.pending_writes.last_written(durable),
-            admitted_total: self.admitted_total,
-            left_total: self.left_total,
+            admitted_total: self.totals.admitted,
+            left_total: self.totals.left,
             pace: self.recent.pace(self.second()),
             marks: mark_positions(self.line.len())
                 .into_iter()
@@ -310,7 +294,7 @@ impl MemoryRoom {
         let kept = i64::try_from(SECONDS_KEPT).expect("few");
         let is_idle = now_second.saturating_sub(self.second()) > kept;
         let is_written = self.changes.is_empty() && self.pending_writes.is_empty(durable);
-        (is_idle && is_written && !self.is_occupied()).then(|| self.totals())
+        (is_idle && is_written && !self.is_occupied()).then(|| self.totals)
     }
 
     pub fn is_occupied(&self) -> bool {
@@ -335,9 +319,8 @@ impl MemoryRoom {
         if self.changes.is_empty() {
             return 0;
         }
-        let totals = self.totals();
-        let batch = journal.append(self.changes.drain(..), Some(totals));
-        self.pending_writes.note(batch, self.last_number, self.admissions);
+        let batch = journal.append(self.changes.drain(..), Some(self.totals));
+        self.pending_writes.note(batch, self.totals.last_number, self.admissions);
         batch
     }
 
@@ -349,16 +332,6 @@ impl MemoryRoom {
             Durability::Admission(admission) => {
                 self.pending_writes.batch_of_admission(admission, durable)
             }
-        }
-    }
-
-    fn totals(&self) -> RoomTotals {
-        RoomTotals {
-            room: self.number,
-            event_id: self.event_id,
-            last_number: self.last_number,
-            admitted: self.admitted_total,
-            left: self.left_total,
         }
     }
 
@@ -386,7 +359,7 @@ impl MemoryRoom {
             self.now_us = now_us;
         }
         while let Some((user_id, _)) = self.slots.pop_expired(self.now_us) {
-            self.changes.push(JournalRecord::SlotEnded { room: self.number, user_id });
+            self.changes.push(JournalRecord::SlotEnded { room: self.totals.room, user_id });
         }
     }
 
@@ -395,23 +368,19 @@ impl MemoryRoom {
     }
 
     /// The status of a user who is in the room, who is marked as seen.
-    fn find(&mut self, user_id: Uuid, rules: &AdmissionRules) -> Option<PendingAnswer> {
+    fn find(&mut self, user_id: Uuid, rules: &AdmissionRules) -> Option<PendingStatus> {
         if let Some(at) = self.line.find(user_id) {
             self.line.mark_seen(at, self.now_us);
             self.touch(user_id);
             let durability = Durability::Arrival(self.line.entry(at).arrival);
-            return Some(PendingAnswer {
-                snapshot: self.snapshot(UserStatus::Waiting(self.place(at))),
-                durability,
-            });
+            return Some((self.snapshot(UserStatus::Waiting(self.place(at))), durability));
         }
         let admission = self.slots.get(user_id)?.admission;
         let Some(slot) = self.slots.mark_seen(user_id, self.now_us, rules) else {
             self.end_slot(user_id);
             return None;
         };
-        let durability = Durability::Admission(admission);
-        Some(PendingAnswer { snapshot: self.snapshot(UserStatus::Active(slot)), durability })
+        Some((self.snapshot(UserStatus::Active(slot)), Durability::Admission(admission)))
     }
 
     fn place(&self, at: EntryIndex) -> LinePosition {
@@ -437,10 +406,10 @@ impl MemoryRoom {
     fn admit_user(&mut self, user_id: Uuid, ids: &IdSource, rules: &AdmissionRules) -> Uuid {
         let slot_id = ids.next_id();
         self.admissions += 1;
-        self.admitted_total += 1;
+        self.totals.admitted += 1;
         self.recent.count_let_in(self.second());
         self.slots.insert(user_id, slot_id, self.admissions, self.now_us, rules);
-        let (room, admitted_at_us) = (self.number, self.now_us);
+        let (room, admitted_at_us) = (self.totals.room, self.now_us);
         self.changes.push(JournalRecord::SlotGiven { room, user_id, slot_id, admitted_at_us });
         slot_id
     }
@@ -460,10 +429,10 @@ impl MemoryRoom {
         if self.line.is_empty() {
             self.sweeping = SweepTimes { last_us: self.now_us, began_us: self.now_us };
         }
-        self.last_number += 1;
-        let (number, arrival) = (self.last_number, self.last_number);
+        self.totals.last_number += 1;
+        let (number, arrival) = (self.totals.last_number, self.totals.last_number);
         self.line.push(LineEntry { user_id, number, arrival, seen_at_us: self.now_us });
-        self.changes.push(JournalRecord::LineJoined { room: self.number, arrival, user_id });
+        self.changes.push(JournalRecord::LineJoined { room: self.totals.room, arrival, user_id });
         Ok(())
     }
 
@@ -472,16 +441,17 @@ impl MemoryRoom {
         let Some(entry) = self.line.remove(user_id) else { return false };
         self.touch(user_id);
         queue_counts.remove(user_id);
-        self.left_total += 1;
+        self.totals.left += 1;
         self.recent.count_left(self.second());
-        self.changes.push(JournalRecord::LineLeft { room: self.number, arrival: entry.arrival });
+        self.changes
+            .push(JournalRecord::LineLeft { room: self.totals.room, arrival: entry.arrival });
         true
     }
 
     fn end_slot(&mut self, user_id: Uuid) -> bool {
         let is_ended = self.slots.remove(user_id).is_some();
         if is_ended {
-            self.changes.push(JournalRecord::SlotEnded { room: self.number, user_id });
+            self.changes.push(JournalRecord::SlotEnded { room: self.totals.room, user_id });
         }
         is_ended
     }
