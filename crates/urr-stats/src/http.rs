@@ -17,8 +17,8 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
-use urr_kernel::{Timestamp, Uuid};
-use urr_service::{Admin, ApiError, Json};
+use urr_kernel::Uuid;
+use urr_service::{Admin, ApiError, Json, Query};
 use urr_storage::Tx;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -85,14 +85,12 @@ impl StatsReader {
         let (rebuilding, data) = read.await?;
         Ok(Json(StatsAnswer { success: true, rebuilding, data }))
     }
+}
 
-    fn now(&self) -> Timestamp {
-        self.0.clock.now()
-    }
-
+impl StatsService {
     /// The first of the last `days` days, today included.
     fn first_day(&self, days: u16) -> Date {
-        first_day(day_in_korea(self.now()), days)
+        first_day(day_in_korea(self.clock.now()), days)
     }
 }
 
@@ -106,9 +104,18 @@ struct DaysQuery {
     days: Option<i64>,
 }
 
-impl DaysQuery {
-    fn first_day(&self, stats: &StatsReader) -> Date {
-        stats.first_day(clamp(self.days, DAYS_DEFAULT, DAYS_MAX))
+/// The first of the days that a request asks for by [`DaysQuery`].
+struct FirstDay(Date);
+
+impl FromRequestParts<StatsService> for FirstDay {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        stats: &StatsService,
+    ) -> Result<FirstDay, ApiError> {
+        let Query(DaysQuery { days }) = Query::from_request_parts(parts, stats).await?;
+        Ok(FirstDay(stats.first_day(clamp(days, DAYS_DEFAULT, DAYS_MAX))))
     }
 }
 

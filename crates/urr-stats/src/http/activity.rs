@@ -1,10 +1,10 @@
 //! Activity: how many domain events of each type happened.
 
 use serde::Serialize;
-use urr_service::{ApiError, Errors, Json, Query};
+use urr_service::{ApiError, Errors, Json};
 use utoipa::ToSchema;
 
-use super::{DaysQuery, StatsAnswer, StatsReader};
+use super::{DaysQuery, FirstDay, StatsAnswer, StatsReader};
 use crate::store::{ActivityView, activity_list};
 
 #[derive(Serialize, ToSchema)]
@@ -23,9 +23,8 @@ pub(super) struct ActivityListView {
 )]
 pub(super) async fn list_activity(
     stats: StatsReader,
-    Query(query): Query<DaysQuery>,
+    FirstDay(since): FirstDay,
 ) -> Result<Json<ActivityListView>, ApiError> {
-    let since = query.first_day(&stats);
     let Json(StatsAnswer { rebuilding, data: activity, .. }) =
         stats.answer(move |tx| Ok(activity_list(tx, since)?)).await?;
     Ok(Json(ActivityListView { rebuilding, activity }))

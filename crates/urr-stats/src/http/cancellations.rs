@@ -3,11 +3,11 @@
 use jiff::civil::Date;
 use serde::Serialize;
 use urr_kernel::Uuid;
-use urr_service::{ApiError, Errors, Query};
+use urr_service::{ApiError, Errors};
 use urr_storage::Tx;
 use utoipa::ToSchema;
 
-use super::{DaysQuery, StatsAnswer, StatsReader, StatsResult, title_or_id};
+use super::{DaysQuery, FirstDay, StatsAnswer, StatsReader, StatsResult, title_or_id};
 use crate::domain::{StatsCounters, percent, ratio_number};
 use crate::store::counter_queries::hour_list;
 use crate::store::event_queries::{EventStats, EventStatsFilter, EventStatsOrder, event_list};
@@ -37,7 +37,6 @@ struct CancellationOverviewView {
 }
 
 #[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
 struct CancellationHourView {
     hour: u8,
     cancellations: i64,
@@ -54,7 +53,6 @@ struct CancelledEventView {
 }
 
 #[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
 struct CancellationDayView {
     date: String,
     cancellations: i64,
@@ -69,9 +67,8 @@ struct CancellationDayView {
 )]
 pub(super) async fn get_cancellations(
     stats: StatsReader,
-    Query(query): Query<DaysQuery>,
+    FirstDay(since): FirstDay,
 ) -> StatsResult<CancellationsView> {
-    let since = query.first_day(&stats);
     stats.answer(move |tx| cancellations(tx, since)).await
 }
 

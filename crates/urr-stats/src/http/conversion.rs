@@ -2,10 +2,10 @@
 
 use jiff::civil::Date;
 use serde::Serialize;
-use urr_service::{Errors, Query};
+use urr_service::Errors;
 use utoipa::ToSchema;
 
-use super::{DaysQuery, StatsAnswer, StatsReader, StatsResult};
+use super::{DaysQuery, FirstDay, StatsAnswer, StatsReader, StatsResult};
 use crate::domain::{StatsCounters, percent};
 use crate::store::counter_queries::hour_list;
 
@@ -56,9 +56,8 @@ struct ConversionDayView {
 )]
 pub(super) async fn get_conversion(
     stats: StatsReader,
-    Query(query): Query<DaysQuery>,
+    FirstDay(since): FirstDay,
 ) -> StatsResult<ConversionView> {
-    let since = query.first_day(&stats);
     let day = |(day, counters): (Date, StatsCounters)| ConversionDayView {
         date: day.to_string(),
         total: counters.started(),

@@ -95,7 +95,6 @@ pub(super) async fn list_event_stats(
 }
 
 #[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
 pub(super) struct EventSalesView {
     overview: EventOverviewView,
 }

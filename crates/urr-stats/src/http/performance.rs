@@ -36,7 +36,6 @@ struct DatabaseView {
 
 /// What was counted so far.
 #[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
 struct TableCountsView {
     users: i64,
     events: i64,
@@ -82,7 +81,7 @@ struct LoadView {
     responses((status = 200, body = StatsAnswer<PerformanceView>), Errors<401, 403>),
 )]
 pub(super) async fn get_performance(stats: StatsReader) -> StatsResult<PerformanceView> {
-    let since = stats.first_day(DAYS);
+    let since = stats.0.first_day(DAYS);
     stats.answer(move |tx| performance(tx, since)).await
 }
 

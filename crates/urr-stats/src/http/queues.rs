@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 use urr_kernel::Uuid;
-use urr_service::{Errors, Path, Query};
+use urr_service::{Errors, Path};
 use utoipa::ToSchema;
 
-use super::{DaysQuery, StatsAnswer, StatsReader, StatsResult, title_or_id};
+use super::{DaysQuery, FirstDay, StatsAnswer, StatsReader, StatsResult, title_or_id};
 use crate::domain::{Hour, QueueHour, hourly_differences};
 use crate::store::queues::{queue_hour_list, queue_list};
 
@@ -21,7 +21,6 @@ pub(super) struct QueueTotalsView {
 }
 
 #[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
 pub(super) struct QueueHourView {
     #[schema(value_type = String, format = Date)]
     day: jiff::civil::Date,
@@ -68,9 +67,8 @@ impl From<QueueHour> for QueueStatsView {
 )]
 pub(super) async fn list_queues(
     stats: StatsReader,
-    Query(query): Query<DaysQuery>,
+    FirstDay(since): FirstDay,
 ) -> StatsResult<Vec<QueueTotalsView>> {
-    let since = query.first_day(&stats);
     let view = |(event_id, title, observed): (Uuid, Option<String>, QueueHour)| QueueTotalsView {
         event_id,
         title: title_or_id(title, event_id),
@@ -92,9 +90,8 @@ pub(super) async fn list_queues(
 pub(super) async fn list_queue_hours(
     stats: StatsReader,
     Path(event_id): Path<Uuid>,
-    Query(query): Query<DaysQuery>,
+    FirstDay(since): FirstDay,
 ) -> StatsResult<Vec<QueueHourView>> {
-    let since = query.first_day(&stats);
     let view = |(Hour { day, hour }, observed): (Hour, QueueHour)| QueueHourView {
         day,
         hour,

@@ -40,7 +40,6 @@ struct CurrentView {
 }
 
 #[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
 struct LastHourView {
     reservations: i64,
     revenue: i64,
@@ -76,7 +75,7 @@ struct TrendingView {
     responses((status = 200, body = StatsAnswer<RealtimeView>), Errors<401, 403>),
 )]
 pub(super) async fn get_realtime(stats: StatsReader) -> StatsResult<RealtimeView> {
-    let now = stats.now();
+    let now = stats.0.clock.now();
     stats.answer(move |tx| realtime(tx, now)).await
 }
 

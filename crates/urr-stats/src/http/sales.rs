@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use urr_service::{Errors, Query};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{DaysQuery, StatsAnswer, StatsReader, StatsResult};
+use super::{DaysQuery, FirstDay, StatsAnswer, StatsReader, StatsResult};
 use crate::domain::{MethodTotals, StatsCounters, StatsPeriod, average};
 use crate::store::counter_queries::{counters_total, hour_list, method_list};
 use crate::store::event_queries::event_counts;
@@ -90,9 +90,8 @@ pub(super) struct DayView {
 )]
 pub(super) async fn list_days(
     stats: StatsReader,
-    Query(query): Query<DaysQuery>,
+    FirstDay(since): FirstDay,
 ) -> StatsResult<Vec<DayView>> {
-    let since = query.first_day(&stats);
     let view = |(day, counters): (Date, StatsCounters)| DayView {
         date: day.to_string(),
         reservations: counters.created,
@@ -148,8 +147,6 @@ pub(super) async fn list_payment_methods(
 pub(super) struct RevenueQuery {
     /// `daily` by default.
     period: Option<StatsPeriod>,
-    /// The number of days, today included; 30 by default, at most 365.
-    days: Option<i64>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -170,15 +167,15 @@ pub(super) struct RevenueView {
 ///
 /// For administrators. A week is named by its Monday.
 #[utoipa::path(
-    get, path = "/api/stats/revenue", tag = "statistics", params(RevenueQuery),
+    get, path = "/api/stats/revenue", tag = "statistics", params(RevenueQuery, DaysQuery),
     responses((status = 200, body = StatsAnswer<Vec<RevenueView>>), Errors<401, 403>),
 )]
 pub(super) async fn list_revenue(
     stats: StatsReader,
+    FirstDay(since): FirstDay,
     Query(query): Query<RevenueQuery>,
 ) -> StatsResult<Vec<RevenueView>> {
     let period = query.period.unwrap_or(StatsPeriod::Daily);
-    let since = DaysQuery { days: query.days }.first_day(&stats);
     let has_money =
         |(_, counters): &(String, StatsCounters)| counters.charges != 0 || counters.refunds != 0;
     let view = |(period, counters): (String, StatsCounters)| RevenueView {

@@ -49,7 +49,6 @@ struct DayTypeView {
 }
 
 #[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
 struct PeakHourView {
     hour: u8,
     reservations: i64,
@@ -66,7 +65,7 @@ pub(super) async fn get_hourly_traffic(
     stats: StatsReader,
     Query(query): Query<TrafficQuery>,
 ) -> StatsResult<HourlyTrafficView> {
-    let since = stats.first_day(clamp(query.days, TRAFFIC_DAYS_DEFAULT, TRAFFIC_DAYS_MAX));
+    let since = stats.0.first_day(clamp(query.days, TRAFFIC_DAYS_DEFAULT, TRAFFIC_DAYS_MAX));
     let view = |(hour, counters): (u8, StatsCounters)| HourView {
         hour,
         total_reservations: counters.created,

@@ -2,16 +2,14 @@
 
 use jiff::civil::Date;
 use serde::Serialize;
-use urr_service::{ApiError, Errors, Query};
+use urr_service::{ApiError, Errors};
 use urr_storage::{Tx, storable_time};
 use utoipa::ToSchema;
 
-use super::{DaysQuery, StatsAnswer, StatsReader, StatsResult};
+use super::{DaysQuery, FirstDay, StatsAnswer, StatsReader, StatsResult};
 use crate::domain::{ReservationDistribution, StatsCounters, ratio, ratio_number, start_of_day};
 use crate::store::counter_queries::{counters_total_before, hour_list};
-use crate::store::user_queries::{
-    reservations_per_user, reservations_per_user_ever, spending_tiers,
-};
+use crate::store::user_queries::{reservations_per_user, spending_tiers};
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -31,7 +29,6 @@ struct UserDayView {
 }
 
 #[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
 struct RoleView {
     /// Always `user`: roles are not announced.
     role: &'static str,
@@ -47,9 +44,8 @@ struct RoleView {
 )]
 pub(super) async fn get_user_stats(
     stats: StatsReader,
-    Query(query): Query<DaysQuery>,
+    FirstDay(since): FirstDay,
 ) -> StatsResult<UserStatsView> {
-    let since = query.first_day(&stats);
     stats
         .answer(move |tx| {
             let mut count = counters_total_before(tx, since)?.users();
@@ -110,7 +106,6 @@ struct SpendingView {
 }
 
 #[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
 struct WeekdayView {
     /// 1 is Monday.
     weekday: i8,
@@ -136,17 +131,16 @@ const LOYAL_FROM: i64 = 5;
 )]
 pub(super) async fn get_user_behavior(
     stats: StatsReader,
-    Query(query): Query<DaysQuery>,
+    FirstDay(since): FirstDay,
 ) -> StatsResult<UserBehaviorView> {
-    let since = query.first_day(&stats);
     stats.answer(move |tx| user_behavior(tx, since)).await
 }
 
 fn user_behavior(tx: &mut Tx<'_>, since: Date) -> Result<UserBehaviorView, ApiError> {
     let start = storable_time(start_of_day(since));
     let hours = hour_list(tx, since)?;
-    let recent = ReservationDistribution(reservations_per_user(tx, start)?);
-    let all_time = ReservationDistribution(reservations_per_user_ever(tx, start)?);
+    let recent = ReservationDistribution(reservations_per_user(tx, start, false)?);
+    let all_time = ReservationDistribution(reservations_per_user(tx, start, true)?);
     let user_type = |user_type, from, below| UserTypeView {
         user_type,
         user_count: all_time.people_between(from, below),

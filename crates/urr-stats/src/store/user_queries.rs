@@ -41,33 +41,23 @@ pub fn last_hour_stats(tx: &mut Tx<'_>, since: Timestamp) -> Result<LastHourStat
     Ok(LastHourStats { reservations, charges, revenue, users })
 }
 
-/// Pairs of (reservations since a time, number of users).
+/// Pairs of (reservations, number of users), of the users who reserved since a time: their
+/// reservations since then, or of all time.
 pub fn reservations_per_user(
     tx: &mut Tx<'_>,
     since: Timestamp,
+    of_all_time: bool,
 ) -> Result<Vec<(i64, i64)>, StorageError> {
-    tx.query(
+    let which = match of_all_time {
+        false => "created_at >= $1",
+        true => "user_id in (select user_id from reservations where created_at >= $1)",
+    };
+    let sql = format!(
         "select reservations, count(*) as users from (select user_id, count(*) as reservations \
-         from reservations where created_at >= $1 group by user_id) as people \
-         group by reservations order by reservations",
-        params![since],
-        |row| Ok((row.get("reservations")?, row.get("users")?)),
-    )
-}
-
-/// Pairs of (reservations of all time, number of users), for users who reserved since a time.
-pub fn reservations_per_user_ever(
-    tx: &mut Tx<'_>,
-    since: Timestamp,
-) -> Result<Vec<(i64, i64)>, StorageError> {
-    tx.query(
-        "select reservations, count(*) as users from (select user_id, count(*) as reservations \
-         from reservations where user_id in \
-         (select user_id from reservations where created_at >= $1) group by user_id) as people \
-         group by reservations order by reservations",
-        params![since],
-        |row| Ok((row.get("reservations")?, row.get("users")?)),
-    )
+         from reservations where {which} group by user_id) as people \
+         group by reservations order by reservations"
+    );
+    tx.query(&sql, params![since], |row| Ok((row.get("reservations")?, row.get("users")?)))
 }
 
 /// The number of paying users since a time by spending tier: below each bound, and above the last.
