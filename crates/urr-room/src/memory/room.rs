@@ -294,7 +294,7 @@ impl MemoryRoom {
         let kept = i64::try_from(SECONDS_KEPT).expect("few");
         let is_idle = now_second.saturating_sub(self.second()) > kept;
         let is_written = self.changes.is_empty() && self.pending_writes.is_empty(durable);
-        (is_idle && is_written && !self.is_occupied()).then(|| self.totals)
+        (is_idle && is_written && !self.is_occupied()).then_some(self.totals)
     }
 
     pub fn is_occupied(&self) -> bool {
