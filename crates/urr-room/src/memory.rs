@@ -31,9 +31,10 @@ use urr_storage::{Db, StorageError};
 
 use self::draw_task::DrawNumbers;
 use self::journal::Journal;
+use self::pending_writes::Durability;
 use self::queue_counts::QueueCounts;
 use self::registry::RoomRegistry;
-use self::room::{DrawnNumbers, Durability, MemoryRoom, RoomContext, SweepRequest};
+use self::room::{DrawnNumbers, MemoryRoom, RoomContext, SweepRequest};
 use super::{
     Admission, AdmissionRules, ClearedCounts, Crowd, RoomError, RoomRequest, StatusSnapshot,
     UserLocation, UserStatus,

@@ -15,7 +15,7 @@ use urr_storage::{StorageError, Tx};
 use crate::StatsService;
 use crate::consumer::{TOPICS, apply_event};
 use crate::domain::{
-    CountedMessage, CounterChanges, Fact, ReservationFact, Transaction, TransactionKind, UserFact,
+    CountedMessage, CounterChanges, ReservationFact, Transaction, TransactionKind, UserFact,
 };
 use crate::store::counters::{counters_apply, counters_delete, progress_lock, progress_write};
 use crate::store::facts::{FactPage, StoredFact};
@@ -47,12 +47,8 @@ impl RebuildStage {
     ];
 
     fn number(self) -> i32 {
-        match self {
-            RebuildStage::Messages => 0,
-            RebuildStage::Users => 1,
-            RebuildStage::Reservations => 2,
-            RebuildStage::Transactions(kind) => 3 + kind as i32,
-        }
+        let index = RebuildStage::ALL.iter().position(|stage| *stage == self);
+        index.and_then(|index| i32::try_from(index).ok()).expect("it is one of all stages")
     }
 }
 
@@ -71,7 +67,7 @@ impl RebuildProgress {
         RebuildProgress { stage: stage.number(), after: Uuid::nil() }
     }
 
-    fn has_counted(&self, stage: RebuildStage, id: Uuid) -> bool {
+    fn has_counted(&self, (stage, id): (RebuildStage, Uuid)) -> bool {
         (stage.number(), id) <= (self.stage, self.after)
     }
 
@@ -82,7 +78,7 @@ impl RebuildProgress {
             return Ok(());
         }
         fact.write(tx)?;
-        if !self.has_counted(fact.stage(), fact.id()) {
+        if !self.has_counted(fact.key()) {
             return Ok(());
         }
         let mut changes = CounterChanges::default();
@@ -195,8 +191,8 @@ impl StatsService {
         for stage in RebuildStage::ALL {
             let mut after = None;
             loop {
-                let step = RebuildStep { expected: progress, stage, after };
-                let counted = self.db.write(move |tx| count_page(tx, &step)).await?;
+                let counted =
+                    self.db.write(move |tx| count_page(tx, progress, stage, after)).await?;
                 facts += counted.facts;
                 report(facts);
                 progress = counted.progress;
@@ -232,24 +228,20 @@ fn progress_check(tx: &mut Tx<'_>, expected: RebuildProgress) -> Result<(), Rebu
     }
 }
 
-/// The facts to count next.
-struct RebuildStep {
-    /// How far counting has come.
-    expected: RebuildProgress,
-    stage: RebuildStage,
-    after: Option<Uuid>,
-}
-
 /// What a step has counted.
 struct CountedPage {
     facts: u64,
     progress: RebuildProgress,
 }
 
-/// Counts the next page of facts and stores the progress.
-fn count_page(tx: &mut Tx<'_>, step: &RebuildStep) -> Result<CountedPage, RebuildError> {
-    progress_check(tx, step.expected)?;
-    let RebuildStep { stage, after, .. } = *step;
+/// Counts the next page of facts of a stage, those behind `after`, and stores the progress.
+fn count_page(
+    tx: &mut Tx<'_>,
+    expected: RebuildProgress,
+    stage: RebuildStage,
+    after: Option<Uuid>,
+) -> Result<CountedPage, RebuildError> {
+    progress_check(tx, expected)?;
     let mut page = FactPage { after, limit: FACTS_PER_PAGE, kind: None };
     let mut changes = CounterChanges::default();
     let ids = match stage {
@@ -277,5 +269,5 @@ fn count_facts<F: StoredFact>(
 ) -> Result<Vec<Uuid>, StorageError> {
     let facts: Vec<F> = page.read(tx)?;
     facts.iter().for_each(|fact| fact.count(changes, 1));
-    Ok(facts.iter().map(Fact::id).collect())
+    Ok(facts.iter().map(|fact| fact.key().1).collect())
 }

@@ -12,10 +12,10 @@ use std::sync::Arc;
 use hashbrown::DefaultHashBuilder;
 use urr_kernel::{IdSource, Timestamp, Uuid};
 
-use super::flow_counters::{PaceHistory, SECONDS_KEPT};
+use super::flow_counters::{PaceHistory, SECONDS_KEPT, SecondCounts};
 use super::journal::{Journal, JournalRecord, RoomTotals};
 use super::line::{EntryIndex, LineEntry, LineKey, WaitingLine, mark_positions};
-use super::pending_writes::PendingWrites;
+use super::pending_writes::{Durability, PendingWrites};
 use super::queue_counts::QueueCounts;
 use super::slots::SlotTable;
 use crate::{
@@ -66,14 +66,6 @@ struct SweepTimes {
 /// A status with the change on which it depends.
 type PendingStatus = (StatusSnapshot, Durability);
 
-/// The change that must be on disk before the answer.
-#[derive(Clone, Copy)]
-pub enum Durability {
-    Nothing,
-    Arrival(i64),
-    Admission(u64),
-}
-
 /// What a room needs to admit users or let them join.
 pub struct RoomContext<'a> {
     pub queue_counts: &'a QueueCounts,
@@ -107,7 +99,7 @@ impl MemoryRoom {
             // A quick restart must not circumvent the rate.
             let ago = second(now_us) - second(admitted_at_us);
             if (0..kept).contains(&ago) {
-                recent.count_let_in(second(admitted_at_us));
+                recent.at(second(admitted_at_us)).let_in += 1;
             }
         }
         MemoryRoom {
@@ -210,7 +202,7 @@ impl MemoryRoom {
             context.queue_counts.remove(entry.user_id);
             self.changes
                 .push(JournalRecord::LineLeft { room: self.totals.room, arrival: entry.arrival });
-            self.recent.count_admitted(self.second());
+            self.this_second().admitted += 1;
             let slot_id = self.admit_user(entry.user_id, context.ids, rules);
             admitted.push(Admission { user_id: entry.user_id, slot_id });
         }
@@ -326,13 +318,7 @@ impl MemoryRoom {
 
     /// The batch that must be on disk before the answer; 0 if it is.
     pub fn batch_of(&mut self, durability: Durability, durable: u64) -> u64 {
-        match durability {
-            Durability::Nothing => 0,
-            Durability::Arrival(arrival) => self.pending_writes.batch_of_arrival(arrival, durable),
-            Durability::Admission(admission) => {
-                self.pending_writes.batch_of_admission(admission, durable)
-            }
-        }
+        self.pending_writes.batch_of(durability, durable)
     }
 
     pub fn bytes(&self) -> usize {
@@ -365,6 +351,10 @@ impl MemoryRoom {
 
     fn second(&self) -> i64 {
         second(self.now_us)
+    }
+
+    fn this_second(&mut self) -> &mut SecondCounts {
+        self.recent.at(second(self.now_us))
     }
 
     /// The status of a user who is in the room, who is marked as seen.
@@ -407,7 +397,7 @@ impl MemoryRoom {
         let slot_id = ids.next_id();
         self.admissions += 1;
         self.totals.admitted += 1;
-        self.recent.count_let_in(self.second());
+        self.this_second().let_in += 1;
         self.slots.insert(user_id, slot_id, self.admissions, self.now_us, rules);
         let (room, admitted_at_us) = (self.totals.room, self.now_us);
         self.changes.push(JournalRecord::SlotGiven { room, user_id, slot_id, admitted_at_us });
@@ -442,7 +432,7 @@ impl MemoryRoom {
         self.touch(user_id);
         queue_counts.remove(user_id);
         self.totals.left += 1;
-        self.recent.count_left(self.second());
+        self.this_second().left += 1;
         self.changes
             .push(JournalRecord::LineLeft { room: self.totals.room, arrival: entry.arrival });
         true

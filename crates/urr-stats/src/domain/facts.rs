@@ -12,7 +12,6 @@ use super::{CounterChanges, seconds_between};
 
 /// Something that is counted.
 pub trait Fact: Clone {
-    fn id(&self) -> Uuid;
     /// Adds its contribution to the counters; with `sign` −1 takes it away.
     fn count(&self, changes: &mut CounterChanges, sign: i64);
 }
@@ -132,10 +131,6 @@ impl ReservationFact {
 }
 
 impl Fact for ReservationFact {
-    fn id(&self) -> Uuid {
-        self.id
-    }
-
     fn count(&self, changes: &mut CounterChanges, sign: i64) {
         let event = Some(self.terms.event_id);
         // Seconds from the creation; none if one of the two is not known.
@@ -187,10 +182,6 @@ impl Fact for ReservationFact {
 }
 
 impl Fact for UserFact {
-    fn id(&self) -> Uuid {
-        self.id
-    }
-
     fn count(&self, changes: &mut CounterChanges, sign: i64) {
         if let Some(at) = self.registered_at {
             changes.at(at, None, |counters| counters.registered += sign);
@@ -202,10 +193,6 @@ impl Fact for UserFact {
 }
 
 impl Fact for CountedMessage {
-    fn id(&self) -> Uuid {
-        self.id
-    }
-
     fn count(&self, changes: &mut CounterChanges, sign: i64) {
         *changes.activity.entry((self.day, self.event_type.clone())).or_default() += sign;
     }
@@ -263,10 +250,6 @@ impl Transaction {
 }
 
 impl Fact for Transaction {
-    fn id(&self) -> Uuid {
-        self.id
-    }
-
     fn count(&self, changes: &mut CounterChanges, sign: i64) {
         let amount = sign * self.amount;
         changes.at(self.at, self.event_id, |counters| match self.kind {

@@ -45,8 +45,8 @@ impl FactTable {
 pub trait StoredFact: Fact + PartialEq + Sized {
     const TABLE: FactTable;
 
-    /// When a rebuild counts it.
-    fn stage(&self) -> RebuildStage;
+    /// When a rebuild counts it, and its id.
+    fn key(&self) -> (RebuildStage, Uuid);
     fn read(row: &Row<'_>) -> Result<Self, StorageError>;
     fn write(&self, tx: &mut Tx<'_>) -> Result<(), StorageError>;
 
@@ -57,7 +57,7 @@ pub trait StoredFact: Fact + PartialEq + Sized {
 
     /// The stored fact that this one replaces; none if it is new.
     fn find_stored(&self, tx: &mut Tx<'_>) -> Result<Option<Self>, StorageError> {
-        Self::find(tx, self.id())
+        Self::find(tx, self.key().1)
     }
 }
 
@@ -65,8 +65,8 @@ impl StoredFact for CountedMessage {
     const TABLE: FactTable =
         FactTable { name: "counted_messages", key: "id", columns: "id, day, event_type" };
 
-    fn stage(&self) -> RebuildStage {
-        RebuildStage::Messages
+    fn key(&self) -> (RebuildStage, Uuid) {
+        (RebuildStage::Messages, self.id)
     }
 
     fn read(row: &Row<'_>) -> Result<CountedMessage, StorageError> {
@@ -82,8 +82,8 @@ impl StoredFact for UserFact {
     const TABLE: FactTable =
         FactTable { name: "users", key: "id", columns: "id, registered_at, deleted_at" };
 
-    fn stage(&self) -> RebuildStage {
-        RebuildStage::Users
+    fn key(&self) -> (RebuildStage, Uuid) {
+        (RebuildStage::Users, self.id)
     }
 
     fn read(row: &Row<'_>) -> Result<UserFact, StorageError> {
@@ -104,8 +104,8 @@ impl StoredFact for ReservationFact {
             refund_amount",
     };
 
-    fn stage(&self) -> RebuildStage {
-        RebuildStage::Reservations
+    fn key(&self) -> (RebuildStage, Uuid) {
+        (RebuildStage::Reservations, self.id)
     }
 
     fn read(row: &Row<'_>) -> Result<ReservationFact, StorageError> {
@@ -152,8 +152,8 @@ impl StoredFact for Transaction {
         columns: "kind, id, happened_at, user_id, event_id, amount, method, cause",
     };
 
-    fn stage(&self) -> RebuildStage {
-        RebuildStage::Transactions(self.kind)
+    fn key(&self) -> (RebuildStage, Uuid) {
+        (RebuildStage::Transactions(self.kind), self.id)
     }
 
     fn read(row: &Row<'_>) -> Result<Transaction, StorageError> {
