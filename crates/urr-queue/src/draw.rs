@@ -14,7 +14,7 @@ use std::collections::HashMap;
 
 use urr_kernel::{Timestamp, Uuid};
 use urr_room::RoomError;
-use urr_storage::{StorageError, Tx};
+use urr_storage::{DbResult, StorageError, Tx};
 
 use crate::domain::draw as domain;
 pub use crate::domain::draw::{Digest, DrawResult, DrawSecret, Entrant, EntrantTag, draw as order};
@@ -48,7 +48,7 @@ pub fn commit(
     event_id: Uuid,
     secret: &DrawSecret,
     now: Timestamp,
-) -> Result<(), StorageError> {
+) -> DbResult<()> {
     draws::draw_insert(tx, event_id, secret, now).map(drop)
 }
 
@@ -142,7 +142,7 @@ pub async fn finish(queue: &QueueService, event_id: Uuid) -> Result<(), DrawErro
     Ok(())
 }
 
-async fn find(queue: &QueueService, event_id: Uuid) -> Result<Option<StoredDraw>, StorageError> {
+async fn find(queue: &QueueService, event_id: Uuid) -> DbResult<Option<StoredDraw>> {
     queue.0.db.read(move |tx| draws::draw_find(tx, event_id)).await
 }
 
@@ -151,11 +151,11 @@ pub(crate) async fn find_part(
     queue: &QueueService,
     event_id: Uuid,
     part: u32,
-) -> Result<Option<Vec<Entrant>>, StorageError> {
+) -> DbResult<Option<Vec<Entrant>>> {
     queue.0.db.read(move |tx| draws::entrants_find(tx, event_id, part)).await
 }
 
-async fn read_entrants(queue: &QueueService, event_id: Uuid) -> Result<Vec<Entrant>, StorageError> {
+async fn read_entrants(queue: &QueueService, event_id: Uuid) -> DbResult<Vec<Entrant>> {
     let mut all = Vec::new();
     for part in 0.. {
         match find_part(queue, event_id, part).await? {

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use urr_kernel::Uuid;
 use urr_room::RoomError;
 use urr_service::jobs::run_every;
-use urr_storage::StorageError;
+use urr_storage::{DbResult, StorageError};
 
 use self::event_tasks::EventTasks;
 use crate::metrics::{AdmissionPath, RoomGauges};
@@ -145,7 +145,7 @@ impl QueueService {
 
     /// Ends the slots of users whose purchases were announced. What a room does not answer is
     /// retried by the next run.
-    pub async fn end_bought_slots(&self) -> Result<(), StorageError> {
+    pub async fn end_bought_slots(&self) -> DbResult<()> {
         let mut after = Uuid::nil();
         loop {
             let list = move |tx: &mut urr_storage::Tx<'_>| {

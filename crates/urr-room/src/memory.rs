@@ -27,7 +27,7 @@ use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 use hashbrown::DefaultHashBuilder;
 use tokio::task::JoinHandle;
 use urr_kernel::{IdSource, Timestamp, Uuid};
-use urr_storage::{Db, StorageError};
+use urr_storage::{Db, DbResult};
 
 use self::draw_task::DrawNumbers;
 use self::journal::Journal;
@@ -87,7 +87,7 @@ impl MemoryRooms {
         journal: Db,
         ids: IdSource,
         now: Timestamp,
-    ) -> Result<(MemoryRooms, RecoverySummary), StorageError> {
+    ) -> DbResult<(MemoryRooms, RecoverySummary)> {
         let hasher = DefaultHashBuilder::default();
         let queue_counts = QueueCounts::new(hasher.clone());
         let found = recovery::recover(&journal, &hasher, &queue_counts, now).await?;

@@ -10,7 +10,7 @@
 use futures_util::{StreamExt, stream};
 use urr_bus::{Bus, BusError, HandleError};
 use urr_kernel::{DomainEvent, Uuid};
-use urr_storage::{StorageError, Tx};
+use urr_storage::{DbResult, StorageError, Tx};
 
 use crate::StatsService;
 use crate::consumer::{TOPICS, apply_event};
@@ -72,7 +72,7 @@ impl RebuildProgress {
     }
 
     /// Stores a fact and moves the counters by the difference.
-    pub fn apply<F: StoredFact>(&self, tx: &mut Tx<'_>, fact: &F) -> Result<(), StorageError> {
+    pub fn apply<F: StoredFact>(&self, tx: &mut Tx<'_>, fact: &F) -> DbResult<()> {
         let before = fact.find_stored(tx)?;
         if before.as_ref() == Some(fact) {
             return Ok(());
@@ -173,7 +173,7 @@ impl StatsService {
     }
 
     /// Returns `false` if the message cannot be decoded.
-    async fn apply_message(&self, body: Vec<u8>) -> Result<bool, StorageError> {
+    async fn apply_message(&self, body: Vec<u8>) -> DbResult<bool> {
         let Ok(event) = DomainEvent::from_bytes(&body) else {
             return Ok(false);
         };
@@ -207,7 +207,7 @@ impl StatsService {
     }
 }
 
-fn begin(tx: &mut Tx<'_>) -> Result<RebuildProgress, StorageError> {
+fn begin(tx: &mut Tx<'_>) -> DbResult<RebuildProgress> {
     progress_lock(tx)?;
     counters_delete(tx)?;
     let progress = RebuildProgress::start(RebuildStage::Messages);
@@ -266,7 +266,7 @@ fn count_facts<F: StoredFact>(
     tx: &mut Tx<'_>,
     page: &FactPage,
     changes: &mut CounterChanges,
-) -> Result<Vec<Uuid>, StorageError> {
+) -> DbResult<Vec<Uuid>> {
     let facts: Vec<F> = page.read(tx)?;
     facts.iter().for_each(|fact| fact.count(changes, 1));
     Ok(facts.iter().map(|fact| fact.key().1).collect())

@@ -10,7 +10,7 @@ pub mod user_queries;
 
 use jiff::civil::Date;
 use serde::Serialize;
-use urr_storage::{Row, StorageError, Tx, from_row, params};
+use urr_storage::{DbResult, Row, StorageError, Tx, from_row, params};
 use utoipa::ToSchema;
 
 use crate::domain::Hour;
@@ -28,7 +28,7 @@ pub struct ActivityView {
     total: i64,
 }
 
-pub fn activity_list(tx: &mut Tx<'_>, since: Date) -> Result<Vec<ActivityView>, StorageError> {
+pub fn activity_list(tx: &mut Tx<'_>, since: Date) -> DbResult<Vec<ActivityView>> {
     tx.query(
         "select day, event_type, total from activity where day >= $1 \
          order by day desc, event_type",
@@ -38,12 +38,12 @@ pub fn activity_list(tx: &mut Tx<'_>, since: Date) -> Result<Vec<ActivityView>, 
 }
 
 /// An hour in the columns `day` and `hour`.
-fn hour_read(row: &Row<'_>) -> Result<Hour, StorageError> {
+fn hour_read(row: &Row<'_>) -> DbResult<Hour> {
     Ok(Hour { day: day_read(row)?, hour: row.get("hour")? })
 }
 
 /// A day in the column `day`.
-fn day_read(row: &Row<'_>) -> Result<Date, StorageError> {
+fn day_read(row: &Row<'_>) -> DbResult<Date> {
     let text: String = row.get("day")?;
     text.parse().map_err(|_| StorageError::Decode {
         column: "day".to_owned(),

@@ -2,7 +2,7 @@
 
 use urr_contracts::events::catalog::EventSnapshot;
 use urr_kernel::{Timestamp, Uuid};
-use urr_storage::{StorageError, Tx, params};
+use urr_storage::{DbResult, Tx, params};
 
 use super::rooms::revision_raise;
 use crate::RoomEventStatus;
@@ -18,11 +18,7 @@ pub struct EventUpdate {
 
 /// Applies what is newer than the stored row. A cancelled or deleted event stays so, whatever a later
 /// update says.
-pub fn event_merge(
-    tx: &mut Tx<'_>,
-    update: EventUpdate,
-    now: Timestamp,
-) -> Result<(), StorageError> {
+pub fn event_merge(tx: &mut Tx<'_>, update: EventUpdate, now: Timestamp) -> DbResult<()> {
     let event_id = update.event_id;
     let stored = event_lock(tx, event_id, now)?;
     let status = stored.status.max(update.status);
@@ -53,11 +49,7 @@ struct StoredEvent {
 
 /// Locks the row of an event, which orders its updates. A missing row is inserted first, so that
 /// concurrent updates of a new event wait for each other.
-fn event_lock(
-    tx: &mut Tx<'_>,
-    event_id: Uuid,
-    now: Timestamp,
-) -> Result<StoredEvent, StorageError> {
+fn event_lock(tx: &mut Tx<'_>, event_id: Uuid, now: Timestamp) -> DbResult<StoredEvent> {
     tx.execute(
         "insert into rooms (event_id, revision, status, title, has_presale, opening, is_paused, \
          has_autopilot, updated_at) values ($1, 0, 'open', '', false, 'fifo', false, false, $2) \
@@ -87,7 +79,7 @@ fn facts_update(
     event_id: Uuid,
     facts: &EventSnapshot,
     awaits_clearing: bool,
-) -> Result<(), StorageError> {
+) -> DbResult<()> {
     tx.execute(
         "update rooms set revision = $2, title = $3, artist_id = $4, artist_name = $5, \
          sale_starts_at = $6, sale_ends_at = $7, has_presale = $8, awaits_clearing = $9 \

@@ -146,6 +146,7 @@ pub(super) async fn list_payment_methods(
 #[into_params(parameter_in = Query)]
 pub(super) struct RevenueQuery {
     /// `daily` by default.
+    #[param(inline)]
     period: Option<StatsPeriod>,
 }
 

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use urr_contracts::events::catalog::EventSnapshot;
 use urr_kernel::Uuid;
-use urr_storage::{StorageError, Tx, params, storable_time};
+use urr_storage::{DbResult, Tx, params, storable_time};
 
 /// A ticket type. The higher fence is newer.
 pub struct TicketTypeProjection {
@@ -18,7 +18,7 @@ pub struct TicketTypeProjection {
 const UNKNOWN: i64 = -1;
 
 /// Makes sure that an event has a row, even before the catalog has announced it.
-pub fn event_insert_unknown(tx: &mut Tx<'_>, id: Uuid) -> Result<(), StorageError> {
+pub fn event_insert_unknown(tx: &mut Tx<'_>, id: Uuid) -> DbResult<()> {
     tx.execute(
         "insert into events (id, revision, status_revision, seats, places) \
          values ($1, $2, $2, 0, 0) on conflict (id) do nothing",
@@ -27,7 +27,7 @@ pub fn event_insert_unknown(tx: &mut Tx<'_>, id: Uuid) -> Result<(), StorageErro
     Ok(())
 }
 
-pub fn event_update(tx: &mut Tx<'_>, event: &EventSnapshot) -> Result<(), StorageError> {
+pub fn event_update(tx: &mut Tx<'_>, event: &EventSnapshot) -> DbResult<()> {
     event_insert_unknown(tx, event.event_id)?;
     let prices = serde_json::to_value(&event.prices).expect("prices are plain JSON");
     tx.execute(
@@ -46,12 +46,7 @@ pub fn event_update(tx: &mut Tx<'_>, event: &EventSnapshot) -> Result<(), Storag
     Ok(())
 }
 
-pub fn event_set_status(
-    tx: &mut Tx<'_>,
-    id: Uuid,
-    status: &str,
-    revision: i64,
-) -> Result<(), StorageError> {
+pub fn event_set_status(tx: &mut Tx<'_>, id: Uuid, status: &str, revision: i64) -> DbResult<()> {
     event_insert_unknown(tx, id)?;
     tx.execute(
         "update events set status = $2, status_revision = $3 \
@@ -62,21 +57,13 @@ pub fn event_set_status(
 }
 
 /// Sets the layout of an event, which never changes.
-pub fn event_set_layout(
-    tx: &mut Tx<'_>,
-    id: Uuid,
-    layout: &Value,
-    seats: u32,
-) -> Result<(), StorageError> {
+pub fn event_set_layout(tx: &mut Tx<'_>, id: Uuid, layout: &Value, seats: u32) -> DbResult<()> {
     let sql = "update events set layout = $2, seats = $3 where id = $1";
     tx.execute(sql, params![id, layout, seats])?;
     Ok(())
 }
 
-pub fn ticket_type_update(
-    tx: &mut Tx<'_>,
-    ticket_type: &TicketTypeProjection,
-) -> Result<(), StorageError> {
+pub fn ticket_type_update(tx: &mut Tx<'_>, ticket_type: &TicketTypeProjection) -> DbResult<()> {
     event_insert_unknown(tx, ticket_type.event_id)?;
     tx.execute(
         "insert into ticket_types (event_id, id, price, total, fence) values ($1, $2, $3, $4, $5) \
@@ -95,7 +82,7 @@ pub fn ticket_type_update(
 }
 
 /// Counts the places again after a change of seats or ticket types.
-pub fn event_count_places(tx: &mut Tx<'_>, id: Uuid) -> Result<(), StorageError> {
+pub fn event_count_places(tx: &mut Tx<'_>, id: Uuid) -> DbResult<()> {
     tx.execute(
         "update events set places = seats + (select coalesce(sum(total), 0)::bigint \
          from ticket_types where event_id = $1) where id = $1",

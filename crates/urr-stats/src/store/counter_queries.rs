@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use jiff::civil::Date;
-use urr_storage::{Row, StorageError, Tx, params};
+use urr_storage::{DbResult, Row, Tx, params};
 
 use super::hour_read;
 use crate::domain::{HourlyCounters, MethodTotals, StatsCounters};
@@ -18,12 +18,12 @@ fn sums(columns: &[&str]) -> String {
     columns.iter().map(sum).collect::<Vec<String>>().join(", ")
 }
 
-pub(super) fn counters_read(row: &Row<'_>) -> Result<StatsCounters, StorageError> {
+pub(super) fn counters_read(row: &Row<'_>) -> DbResult<StatsCounters> {
     StatsCounters::read(|column| row.get(column))
 }
 
 /// The hours with counters, oldest first.
-pub fn hour_list(tx: &mut Tx<'_>, since: Date) -> Result<HourlyCounters, StorageError> {
+pub fn hour_list(tx: &mut Tx<'_>, since: Date) -> DbResult<HourlyCounters> {
     let columns = &*COLUMNS;
     let sql = format!(
         "select day, hour, {columns} from hour_counters where day >= $1 order by day, hour"
@@ -34,19 +34,19 @@ pub fn hour_list(tx: &mut Tx<'_>, since: Date) -> Result<HourlyCounters, Storage
 }
 
 /// The totals of all days before one.
-pub fn counters_total_before(tx: &mut Tx<'_>, day: Date) -> Result<StatsCounters, StorageError> {
+pub fn counters_total_before(tx: &mut Tx<'_>, day: Date) -> DbResult<StatsCounters> {
     let sums = &*COLUMN_SUMS;
     let sql = format!("select {sums} from hour_counters where day < $1");
     tx.query_one(&sql, params![day.to_string()], counters_read)
 }
 
-pub fn counters_total(tx: &mut Tx<'_>) -> Result<StatsCounters, StorageError> {
+pub fn counters_total(tx: &mut Tx<'_>) -> DbResult<StatsCounters> {
     let sums = &*COLUMN_SUMS;
     tx.query_one(&format!("select {sums} from hour_counters"), &[], counters_read)
 }
 
 /// By the amount charged, most first.
-pub fn method_list(tx: &mut Tx<'_>) -> Result<Vec<(String, MethodTotals)>, StorageError> {
+pub fn method_list(tx: &mut Tx<'_>) -> DbResult<Vec<(String, MethodTotals)>> {
     let sums = sums(MethodTotals::COLUMNS);
     let sql =
         format!("select method, {sums} from method_totals group by method order by 3 desc, 1");
@@ -56,7 +56,7 @@ pub fn method_list(tx: &mut Tx<'_>) -> Result<Vec<(String, MethodTotals)>, Stora
 }
 
 /// The bytes that the tables of this service take.
-pub fn storage_bytes(tx: &mut Tx<'_>) -> Result<i64, StorageError> {
+pub fn storage_bytes(tx: &mut Tx<'_>) -> DbResult<i64> {
     let sql = match tx.is_postgres() {
         true => {
             "select coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint as bytes \

@@ -2,24 +2,24 @@
 
 use std::sync::LazyLock;
 
-use urr_storage::{Row, StorageError, ToValue, Tx, Value, params};
+use urr_storage::{DbResult, Row, ToValue, Tx, Value, params};
 
 use crate::domain::{CounterChanges, MethodTotals, StatsCounters};
 use crate::rebuild::RebuildProgress;
 
 /// Whether a rebuild runs or was interrupted: until it is done, the counters are too small.
-pub fn is_rebuilding(tx: &mut Tx<'_>) -> Result<bool, StorageError> {
+pub fn is_rebuilding(tx: &mut Tx<'_>) -> DbResult<bool> {
     let sql = "select stage, after_id from rebuild where id = 1";
     let progress = tx.query_opt(sql, &[], progress_read)?;
     Ok(progress.is_some_and(|progress| progress != RebuildProgress::DONE))
 }
 
-fn progress_read(row: &Row<'_>) -> Result<RebuildProgress, StorageError> {
+fn progress_read(row: &Row<'_>) -> DbResult<RebuildProgress> {
     Ok(RebuildProgress { stage: row.get("stage")?, after: row.get("after_id")? })
 }
 
 /// Locks the only row of its table until the transaction ends: one transaction counts at a time.
-pub fn progress_lock(tx: &mut Tx<'_>) -> Result<RebuildProgress, StorageError> {
+pub fn progress_lock(tx: &mut Tx<'_>) -> DbResult<RebuildProgress> {
     let sql = "update rebuild set id = 1 where id = 1 returning stage, after_id";
     if let Some(progress) = tx.query_opt(sql, &[], progress_read)? {
         return Ok(progress);
@@ -33,7 +33,7 @@ pub fn progress_lock(tx: &mut Tx<'_>) -> Result<RebuildProgress, StorageError> {
     Ok(RebuildProgress::DONE)
 }
 
-pub fn progress_write(tx: &mut Tx<'_>, progress: &RebuildProgress) -> Result<(), StorageError> {
+pub fn progress_write(tx: &mut Tx<'_>, progress: &RebuildProgress) -> DbResult<()> {
     let sql = "update rebuild set stage = $1, after_id = $2 where id = 1";
     tx.execute(sql, params![progress.stage, progress.after])?;
     Ok(())
@@ -59,7 +59,7 @@ static SEATS: LazyLock<CounterTable> =
     LazyLock::new(|| CounterTable::new("sold_seats", ["event_id", "seat_id"], &["sold"]));
 
 /// Deletes all counters. The facts stay.
-pub fn counters_delete(tx: &mut Tx<'_>) -> Result<(), StorageError> {
+pub fn counters_delete(tx: &mut Tx<'_>) -> DbResult<()> {
     for table in [&ACTIVITY, &HOURS, &EVENTS, &METHODS, &SEATS] {
         tx.execute(&format!("delete from {}", table.name), &[])?;
     }
@@ -68,7 +68,7 @@ pub fn counters_delete(tx: &mut Tx<'_>) -> Result<(), StorageError> {
 
 /// Applies changes to the counters. Rows that become zero are deleted, so that the stored rows depend
 /// on the facts alone and not on the order in which they came.
-pub fn counters_apply(tx: &mut Tx<'_>, changes: &CounterChanges) -> Result<(), StorageError> {
+pub fn counters_apply(tx: &mut Tx<'_>, changes: &CounterChanges) -> DbResult<()> {
     for ((day, event_type), total) in &changes.activity {
         ACTIVITY.add(tx, params![day.to_string(), event_type], &[*total])?;
     }
@@ -110,7 +110,7 @@ impl CounterTable {
         }
     }
 
-    fn add(&self, tx: &mut Tx<'_>, key: &[Value<'_>], values: &[i64]) -> Result<(), StorageError> {
+    fn add(&self, tx: &mut Tx<'_>, key: &[Value<'_>], values: &[i64]) -> DbResult<()> {
         if values.iter().all(|value| *value == 0) {
             return Ok(());
         }

@@ -4,7 +4,7 @@ use jiff::civil::Date;
 use serde::Deserialize;
 use serde_json::Value;
 use urr_kernel::{Timestamp, Uuid};
-use urr_storage::{StorageError, Tx, from_row, params};
+use urr_storage::{DbResult, Tx, from_row, params};
 use utoipa::ToSchema;
 
 use super::counter_queries::{COLUMN_SUMS, COLUMNS, counters_read};
@@ -54,10 +54,7 @@ pub struct EventStatsFilter {
     pub limit: u32,
 }
 
-pub fn event_list(
-    tx: &mut Tx<'_>,
-    filter: &EventStatsFilter,
-) -> Result<Vec<EventStats>, StorageError> {
+pub fn event_list(tx: &mut Tx<'_>, filter: &EventStatsFilter) -> DbResult<Vec<EventStats>> {
     let (sums, order) = (&*COLUMN_SUMS, filter.order.sql());
     let sql = format!(
         "select id, title, venue, starts_at, status, places, {sums} \
@@ -87,7 +84,7 @@ pub struct EventCounts {
     pub places: i64,
 }
 
-pub fn event_counts(tx: &mut Tx<'_>) -> Result<EventCounts, StorageError> {
+pub fn event_counts(tx: &mut Tx<'_>) -> DbResult<EventCounts> {
     tx.query_one(
         "select count(*) as events, coalesce(sum(places), 0)::bigint as places, \
          coalesce(sum(case when status = 'on_sale' then 1 else 0 end), 0)::bigint as on_sale \
@@ -97,7 +94,7 @@ pub fn event_counts(tx: &mut Tx<'_>) -> Result<EventCounts, StorageError> {
     )
 }
 
-pub fn event_title(tx: &mut Tx<'_>, id: Uuid) -> Result<Option<String>, StorageError> {
+pub fn event_title(tx: &mut Tx<'_>, id: Uuid) -> DbResult<Option<String>> {
     let found: Option<Option<String>> =
         tx.query_opt("select title from events where id = $1", params![id], |row| {
             row.get("title")
@@ -106,11 +103,7 @@ pub fn event_title(tx: &mut Tx<'_>, id: Uuid) -> Result<Option<String>, StorageE
 }
 
 /// The events with the most reservations since a time.
-pub fn trending_list(
-    tx: &mut Tx<'_>,
-    since: Timestamp,
-    limit: u32,
-) -> Result<Vec<(Uuid, i64)>, StorageError> {
+pub fn trending_list(tx: &mut Tx<'_>, since: Timestamp, limit: u32) -> DbResult<Vec<(Uuid, i64)>> {
     tx.query(
         "select event_id, count(*) as reservations from reservations where created_at >= $1 \
          group by event_id order by reservations desc, event_id limit $2",
@@ -120,11 +113,7 @@ pub fn trending_list(
 }
 
 /// One event, or the events that start last.
-pub fn hall_sales_list(
-    tx: &mut Tx<'_>,
-    id: Option<Uuid>,
-    limit: u32,
-) -> Result<Vec<HallSales>, StorageError> {
+pub fn hall_sales_list(tx: &mut Tx<'_>, id: Option<Uuid>, limit: u32) -> DbResult<Vec<HallSales>> {
     let halls = tx.query(
         "select id, layout, prices from events where title is not null and ($1 or id = $2) \
          order by starts_at desc, id limit $3",

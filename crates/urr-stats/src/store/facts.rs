@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 use urr_kernel::Uuid;
-use urr_storage::{Row, StorageError, Tx, Value, from_row, params};
+use urr_storage::{DbResult, Row, Tx, Value, from_row, params};
 
 use super::day_read;
 use crate::domain::{
@@ -24,7 +24,7 @@ impl FactTable {
     }
 
     /// Inserts or replaces a row. `values` are in the order of the columns.
-    fn write(&self, tx: &mut Tx<'_>, values: &[Value<'_>]) -> Result<(), StorageError> {
+    fn write(&self, tx: &mut Tx<'_>, values: &[Value<'_>]) -> DbResult<()> {
         let FactTable { name, key, columns } = self;
         let set = |column| format!("{column} = excluded.{column}");
         let sets = columns.split(", ").map(set).collect::<Vec<String>>().join(", ");
@@ -47,16 +47,16 @@ pub trait StoredFact: Fact + PartialEq + Sized {
 
     /// When a rebuild counts it, and its id.
     fn key(&self) -> (RebuildStage, Uuid);
-    fn read(row: &Row<'_>) -> Result<Self, StorageError>;
-    fn write(&self, tx: &mut Tx<'_>) -> Result<(), StorageError>;
+    fn read(row: &Row<'_>) -> DbResult<Self>;
+    fn write(&self, tx: &mut Tx<'_>) -> DbResult<()>;
 
     /// The stored fact with this id.
-    fn find(tx: &mut Tx<'_>, id: Uuid) -> Result<Option<Self>, StorageError> {
+    fn find(tx: &mut Tx<'_>, id: Uuid) -> DbResult<Option<Self>> {
         tx.query_opt(&format!("{} where id = $1", Self::TABLE.select()), params![id], Self::read)
     }
 
     /// The stored fact that this one replaces; none if it is new.
-    fn find_stored(&self, tx: &mut Tx<'_>) -> Result<Option<Self>, StorageError> {
+    fn find_stored(&self, tx: &mut Tx<'_>) -> DbResult<Option<Self>> {
         Self::find(tx, self.key().1)
     }
 }
@@ -69,11 +69,11 @@ impl StoredFact for CountedMessage {
         (RebuildStage::Messages, self.id)
     }
 
-    fn read(row: &Row<'_>) -> Result<CountedMessage, StorageError> {
+    fn read(row: &Row<'_>) -> DbResult<CountedMessage> {
         Ok(from_row!(row => CountedMessage { id, event_type; day: day_read(row)? }))
     }
 
-    fn write(&self, tx: &mut Tx<'_>) -> Result<(), StorageError> {
+    fn write(&self, tx: &mut Tx<'_>) -> DbResult<()> {
         Self::TABLE.write(tx, params![self.id, self.day.to_string(), self.event_type])
     }
 }
@@ -86,11 +86,11 @@ impl StoredFact for UserFact {
         (RebuildStage::Users, self.id)
     }
 
-    fn read(row: &Row<'_>) -> Result<UserFact, StorageError> {
+    fn read(row: &Row<'_>) -> DbResult<UserFact> {
         Ok(from_row!(row => UserFact { id, registered_at, deleted_at }))
     }
 
-    fn write(&self, tx: &mut Tx<'_>) -> Result<(), StorageError> {
+    fn write(&self, tx: &mut Tx<'_>) -> DbResult<()> {
         Self::TABLE.write(tx, params![self.id, self.registered_at, self.deleted_at])
     }
 }
@@ -108,7 +108,7 @@ impl StoredFact for ReservationFact {
         (RebuildStage::Reservations, self.id)
     }
 
-    fn read(row: &Row<'_>) -> Result<ReservationFact, StorageError> {
+    fn read(row: &Row<'_>) -> DbResult<ReservationFact> {
         Ok(from_row!(row => ReservationFact {
             id, created_at, hold_ends_at, confirmed_at, cancelled_at, expired_at, refund_amount;
             terms: from_row!(row => ReservationTerms {
@@ -121,7 +121,7 @@ impl StoredFact for ReservationFact {
         }))
     }
 
-    fn write(&self, tx: &mut Tx<'_>) -> Result<(), StorageError> {
+    fn write(&self, tx: &mut Tx<'_>) -> DbResult<()> {
         let terms = &self.terms;
         let seat_ids = Json::from(terms.seat_ids.clone());
         let values = params![
@@ -156,14 +156,14 @@ impl StoredFact for Transaction {
         (RebuildStage::Transactions(self.kind), self.id)
     }
 
-    fn read(row: &Row<'_>) -> Result<Transaction, StorageError> {
+    fn read(row: &Row<'_>) -> DbResult<Transaction> {
         Ok(from_row!(row => Transaction {
             kind, id, user_id, event_id, amount, method, cause;
             at: row.get("happened_at")?,
         }))
     }
 
-    fn write(&self, tx: &mut Tx<'_>) -> Result<(), StorageError> {
+    fn write(&self, tx: &mut Tx<'_>) -> DbResult<()> {
         let values = params![
             self.kind,
             self.id,
@@ -177,17 +177,14 @@ impl StoredFact for Transaction {
         Self::TABLE.write(tx, values)
     }
 
-    fn find_stored(&self, tx: &mut Tx<'_>) -> Result<Option<Transaction>, StorageError> {
+    fn find_stored(&self, tx: &mut Tx<'_>) -> DbResult<Option<Transaction>> {
         let sql = format!("{} where kind = $1 and id = $2", Self::TABLE.select());
         tx.query_opt(&sql, params![self.kind, self.id], Transaction::read)
     }
 }
 
 /// Reservations by their last message, latest first.
-pub fn reservation_latest(
-    tx: &mut Tx<'_>,
-    limit: u32,
-) -> Result<Vec<ReservationFact>, StorageError> {
+pub fn reservation_latest(tx: &mut Tx<'_>, limit: u32) -> DbResult<Vec<ReservationFact>> {
     let select = ReservationFact::TABLE.select();
     let sql = format!("{select} order by terms_at desc, id desc limit $1");
     tx.query(&sql, params![limit], ReservationFact::read)
@@ -202,7 +199,7 @@ pub struct FactPage {
 }
 
 impl FactPage {
-    pub fn read<F: StoredFact>(&self, tx: &mut Tx<'_>) -> Result<Vec<F>, StorageError> {
+    pub fn read<F: StoredFact>(&self, tx: &mut Tx<'_>) -> DbResult<Vec<F>> {
         let (sql, limit) = (self.sql::<F>(), self.limit);
         match self.after {
             Some(after) => tx.query(&sql, params![limit, after], F::read),
@@ -259,7 +256,7 @@ mod tests {
             pages.iter().map(plan).collect()
         };
         block_on(async {
-            let plans: Result<Vec<String>, StorageError> = database.db.read(explain).await;
+            let plans: DbResult<Vec<String>> = database.db.read(explain).await;
             for plan in plans.unwrap() {
                 // SQLite names what it looks for, PostgreSQL what it compares the index with.
                 let is_found = ["id>?", "Index Cond: (id >", "Index Cond: ((kind ="];

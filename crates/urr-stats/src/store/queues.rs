@@ -2,7 +2,7 @@
 
 use jiff::civil::Date;
 use urr_kernel::Uuid;
-use urr_storage::{Row, StorageError, Tx, from_row, params};
+use urr_storage::{DbResult, Row, Tx, from_row, params};
 
 use super::hour_read;
 use crate::domain::{Hour, QueueHour};
@@ -13,7 +13,7 @@ pub fn queue_hour_update(
     event_id: Uuid,
     hour: Hour,
     observed: &QueueHour,
-) -> Result<(), StorageError> {
+) -> DbResult<()> {
     let columns = ["waiting_max", "inside_max", "joined_total", "admitted_total", "left_total"];
     let larger = columns.map(|column| {
         let (new, old) = (format!("excluded.{column}"), format!("queue_hours.{column}"));
@@ -45,7 +45,7 @@ pub fn queue_list(
     tx: &mut Tx<'_>,
     since: Date,
     limit: u32,
-) -> Result<Vec<(Uuid, Option<String>, QueueHour)>, StorageError> {
+) -> DbResult<Vec<(Uuid, Option<String>, QueueHour)>> {
     tx.query(
         "select q.event_id, e.title, max(q.waiting_max) as waiting_max, \
          max(q.inside_max) as inside_max, max(q.joined_total) as joined_total, \
@@ -63,7 +63,7 @@ pub fn queue_hour_list(
     tx: &mut Tx<'_>,
     event_id: Uuid,
     since: Date,
-) -> Result<Vec<(Hour, QueueHour)>, StorageError> {
+) -> DbResult<Vec<(Hour, QueueHour)>> {
     tx.query(
         "select day, hour, waiting_max, inside_max, joined_total, admitted_total, left_total \
          from queue_hours where event_id = $1 and day >= $2 order by day, hour",
@@ -72,7 +72,7 @@ pub fn queue_hour_list(
     )
 }
 
-fn queue_hour_read(row: &Row<'_>) -> Result<QueueHour, StorageError> {
+fn queue_hour_read(row: &Row<'_>) -> DbResult<QueueHour> {
     Ok(from_row!(row => QueueHour {
         waiting_max, inside_max, joined_total, admitted_total, left_total
     }))

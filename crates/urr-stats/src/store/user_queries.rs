@@ -1,10 +1,10 @@
 //! Reads what users did: in the last hour, and how often and for how much they book.
 
 use urr_kernel::Timestamp;
-use urr_storage::{StorageError, Tx, params};
+use urr_storage::{DbResult, Tx, params};
 
 /// How many seats and tickets are held at this moment.
-pub fn held_places(tx: &mut Tx<'_>, now: Timestamp) -> Result<i64, StorageError> {
+pub fn held_places(tx: &mut Tx<'_>, now: Timestamp) -> DbResult<i64> {
     tx.query_one(
         "select coalesce(sum(quantity), 0)::bigint as places from reservations \
          where hold_ends_at > $1 and confirmed_at is null and cancelled_at is null \
@@ -22,7 +22,7 @@ pub struct LastHourStats {
     pub users: i64,
 }
 
-pub fn last_hour_stats(tx: &mut Tx<'_>, since: Timestamp) -> Result<LastHourStats, StorageError> {
+pub fn last_hour_stats(tx: &mut Tx<'_>, since: Timestamp) -> DbResult<LastHourStats> {
     let reservations = "select count(*) as reservations from reservations where created_at >= $1";
     let reservations = tx.query_one(reservations, params![since], |row| row.get("reservations"))?;
     let (charges, revenue) = tx.query_one(
@@ -47,7 +47,7 @@ pub fn reservations_per_user(
     tx: &mut Tx<'_>,
     since: Timestamp,
     of_all_time: bool,
-) -> Result<Vec<(i64, i64)>, StorageError> {
+) -> DbResult<Vec<(i64, i64)>> {
     let which = match of_all_time {
         false => "created_at >= $1",
         true => "user_id in (select user_id from reservations where created_at >= $1)",
@@ -62,11 +62,7 @@ pub fn reservations_per_user(
 
 /// The number of paying users since a time by spending tier: below each bound, and above the last.
 /// Refunds are not spent.
-pub fn spending_tiers(
-    tx: &mut Tx<'_>,
-    since: Timestamp,
-    bounds: [i64; 3],
-) -> Result<[i64; 4], StorageError> {
+pub fn spending_tiers(tx: &mut Tx<'_>, since: Timestamp, bounds: [i64; 3]) -> DbResult<[i64; 4]> {
     let [low, medium, high] = bounds;
     let rows = tx.query(
         "select tier, count(*) as users from (select case when spent < $2 then 0 \
