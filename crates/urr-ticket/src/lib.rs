@@ -74,11 +74,10 @@ pub use reservations::rules::{
     PaymentClaim, ReservationRecord, ReservationRejection, ReturnedMoney,
 };
 pub use reservations::transition::TransitionError;
-pub use reserve::best_seats::choose::{NoSeatsFit, SeatPreference};
-pub use reserve::best_seats::{BestSeatsError, BestSeatsRequest};
-pub use reserve::change_seats::{ChangeError, ChangeSeats};
+pub use reserve::best_seats::{NoSeatsFit, SeatPreference};
+pub use reserve::change_seats::ChangeSeats;
 pub use reserve::rules::{
-    Hold, HoldItem, HoldRejection, InvalidRequestedItems, RequestedItems, RequestedTickets,
+    Hold, HoldRejection, InvalidRequestedItems, RequestedItems, RequestedTickets,
 };
 pub use reserve::slots::{SlotChecker, SlotClaim, SlotError};
 pub use reserve::{ReserveError, ReserveRequest};
@@ -116,7 +115,6 @@ pub struct Inner {
     pub(crate) settings: TicketSettings,
     pub(crate) locks: SeatLocks,
     pub(crate) batchers: reserve::ReserveBatchers,
-    pub(crate) best: reserve::best_seats::BestSeatsBatcher,
     pub(crate) inventories: InventoryCache,
     pub(crate) maps: SeatMaps,
     pub(crate) signer: Signer,
@@ -159,7 +157,6 @@ impl TicketService {
         let maps = SeatMaps::new(&db, &clock, &inventories, &settings.seat_maps);
         let metrics = TicketMetrics::default();
         let batchers = reserve::ReserveBatchers::new(&db, &clock, &locks, &maps, &settings);
-        let best = reserve::best_seats::batcher(&db, &clock, &locks, &maps, &settings);
         TicketService(Arc::new(Inner {
             booking_stats: BookingStats::new(),
             standing_totals: sales_health::StandingTotals::default(),
@@ -169,7 +166,6 @@ impl TicketService {
             settings,
             locks,
             batchers,
-            best,
             inventories,
             maps,
             signer,

@@ -26,7 +26,6 @@ use crate::reservations::rules::{
 };
 use crate::reservations::store as transitions;
 use crate::reservations::store::items;
-use crate::reservations::store::items::StoredItem;
 use crate::reservations::store::{EndedReservation, ReservationEnding};
 use crate::reservations::transition::{
     LockedDecision, PreparedEvents, TransitionError, decide_under_lock,
@@ -38,7 +37,8 @@ use crate::transfers::rules::{
 use crate::transfers::store::TransferFilter;
 use crate::transfers::store::{NewTransfer, TransferChange, TransferSummary};
 use crate::{
-    CompletedPayment, Inventory, ReservationId, ReservationPaymentStatus, TicketService, Tier,
+    CompletedPayment, Inventory, ReservationId, ReservationItem, ReservationPaymentStatus,
+    TicketService, Tier,
 };
 use urr_contracts::events::transfer::{TransferCancelled, TransferCompleted};
 
@@ -62,7 +62,7 @@ pub enum TransferError {
 #[derive(Clone, Debug)]
 pub struct TransferDetails {
     pub shown: TransferSummary,
-    pub items: Vec<StoredItem>,
+    pub items: Vec<ReservationItem>,
     /// None: the seats of the event are not complete.
     pub inventory: Option<Arc<Inventory>>,
 }
@@ -116,7 +116,7 @@ fn buyer_find(
     Ok(TransferBuyer {
         user_id,
         is_member: tier_of(tx, &offer.record, user_id, now)?.is_some(),
-        live_quantity: store::live_quantity(tx, event_id, user_id)?,
+        live_quantity: transitions::live_quantity(tx, event_id, user_id)?,
         seats_per_user_max: policy.seats_per_user_max,
     })
 }
@@ -273,7 +273,7 @@ impl TicketService {
         context: CallContext,
     ) -> Result<TransferOffer, TransferError> {
         // The number of tickets of a confirmed reservation never changes.
-        let quantity = self.find_transfer(id).await?.record.quantity;
+        let quantity = self.find_transfer(id).await?.record.reservation.quantity;
         let number_ids: Vec<Uuid> = (0..quantity).map(|_| self.ids.next_id()).collect();
         let (prepared, now) = (self.prepare_events(1, context), self.clock.now());
         let completed = self.db.write(move |tx| {
@@ -449,8 +449,7 @@ pub(crate) fn end_with_reservations(
     now: Timestamp,
 ) -> Result<(), StorageError> {
     let ReservationEnding::Cancelled { reason, .. } = ending else { return Ok(()) };
-    let paid = ended.iter().filter(|reservation| reservation.refund_amount.is_some());
-    let paid: Vec<Uuid> = paid.map(|reservation| reservation.id).collect();
+    let paid: Vec<Uuid> = ended.iter().filter_map(EndedReservation::paid_id).collect();
     if paid.is_empty() {
         return Ok(());
     }

@@ -18,8 +18,8 @@ use utoipa_axum::routes;
 use crate::reservations::http::views::{ReservationDetailView, ReservationView};
 use crate::reserve::slots::EntrySlot;
 use crate::{
-    ChangeError, ChangeSeats, RefundPreview, RequestedItems, ReservationFilter, ReservationId,
-    ReservationRejection, ReservationStatus, ReserveError, TicketService, TransitionError,
+    ChangeSeats, RefundPreview, RequestedItems, ReservationFilter, ReservationId,
+    ReservationRejection, ReservationStatus, TicketService, TransitionError,
 };
 
 pub fn routes() -> OpenApiRouter<TicketService> {
@@ -231,7 +231,7 @@ async fn change_seats(
     // It takes seats like a booking: a user whose slot has ended keeps the hold but gets no other
     // seats.
     let held = ticket.my_reservation(ReservationId(id), user.user_id).await?;
-    let event_id = held.listed.record.reservation.event_id;
+    let event_id = held.record.reservation.event_id;
     slot.check(&ticket, event_id, user.user_id, context).await?;
     ticket.change_seats(ReservationId(id), request, context).await?;
     answer(&ticket, ReservationId(id), user.user_id).await
@@ -356,20 +356,6 @@ impl From<TransitionError> for ApiError {
         match error {
             TransitionError::Rejected(refused) => refused.into(),
             TransitionError::Storage(error) => error.into(),
-        }
-    }
-}
-
-impl From<ChangeError> for ApiError {
-    fn from(error: ChangeError) -> ApiError {
-        match error {
-            ChangeError::NotChangeable(refused) => refused.into(),
-            ChangeError::NotSeated => {
-                ApiError::conflict("EVENT_IS_STANDING", "This reservation has no seats.")
-            }
-            ChangeError::SeatsNotFound(seat_ids) => ReserveError::SeatsNotFound(seat_ids).into(),
-            ChangeError::Rejected(refusal) => refusal.into(),
-            ChangeError::Storage(error) => error.into(),
         }
     }
 }

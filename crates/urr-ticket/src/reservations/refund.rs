@@ -38,7 +38,7 @@ struct RefundTerms {
 impl RefundTerms {
     fn load(tx: &mut Tx<'_>, id: ReservationId) -> Result<RefundTerms, StorageError> {
         let policy = transitions::cancel_policy_find(tx, id)?;
-        let items = items::item_list(tx, id)?.into_iter().map(|stored| stored.item).collect();
+        let items = items::item_list(tx, id)?;
         Ok(RefundTerms { policy, items })
     }
 

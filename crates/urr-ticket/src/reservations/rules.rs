@@ -12,8 +12,6 @@ use crate::reservations::model::{Reservation, ReservationPaymentStatus, Reservat
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReservationRecord {
     pub reservation: Reservation,
-    /// Seats or standing tickets together.
-    pub quantity: u32,
     pub payment_id: Option<Uuid>,
     pub payment_method: Option<String>,
     pub refund_amount: Option<Won>,
@@ -24,6 +22,8 @@ pub struct ReservationRecord {
     pub starts_at: Timestamp,
     /// Whose event it is.
     pub artist_id: Option<Uuid>,
+    pub event_title: String,
+    pub venue_name: String,
 }
 
 /// The phase of a reservation at a moment. An expired hold is expired, swept or not.
@@ -335,12 +335,12 @@ mod tests {
                 payment_status,
                 total_amount: amount,
                 booking_fee: Won::ZERO,
+                quantity: 1,
                 fence: 7,
                 expires_at: at("12:05"),
                 pinned_by: (state == "pinned").then_some(OURS),
                 created_at: at("12:00"),
             },
-            quantity: 1,
             payment_id: was_paid.then_some(OURS),
             payment_method: None,
             refund_amount: (was_paid && status == ReservationStatus::Cancelled).then_some(amount),
@@ -349,6 +349,8 @@ mod tests {
             sale_status: SaleStatus::Open,
             starts_at: at("19:00"),
             artist_id: None,
+            event_title: String::new(),
+            venue_name: String::new(),
         }
     }
 

@@ -111,22 +111,12 @@ impl PreparedEvents {
 impl EndedReservation {
     /// What is kept of the paid amount. None: it was never paid.
     fn cancellation_fee(&self) -> Option<Won> {
-        let kept = self.total_amount.minus(self.refund_amount?);
+        let kept = self.reservation.total_amount.minus(self.refund_amount?);
         Some(kept.expect("a refund is not more than the total"))
     }
 
     fn snapshot(&self, now: Timestamp) -> ReservationSnapshot {
-        ReservationSnapshot {
-            reservation_id: self.id,
-            reservation_number: self.number.clone(),
-            user_id: self.user_id,
-            event_id: self.event_id,
-            total_amount: self.total_amount,
-            booking_fee: self.booking_fee,
-            quantity: self.quantity,
-            seat_ids: self.seat_ids.clone(),
-            timestamp: now,
-        }
+        self.reservation.snapshot(self.seat_ids.clone(), now)
     }
 }
 
@@ -171,18 +161,17 @@ impl TicketService {
     /// Releases the locks after the commit: others may have the seats.
     pub(crate) async fn release_seats(&self, ended: &[EndedReservation]) {
         for chunk in ended.chunks(RELEASES_AT_ONCE) {
-            let releases = chunk.iter().filter(|reservation| !reservation.seat_ids.is_empty());
-            let releases =
-                releases.map(|EndedReservation { event_id, seat_ids, fence, .. }| {
-                    self.locks.release(*event_id, seat_ids, *fence)
-                });
+            let releases = chunk.iter().filter(|ended| !ended.seat_ids.is_empty());
+            let releases = releases.map(|EndedReservation { reservation, seat_ids, .. }| {
+                self.locks.release(reservation.event_id, seat_ids, reservation.fence)
+            });
             join_all(releases).await;
         }
-        for reservation in ended.iter().filter(|reservation| reservation.seats_lost > 0) {
-            let (id, lost) = (reservation.id, reservation.seats_lost);
+        for ended in ended.iter().filter(|ended| ended.seats_lost > 0) {
+            let (id, lost) = (ended.reservation.id, ended.seats_lost);
             tracing::error!(reservation = %id, lost, "seats of a reservation were not its own and stay as they are");
         }
-        let events: BTreeSet<Uuid> = ended.iter().map(|reservation| reservation.event_id).collect();
+        let events: BTreeSet<Uuid> = ended.iter().map(|ended| ended.reservation.event_id).collect();
         events.into_iter().for_each(|event_id| self.seats_changed(event_id));
     }
 

@@ -1,7 +1,8 @@
 //! Early rejections: a request that cannot succeed locks no seat. In a pre-sale, users without a
 //! membership do not make seats look busy for members.
 //!
-//! It only rejects. Whether a user may buy is decided under the lock of the sale.
+//! It only rejects. Whether a user may buy is decided under the lock of the sale. A request for the
+//! best seats names none, so it locks none and is not checked here.
 
 use urr_kernel::{Clock, Uuid};
 use urr_storage::{Db, StorageError};
@@ -46,6 +47,9 @@ impl TicketService {
         user_id: Uuid,
         requested: &RequestedItems,
     ) -> Option<EarlyRejection> {
+        if matches!(requested, RequestedItems::Best(_)) {
+            return None;
+        }
         let policy = self.batchers.policies.get(event_id).await?;
         let tier = match policy.artist_id {
             // The tier matters only then.

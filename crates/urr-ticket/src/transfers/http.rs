@@ -13,8 +13,8 @@ use utoipa_axum::routes;
 
 use crate::reserve::http::{HeldSeatView, HeldTicketsView, item_views};
 use crate::{
-    HoldItem, ReservationId, TicketService, TransferDetails, TransferError, TransferFilter,
-    TransferId, TransferRejection,
+    ReservationId, TicketService, TransferDetails, TransferError, TransferFilter, TransferId,
+    TransferRejection,
 };
 
 pub fn routes() -> OpenApiRouter<TicketService> {
@@ -91,12 +91,7 @@ struct TransferListView {
 impl TransferView {
     fn new(details: &TransferDetails, viewer_id: Uuid) -> TransferView {
         let (shown, transfer) = (&details.shown, &details.shown.transfer);
-        let held = details.items.iter();
-        let held = held.map(|stored| HoldItem { item: stored.item, name: stored.name.clone() });
-        let (seats, items) = match &details.inventory {
-            Some(inventory) => item_views(held.collect(), inventory),
-            None => (Vec::new(), Vec::new()),
-        };
+        let (seats, items) = item_views(&details.items, details.inventory.as_deref());
         let is_mine = transfer.seller_id == viewer_id;
         let has_bought = transfer.payment_id.is_some() && transfer.buyer_id == Some(viewer_id);
         TransferView {

@@ -191,7 +191,7 @@ impl TransferOffer {
     }
 
     fn check_room(&self, buyer: &TransferBuyer) -> Result<(), TransferRejection> {
-        let quantity = buyer.live_quantity.saturating_add(self.record.quantity);
+        let quantity = buyer.live_quantity.saturating_add(self.record.reservation.quantity);
         match quantity <= buyer.seats_per_user_max {
             true => Ok(()),
             false => Err(TransferRejection::SeatLimit),
