@@ -35,7 +35,8 @@ mod transfers;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use urr_kernel::{Clock, IdSource};
+use urr_kernel::{Clock, IdSource, Uuid};
+use urr_service::admin_log::AdminAction;
 use urr_service::{Service, ServiceKit};
 use urr_storage::{Db, Schema, migrations};
 use utoipa::openapi::OpenApi;
@@ -43,7 +44,8 @@ use utoipa::openapi::OpenApi;
 pub use audit::store::{AuditDifference, AuditDifferenceKind};
 pub use audit::{AuditReport, Auditor};
 pub use check_in::signature::{InvalidPayload, PublicKey, SignedTicket, Signer};
-pub use check_in::{CheckInError, CheckedInTicket, ScannedTicket};
+pub use check_in::store::{CheckInCounts, CheckInTicket};
+pub use check_in::{CheckInError, ScannedTicket};
 use inventory::cache::InventoryCache;
 pub use inventory::rules::{Inventory, InventoryKind, NotOnSale, SalePolicy, SaleStatus, Tier};
 pub use inventory::ticket_types::TicketTypeError;
@@ -180,6 +182,26 @@ impl TicketService {
 
     pub fn signer(&self) -> &Signer {
         &self.signer
+    }
+
+    /// An entry of the admin log. What it says to people follows in the transaction.
+    pub(crate) fn admin_action(
+        &self,
+        admin_id: Uuid,
+        action: &'static str,
+        resource_type: &'static str,
+        resource_id: Uuid,
+    ) -> AdminAction {
+        AdminAction {
+            id: self.ids.next_id(),
+            admin_id: Some(admin_id),
+            action: action.into(),
+            resource_type: resource_type.into(),
+            resource_id: resource_id.to_string(),
+            summary: String::new(),
+            details: None,
+            created_at: self.clock.now(),
+        }
     }
 
     /// The service for the network or for other services of the process.

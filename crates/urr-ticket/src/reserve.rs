@@ -8,7 +8,6 @@ pub(crate) mod batch;
 pub(crate) mod best_seats;
 pub(crate) mod change_seats;
 pub(crate) mod http;
-pub(crate) mod policy_cache;
 pub(crate) mod precheck;
 pub(crate) mod rules;
 pub(crate) mod slots;
@@ -29,7 +28,6 @@ use crate::reservations::rules::ReservationRejection;
 use crate::reservations::transition::TransitionError;
 use crate::reserve::batch::{HoldBatch, HoldEntry, HoldOutcome, decide_batch, find_all_repeated};
 use crate::reserve::best_seats::SeatPreference;
-use crate::reserve::policy_cache::PolicyCache;
 use crate::reserve::precheck::{EarlyRejection, TierBatcher, tier_batcher};
 use crate::reserve::rules::{Hold, HoldRejection, HoldRequest, HoldTerms, RequestedItems};
 use crate::{
@@ -86,7 +84,6 @@ pub(crate) struct ReserveBatchers {
     /// Those for the best seats.
     best: Batcher<HoldJob, DecidedHold>,
     keys: Batcher<KeyedRequest, Result<Option<HoldOutcome>, StorageError>>,
-    policies: PolicyCache,
     tiers: TierBatcher,
 }
 
@@ -117,7 +114,6 @@ impl ReserveBatchers {
             holds: hold_batcher(BatcherLimits::DEFAULT, db, clock, locks, maps, settings),
             best: hold_batcher(BEST_SEATS_LIMITS, db, clock, locks, maps, settings),
             keys: key_batcher(db, clock),
-            policies: PolicyCache::new(db, clock),
             tiers: tier_batcher(db, clock),
         }
     }

@@ -13,7 +13,7 @@ use urr_kernel::Uuid;
 use urr_storage::{StorageError, Tx};
 
 use crate::inventory::store::policy_find;
-use crate::memberships::tiers::{Fan, tier_list};
+use crate::memberships::tiers::tier_find;
 use crate::{InventoryKind, InventorySnapshot, TicketService, Tier};
 
 /// This many sales are read concurrently.
@@ -94,8 +94,7 @@ impl TicketService {
             let Some(artist_id) = policy.and_then(|policy| policy.artist_id) else {
                 return Ok(None);
             };
-            let fan = Fan { user_id, artist_id };
-            Ok(tier_list(tx, &[fan], now)?.get(&fan).copied())
+            tier_find(tx, artist_id, user_id, now)
         };
         self.db.read(find).await
     }

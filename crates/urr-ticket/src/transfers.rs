@@ -18,7 +18,7 @@ use urr_storage::{StorageError, Tx};
 use crate::inventory::store as sales;
 use crate::memberships::points::PointAction;
 use crate::memberships::points::store::points_revoke;
-use crate::memberships::tiers::{Fan, tier_list};
+use crate::memberships::tiers::tier_find;
 use crate::reservations::details::shorten_order_name;
 use crate::reservations::payment::mark_refunded as mark_reservation_refunded;
 use crate::reservations::rules::{
@@ -41,9 +41,6 @@ use crate::{
     TicketService, Tier,
 };
 use urr_contracts::events::transfer::{TransferCancelled, TransferCompleted};
-
-/// Small batches, so that nobody waits long for them.
-const ENDED_AT_ONCE: u32 = 250;
 
 const CANCELLED_BY_SELLER: &str = "CANCELLED_BY_SELLER";
 const EVENT_STARTED: &str = "EVENT_STARTED";
@@ -100,8 +97,7 @@ fn tier_of(
     now: Timestamp,
 ) -> Result<Option<Tier>, StorageError> {
     let Some(artist_id) = record.artist_id else { return Ok(None) };
-    let fan = Fan { user_id, artist_id };
-    Ok(tier_list(tx, &[fan], now)?.get(&fan).copied())
+    tier_find(tx, artist_id, user_id, now)
 }
 
 /// Loads what the rules ask of a buyer.
@@ -325,22 +321,12 @@ impl TicketService {
 
     /// Ends listings of events that have begun, each announced once. Returns how many.
     pub async fn end_started_transfers(&self) -> Result<u64, StorageError> {
-        let mut ended = 0;
-        loop {
-            let context = CallContext::root(self.ids.next_id());
-            let (prepared, now) =
-                (self.prepare_events(ENDED_AT_ONCE as usize, context), self.clock.now());
-            let batch = self.db.write(move |tx| {
-                let batch = store::transfers_end_started(tx, EVENT_STARTED, now, ENDED_AT_ONCE)?;
-                announce_cancelled(tx, &batch, &prepared, 0)?;
-                Ok::<_, StorageError>(u64::try_from(batch.len()).expect("a batch is small"))
-            });
-            let batch: u64 = batch.await?;
-            ended += batch;
-            if batch < u64::from(ENDED_AT_ONCE) {
-                return Ok(ended);
-            }
-        }
+        let end = |tx: &mut Tx<'_>, prepared: &PreparedEvents, now, limit| {
+            let batch = store::transfers_end_started(tx, EVENT_STARTED, now, limit)?;
+            announce_cancelled(tx, &batch, prepared, 0)?;
+            Ok(batch.len())
+        };
+        self.end_in_batches(end).await
     }
 }
 

@@ -8,9 +8,7 @@ use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid, Won};
 use urr_layout::SeatId;
-use urr_service::{
-    ApiError, Context, ErrorBody, Errors, Json, Page, Paged, Pagination, Path, Query, User,
-};
+use urr_service::{ApiError, Context, Errors, Json, Page, Paged, Pagination, Path, Query, User};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -208,12 +206,7 @@ struct ChangeSeatsBody {
 #[utoipa::path(
     put, path = "/api/reservations/{id}/seats", tag = "reservations",
     params(("id" = Uuid, Path)), request_body = ChangeSeatsBody,
-    responses(
-        (status = 200, body = ReservationAnswerView),
-        Errors<401, 403, 404, 409>,
-        (status = 503, body = ErrorBody, description = "`QUEUE_UNAVAILABLE`: the waiting room \
-            cannot say whose turn it is."),
-    ),
+    responses((status = 200, body = ReservationAnswerView), Errors<401, 403, 404, 409>),
 )]
 async fn change_seats(
     State(ticket): State<TicketService>,
@@ -298,54 +291,25 @@ async fn answer(
 
 impl From<ReservationRejection> for ApiError {
     fn from(refused: ReservationRejection) -> ApiError {
-        let (code, sentence) = match refused {
-            ReservationRejection::NotFound => {
-                return ApiError::not_found(
-                    "RESERVATION_NOT_FOUND",
-                    "There is no such reservation.",
-                );
-            }
-            ReservationRejection::PaymentInProgress => {
-                ("PAYMENT_IN_PROGRESS", "A payment of this reservation is under way.")
-            }
-            ReservationRejection::NotPinned => {
-                ("NOT_PINNED", "This payment has not pinned the reservation.")
-            }
-            ReservationRejection::Confirmed => {
-                ("RESERVATION_CONFIRMED", "This reservation is paid.")
-            }
-            ReservationRejection::Cancelled => {
-                ("RESERVATION_CANCELLED", "This reservation was cancelled.")
-            }
-            ReservationRejection::Expired => {
-                ("RESERVATION_EXPIRED", "The time to pay for this reservation is over.")
-            }
-            ReservationRejection::NotRefunding => {
-                ("NOT_REFUNDING", "Nothing of this reservation is to be refunded.")
-            }
-            ReservationRejection::StaleToken => {
-                ("STALE_FENCING_TOKEN", "The reservation has changed in the meantime.")
-            }
-            ReservationRejection::WrongAmount => {
-                ("WRONG_AMOUNT", "This is not the amount of the reservation.")
-            }
-            ReservationRejection::EventStarted => {
-                ("EVENT_STARTED", "The event has begun. It cannot be cancelled any more.")
-            }
-            ReservationRejection::EventCancelled => {
-                ("EVENT_CANCELLED", "This event was cancelled.")
-            }
-            ReservationRejection::CheckedIn => {
-                ("ALREADY_CHECKED_IN", "A ticket of this reservation has been used.")
-            }
-            ReservationRejection::Listed => {
-                ("RESERVATION_LISTED", "This is for sale. Take the listing back before you cancel.")
-            }
-            ReservationRejection::BeingBought => {
-                ("TRANSFER_BEING_PAID", "Someone is paying for this ticket.")
-            }
-            ReservationRejection::SoldOn => ("TICKET_TRANSFERRED", "The ticket was handed over."),
-            ReservationRejection::SeatLost => ("SEAT_LOST", "A seat of this reservation was lost."),
+        use ReservationRejection as Refused;
+        let sentence = refused.to_string();
+        let code = match refused {
+            Refused::NotFound => return ApiError::not_found("RESERVATION_NOT_FOUND", sentence),
+            Refused::PaymentInProgress => "PAYMENT_IN_PROGRESS",
+            Refused::NotPinned => "NOT_PINNED",
+            Refused::Confirmed => "RESERVATION_CONFIRMED",
+            Refused::Cancelled => "RESERVATION_CANCELLED",
+            Refused::Expired => "RESERVATION_EXPIRED",
+            Refused::NotRefunding => "NOT_REFUNDING",
+            Refused::StaleToken => "STALE_FENCING_TOKEN",
+            Refused::WrongAmount => "WRONG_AMOUNT",
+            Refused::EventStarted => "EVENT_STARTED",
+            Refused::EventCancelled => "EVENT_CANCELLED",
+            Refused::CheckedIn => "ALREADY_CHECKED_IN",
+            Refused::Listed => "RESERVATION_LISTED",
+            Refused::BeingBought => "TRANSFER_BEING_PAID",
+            Refused::SoldOn => "TICKET_TRANSFERRED",
+            Refused::SeatLost => "SEAT_LOST",
         };
         ApiError::conflict(code, sentence)
     }

@@ -47,38 +47,38 @@ pub enum Transition {
 /// Why a reservation cannot take a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReservationRejection {
-    #[error("there is no such reservation")]
+    #[error("There is no such reservation.")]
     NotFound,
-    #[error("a payment of the reservation is under way")]
+    #[error("A payment of this reservation is under way.")]
     PaymentInProgress,
-    #[error("the reservation is not pinned by this payment")]
+    #[error("This payment has not pinned the reservation.")]
     NotPinned,
-    #[error("the reservation is confirmed")]
+    #[error("This reservation is paid.")]
     Confirmed,
-    #[error("the reservation was cancelled")]
+    #[error("This reservation was cancelled.")]
     Cancelled,
-    #[error("the time of the reservation is over")]
+    #[error("The time to pay for this reservation is over.")]
     Expired,
-    #[error("the reservation is not being refunded")]
+    #[error("Nothing of this reservation is to be refunded.")]
     NotRefunding,
-    #[error("the fencing token is not the present one")]
+    #[error("The reservation has changed in the meantime.")]
     StaleToken,
-    #[error("the amount is not that of the reservation")]
+    #[error("This is not the amount of the reservation.")]
     WrongAmount,
-    #[error("the event has begun")]
+    #[error("The event has begun. It cannot be cancelled any more.")]
     EventStarted,
-    #[error("the event was cancelled")]
+    #[error("This event was cancelled.")]
     EventCancelled,
-    #[error("a ticket of the reservation was used")]
+    #[error("A ticket of this reservation has been used.")]
     CheckedIn,
-    #[error("the reservation is listed for others to buy")]
+    #[error("This is for sale. Take the listing back before you cancel.")]
     Listed,
-    #[error("someone is buying the reservation from its owner")]
+    #[error("Someone is paying for this ticket.")]
     BeingBought,
-    #[error("the reservation was sold on, and another payment is its own")]
+    #[error("The ticket was handed over.")]
     SoldOn,
     /// Only a bug, or a change of the tables by hand, can cause it.
-    #[error("a seat of the reservation is no longer its own")]
+    #[error("A seat of this reservation was lost.")]
     SeatLost,
 }
 

@@ -19,6 +19,9 @@ use urr_contracts::events::reservation::{
 /// Enough concurrent calls to hide the latency of Redis.
 const RELEASES_AT_ONCE: usize = 32;
 
+/// Small batches, so that nobody waits long for them.
+const ENDED_AT_ONCE: u32 = 250;
+
 /// Why a transition failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TransitionError {
@@ -156,6 +159,29 @@ impl TicketService {
     pub(crate) fn prepare_events(&self, events_max: usize, context: CallContext) -> PreparedEvents {
         let event_ids = (0..events_max).map(|_| self.ids.next_id()).collect();
         PreparedEvents { event_ids, time: self.clock.now(), context }
+    }
+
+    /// Ends what is due, a batch per transaction, until a batch is not full. `end` returns how many
+    /// it ended, each announced once.
+    pub(crate) async fn end_in_batches(
+        &self,
+        end: impl Fn(&mut Tx<'_>, &PreparedEvents, Timestamp, u32) -> Result<usize, StorageError>
+        + Copy
+        + Send
+        + Sync
+        + 'static,
+    ) -> Result<u64, StorageError> {
+        let mut ended = 0;
+        loop {
+            let context = CallContext::root(self.ids.next_id());
+            let (prepared, now) =
+                (self.prepare_events(ENDED_AT_ONCE as usize, context), self.clock.now());
+            let batch = self.db.write(move |tx| end(tx, &prepared, now, ENDED_AT_ONCE)).await?;
+            ended += u64::try_from(batch).expect("a batch is small");
+            if batch < ENDED_AT_ONCE as usize {
+                return Ok(ended);
+            }
+        }
     }
 
     /// Releases the locks after the commit: others may have the seats.

@@ -235,8 +235,9 @@ pub struct HoldView {
     items: Vec<HeldTicketsView>,
 }
 
+/// A seat of a hall.
 #[derive(Serialize, ToSchema)]
-pub struct HeldSeatView {
+pub struct SeatView {
     id: SeatId,
     #[schema(example = "1층 A-12-7")]
     label: String,
@@ -244,6 +245,12 @@ pub struct HeldSeatView {
     row: String,
     number: u16,
     grade: String,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct HeldSeatView {
+    #[serde(flatten)]
+    seat: SeatView,
     #[schema(value_type = i64)]
     price: Won,
 }
@@ -289,7 +296,8 @@ pub(crate) fn item_views(
     for item in items {
         match item.subject {
             ItemSubject::Seat(seat_id) => {
-                seats.push(HeldSeatView::new(seat_id, item.unit_price, inventory));
+                let seat = SeatView::of(inventory, seat_id).expect("a held seat exists");
+                seats.push(HeldSeatView { seat, price: item.unit_price });
             }
             ItemSubject::TicketType(ticket_type_id) => tickets.push(HeldTicketsView {
                 ticket_type_id,
@@ -303,18 +311,18 @@ pub(crate) fn item_views(
     (seats, tickets)
 }
 
-impl HeldSeatView {
-    fn new(seat_id: SeatId, price: Won, inventory: &Inventory) -> HeldSeatView {
-        let place = inventory.layout.place(seat_id).expect("a held seat exists");
-        HeldSeatView {
-            id: seat_id,
+impl SeatView {
+    /// None: there is no such seat.
+    pub fn of(inventory: &Inventory, id: SeatId) -> Option<SeatView> {
+        let place = inventory.layout.place(id)?;
+        Some(SeatView {
+            id,
             label: place.label(),
             section: place.section.name.clone(),
             row: place.row.label.clone(),
             number: place.number,
             grade: place.section.grade.clone(),
-            price,
-        }
+        })
     }
 }
 

@@ -14,7 +14,7 @@ use urr_storage::{Row, StorageError, Tx, params};
 
 use crate::in_list::for_each_chunk;
 use crate::inventory::store as sales;
-use crate::memberships::tiers::{Fan, tier_list};
+use crate::memberships::tiers::tier_list;
 use crate::reservations::store::{RESERVATION, items, reservation_read};
 use crate::reserve::rules::{
     AvailableStock, BuyerHoldings, EarlierRequest, EarlierRequests, Hold, HoldRequest, HoldTerms,
@@ -60,10 +60,9 @@ pub fn sale_state_load(
     if state.policy.is_before_general_sale(now)
         && let Some(artist_id) = state.policy.artist_id
     {
-        let fan = |request: &HoldRequest| Fan { user_id: request.user_id, artist_id };
-        let fans: Vec<Fan> = requests.iter().map(fan).collect();
-        for (fan, tier) in tier_list(tx, &fans, now)? {
-            state.buyers.entry(fan.user_id).or_default().tier = Some(tier);
+        let user_ids: Vec<Uuid> = requests.iter().map(|request| request.user_id).collect();
+        for (user_id, tier) in tier_list(tx, artist_id, &user_ids, now)? {
+            state.buyers.entry(user_id).or_default().tier = Some(tier);
         }
     }
     if requests.iter().any(|one| matches!(one.requested, RequestedItems::Tickets(_))) {

@@ -208,15 +208,15 @@ contract! {
         let nobody = json!(world.ids.next_id());
         let unknown = with(good(), "reservationId", nobody.clone());
         for (event, reason) in [
-            (with(good(), "amount", json!(1)), "the amount is not that of the reservation"),
-            (with(good(), "amount", json!(-200_000)), "the amount is not that of the reservation"),
-            (with(good(), "fencingToken", json!(0)), "the fencing token is not the present one"),
+            (with(good(), "amount", json!(1)), "This is not the amount of the reservation."),
+            (with(good(), "amount", json!(-200_000)), "This is not the amount of the reservation."),
+            (with(good(), "fencingToken", json!(0)), "The reservation has changed in the meantime."),
             (with(good(), "paymentId", nobody.clone()),
-                "a payment of the reservation is under way"),
-            (with(unknown, "referenceId", nobody), "there is no such reservation"),
+                "A payment of this reservation is under way."),
+            (with(unknown, "referenceId", nobody), "There is no such reservation."),
             (confirmed(&world, &held, world.claim(&held)),
-                "the reservation is not pinned by this payment"),
-            (confirmed(&world, &over, world.claim(&over)), "the reservation was cancelled"),
+                "This payment has not pinned the reservation."),
+            (confirmed(&world, &over, world.claim(&over)), "This reservation was cancelled."),
         ] {
             assert_eq!(deliver(&world, &event).await, rejected(reason));
         }
@@ -289,7 +289,7 @@ contract! {
         let resold = world.hold(event_id, world.ids.next_id(), &[0, 1]).await;
         let resold = world.pay(&resold).await;
         for (event, outcome) in [
-            (refunded(&world, &paid, 1), rejected("the amount is not that of the reservation")),
+            (refunded(&world, &paid, 1), rejected("This is not the amount of the reservation.")),
             (with(refunded(&world, &paid, 200_000), "paymentId", json!(resold.payment_id)),
                 rejected(not_refunding)),
             // An administrator's gift, or money that never was for a ticket.
