@@ -161,7 +161,10 @@ impl TicketService {
         let batchers = reserve::ReserveBatchers::new(&db, &clock, &locks, &maps, &settings);
         TicketService(Arc::new(Inner {
             booking_stats: BookingStats::new(),
-            standing_totals: sales_health::StandingTotals::default(),
+            standing_totals: sales_health::StandingTotals::new(
+                clock.clone(),
+                sales_health::STANDING_TOTALS,
+            ),
             db,
             clock,
             ids,

@@ -114,14 +114,14 @@ impl TicketService {
         artist_id: Uuid,
         page: Page,
     ) -> Result<Option<(Membership, Vec<PointEntry>, u64)>, StorageError> {
-        let check_transition = move |tx: &mut Tx<'_>| {
+        let find = move |tx: &mut Tx<'_>| {
             let found = store::membership_find_of_fan(tx, user_id, artist_id)?;
             let Some(membership) = found else { return Ok(None) };
             let lines = point_store::point_entry_list(tx, membership.id.0, page)?;
             let count = point_store::point_entry_count(tx, membership.id.0)?;
             Ok(Some((membership, lines, count)))
         };
-        self.db.read(check_transition).await
+        self.db.read(find).await
     }
 
     /// A user's tier with an artist; none is the general public.

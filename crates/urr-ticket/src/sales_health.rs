@@ -5,11 +5,12 @@ pub(crate) mod http;
 pub(crate) mod store;
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use urr_contracts::internal::ticket::EventAvailability;
 use urr_kernel::Uuid;
+use urr_service::cache::{Cache, CacheOptions};
 use urr_storage::{StorageError, Tx};
 
 use crate::inventory::store::policy_find;
@@ -18,27 +19,13 @@ use crate::{InventoryKind, InventorySnapshot, TicketService, Tier};
 
 /// This many sales are read concurrently.
 const READS_AT_ONCE: usize = 8;
-/// The cache is emptied when it has this many entries.
-const TOTALS_MAX: usize = 1_000;
 
-/// The availability of standing events, each with the number of the change that it was read after.
-#[derive(Default)]
-pub(crate) struct StandingTotals(Mutex<HashMap<Uuid, (i64, EventAvailability)>>);
+/// The availability of standing events, by event and the number of the change that it was read
+/// after. It may include a later change: then it is read once more for that one.
+pub(crate) type StandingTotals = Cache<(Uuid, i64), EventAvailability, StorageError>;
 
-impl StandingTotals {
-    fn get(&self, event_id: Uuid, seen: i64) -> Option<EventAvailability> {
-        let totals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        totals.get(&event_id).filter(|(known, _)| *known == seen).map(|(_, total)| *total)
-    }
-
-    fn insert(&self, event_id: Uuid, seen: i64, total: EventAvailability) {
-        let mut totals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if totals.len() >= TOTALS_MAX && !totals.contains_key(&event_id) {
-            totals.clear();
-        }
-        totals.insert(event_id, (seen, total));
-    }
-}
+pub(crate) const STANDING_TOTALS: CacheOptions =
+    CacheOptions { ttl: Duration::from_hours(1), entries_max: 1_000 };
 
 impl TicketService {
     /// What is left of these events; unknown events are left out. It costs the database no more than
@@ -70,14 +57,11 @@ impl TicketService {
                 Ok(EventAvailability { available: total - held - sold, held, total })
             }
             InventoryKind::Standing => {
-                if let Some(totals) = self.standing_totals.get(event_id, snapshot.seen) {
-                    return Ok(totals);
-                }
-                let load = move |tx: &mut Tx<'_>| store::standing_availability(tx, event_id);
-                let totals = self.db.read(load).await?;
-                // They may include a later change: then they are read once more for that one.
-                self.standing_totals.insert(event_id, snapshot.seen, totals);
-                Ok(totals)
+                let db = self.db.clone();
+                let load = || async move {
+                    db.read(move |tx| store::standing_availability(tx, event_id)).await
+                };
+                self.standing_totals.get_or_load((event_id, snapshot.seen), load).await
             }
         }
     }

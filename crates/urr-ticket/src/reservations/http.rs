@@ -6,7 +6,7 @@ pub(crate) mod views;
 
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
-use urr_kernel::{Timestamp, Uuid, Won};
+use urr_kernel::Uuid;
 use urr_layout::SeatId;
 use urr_service::{ApiError, Context, Errors, Json, Page, Paged, Pagination, Path, Query, User};
 use utoipa::{IntoParams, ToSchema};
@@ -230,23 +230,6 @@ async fn change_seats(
     answer(&ticket, ReservationId(id), user.user_id).await
 }
 
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct RefundPreviewView {
-    #[schema(value_type = i64, example = 180_000)]
-    refund_amount: Won,
-    /// What would be kept; refund and fee together are the paid amount.
-    #[schema(value_type = i64, example = 20_000)]
-    cancellation_fee: Won,
-    /// `UNPAID`, `FULL` (the event was cancelled), `GRACE`, `FREE_DAYS`, `PERCENT_…` (so much of each
-    /// ticket) or `PERCENT_…_CAPPED` (but not more than a fixed fee).
-    #[schema(example = "PERCENT_10")]
-    rule: String,
-    /// Until when it is valid, unless the event is moved or cancelled.
-    #[schema(value_type = String, format = DateTime)]
-    until: Timestamp,
-}
-
 /// Returns what a cancellation would refund now.
 ///
 /// The amounts stay the same until `until` unless the event is moved or cancelled. The policy of
@@ -261,21 +244,14 @@ struct RefundPreviewView {
 #[utoipa::path(
     get, path = "/api/reservations/{id}/refund-preview", tag = "reservations",
     params(("id" = Uuid, Path)),
-    responses((status = 200, body = RefundPreviewView), Errors<401, 404, 409>),
+    responses((status = 200, body = RefundPreview), Errors<401, 404, 409>),
 )]
 async fn preview_refund(
     State(ticket): State<TicketService>,
     User(user): User,
     Path(id): Path<Uuid>,
-) -> Result<Json<RefundPreviewView>, ApiError> {
-    let RefundPreview { refund, until } =
-        ticket.preview_refund(ReservationId(id), user.user_id).await?;
-    Ok(Json(RefundPreviewView {
-        refund_amount: refund.refund,
-        cancellation_fee: refund.fee,
-        rule: refund.rule.name(),
-        until,
-    }))
+) -> Result<Json<RefundPreview>, ApiError> {
+    Ok(Json(ticket.preview_refund(ReservationId(id), user.user_id).await?))
 }
 
 /// The reservation after the operation.

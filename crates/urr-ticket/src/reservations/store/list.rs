@@ -49,19 +49,17 @@ pub fn paid_page(
 impl ReservationFilter {
     /// The condition and its parameters: a text per combination, so that each can use its index.
     fn condition(&self) -> (String, Vec<Value<'static>>) {
+        let conditions = [
+            ("user_id", self.user_id.map(Value::Uuid)),
+            ("event_id", self.event_id.map(Value::Uuid)),
+            ("status", self.status.map(|status| Value::Text(status.as_str()))),
+        ];
         let (mut wanted, mut values) = (vec!["true".to_owned()], Vec::new());
-        let mut add = |column: &str, value: Value<'static>| {
-            values.push(value);
-            wanted.push(format!("r.{column} = ${}", values.len()));
-        };
-        if let Some(user_id) = self.user_id {
-            add("user_id", Value::Uuid(user_id));
-        }
-        if let Some(event_id) = self.event_id {
-            add("event_id", Value::Uuid(event_id));
-        }
-        if let Some(status) = self.status {
-            add("status", Value::Text(status.as_str()));
+        for (column, value) in conditions {
+            if let Some(value) = value {
+                values.push(value);
+                wanted.push(format!("r.{column} = ${}", values.len()));
+            }
         }
         (wanted.join(" and "), values)
     }
