@@ -2,7 +2,6 @@
 
 pub(crate) mod booking_stats;
 pub(crate) mod http;
-pub(crate) mod store;
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,7 +10,7 @@ use futures_util::stream::{self, StreamExt, TryStreamExt};
 use urr_contracts::internal::ticket::EventAvailability;
 use urr_kernel::Uuid;
 use urr_service::cache::{Cache, CacheOptions};
-use urr_storage::{StorageError, Tx};
+use urr_storage::{Row, StorageError, Tx, params};
 
 use crate::inventory::store::policy_find;
 use crate::memberships::tiers::tier_find;
@@ -58,9 +57,8 @@ impl TicketService {
             }
             InventoryKind::Standing => {
                 let db = self.db.clone();
-                let load = || async move {
-                    db.read(move |tx| store::standing_availability(tx, event_id)).await
-                };
+                let load =
+                    || async move { db.read(move |tx| standing_availability(tx, event_id)).await };
                 self.standing_totals.get_or_load((event_id, snapshot.seen), load).await
             }
         }
@@ -82,4 +80,31 @@ impl TicketService {
         };
         self.db.read(find).await
     }
+}
+
+/// The tickets of all types of an event. One statement, so that all three numbers are of one moment:
+/// between two statements a hold could be released, and the event would look sold out.
+fn standing_availability(
+    tx: &mut Tx<'_>,
+    event_id: Uuid,
+) -> Result<EventAvailability, StorageError> {
+    let number = |row: &Row<'_>, column: &str| -> Result<u32, StorageError> {
+        let number: i64 = row.get(column)?;
+        Ok(u32::try_from(number).unwrap_or(u32::MAX))
+    };
+    tx.query_one(
+        "select \
+         (select coalesce(sum(available), 0) from ticket_types where event_id = $1) as available, \
+         (select coalesce(sum(quantity), 0) from reservations \
+             where event_id = $1 and status = 'pending') as held, \
+         (select coalesce(sum(total), 0) from ticket_types where event_id = $1) as total",
+        params![event_id],
+        |row| {
+            Ok(EventAvailability {
+                available: number(row, "available")?,
+                held: number(row, "held")?,
+                total: number(row, "total")?,
+            })
+        },
+    )
 }

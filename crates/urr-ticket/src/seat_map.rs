@@ -35,6 +35,7 @@ use urr_storage::{Db, StorageError, Tx};
 
 use crate::TicketTypeStock;
 use crate::inventory::cache::InventoryCache;
+use crate::inventory::ticket_types::store::ticket_type_list;
 use crate::seat_map::entry::{ChangeCounts, LoadFailure, MapEntry};
 use crate::seat_map::snapshot::MapEpoch;
 pub use crate::seat_map::snapshot::{SeatChange, SeatMapView, SeatSnapshot};
@@ -199,7 +200,7 @@ impl SeatMaps {
             }
             let seen = seen.filter(|seen| *seen < mark.fence);
             let changes = map::seats_changed(tx, event_id, seen.unwrap_or(0))?;
-            Ok(Some((mark, Some((changes, map::ticket_types_list(tx, event_id)?)))))
+            Ok(Some((mark, Some((changes, ticket_type_list(tx, event_id)?)))))
         };
         let found: Option<_> = self.0.db.read(read).await?;
         let Some((mark, changed)) = found else { return Ok(None) };

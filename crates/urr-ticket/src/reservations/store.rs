@@ -66,10 +66,7 @@ pub fn flow_find(tx: &mut Tx<'_>, id: ReservationId) -> Result<EventChain, Stora
 }
 
 fn flow_read(row: &Row<'_>) -> Result<EventChain, StorageError> {
-    Ok(EventChain {
-        correlation_id: row.get("correlation_id")?,
-        last_event_id: row.get("last_event_id")?,
-    })
+    Ok(from_row!(row => EventChain { correlation_id, last_event_id }))
 }
 
 /// What a user holds or has bought of an event.

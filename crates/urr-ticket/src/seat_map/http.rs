@@ -114,7 +114,7 @@ struct SeatMapStreamQuery {
     ),
     responses(
         (status = 200, content_type = "text/event-stream", body = String),
-        Errors<401, 403, 404>,
+        Errors<401, 403, 404, 429>,
     ),
 )]
 async fn follow_seat_map(

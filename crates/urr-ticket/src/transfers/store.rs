@@ -299,15 +299,10 @@ const FROM: &str = "from transfers as t join reservations as r on r.id = t.reser
     join sales as s on s.event_id = t.event_id left join artists as a on a.id = s.artist_id";
 
 fn summary_read(row: &Row<'_>) -> Result<TransferSummary, StorageError> {
-    Ok(TransferSummary {
+    Ok(from_row!(row => TransferSummary {
+        quantity, event_title, venue_name, starts_at, artist_id, artist_name;
         transfer: transfer_read(row)?,
-        quantity: row.get("quantity")?,
-        event_title: row.get("title")?,
-        venue_name: row.get("venue_name")?,
-        starts_at: row.get("starts_at")?,
-        artist_id: row.get("artist_id")?,
-        artist_name: row.get("artist_name")?,
-    })
+    }))
 }
 
 /// Which transfers are wanted.
@@ -355,7 +350,7 @@ pub fn transfer_list(
     let (limit, offset) = (values.len() + 1, values.len() + 2);
     values.extend([Value::Int(i64::from(page.limit())), Value::Int(page.offset())]);
     let sql = format!(
-        "select {TRANSFER}, r.quantity, s.title, s.venue_name, s.starts_at, s.artist_id, \
+        "select {TRANSFER}, r.quantity, s.title as event_title, s.venue_name, s.starts_at, s.artist_id, \
          a.name as artist_name {FROM} where {wanted} \
          order by t.id desc limit ${limit} offset ${offset}"
     );

@@ -223,7 +223,7 @@ contract! {
         // What nobody pinned is over when its time is.
         world.clock.advance(5 * MINUTE);
         let late = confirmed(&world, &held, world.claim(&held));
-        assert_eq!(deliver(&world, &late).await, rejected("the time of the reservation is over"));
+        assert_eq!(deliver(&world, &late).await, rejected("The time to pay for this reservation is over."));
         assert_eq!((world.find(record.reservation.id).await, traces(&world).await), before);
         world.assert_agrees().await;
         // The control: what is right was not in the way.
@@ -239,7 +239,7 @@ contract! {
             .await;
         let event = confirmed(&world, &record, claim);
         let refused = deliver(&world, &event).await;
-        assert_eq!(refused, rejected("a seat of the reservation is no longer its own"));
+        assert_eq!(refused, rejected("A seat of this reservation was lost."));
         assert_eq!(traces(&world).await, (Vec::new(), 0, 0));
         let found = world.find(record.reservation.id).await;
         assert_eq!(found.reservation.status, ReservationStatus::Pending);
@@ -280,7 +280,7 @@ contract! {
         let (record, claim) = pinned(&world).await;
         let record = world.confirm(record.reservation.id, claim).await.unwrap();
         let paid = PaidReservation { record, payment_id: claim.payment_id };
-        let not_refunding = "the reservation is not being refunded";
+        let not_refunding = "Nothing of this reservation is to be refunded.";
         let early = refunded(&world, &paid, 200_000);
         assert_eq!(deliver(&world, &early).await, rejected(not_refunding));
         let user_id = paid.record.reservation.user_id;
