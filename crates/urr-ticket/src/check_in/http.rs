@@ -46,7 +46,6 @@ struct CheckedInView {
     /// The seat; null for a standing ticket.
     seat: Option<SeatView>,
     ticket_type_name: Option<String>,
-    #[schema(value_type = String, format = DateTime)]
     checked_in_at: Timestamp,
 }
 

@@ -37,7 +37,6 @@ pub struct RefundPreview {
     #[schema(example = "PERCENT_10")]
     pub rule: String,
     /// Until when it is valid, unless the event is moved or cancelled.
-    #[schema(value_type = String, format = DateTime)]
     pub until: Timestamp,
 }
 

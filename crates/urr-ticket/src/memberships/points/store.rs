@@ -37,7 +37,6 @@ pub struct PointEntry {
     pub reference_id: Uuid,
     #[schema(example = 100)]
     pub points: i64,
-    #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
 }
 
