@@ -54,7 +54,6 @@ pub fn event_not_found() -> ApiError {
 
 #[derive(Serialize, ToSchema)]
 struct TimeView {
-    #[schema(value_type = String, format = DateTime)]
     time: Timestamp,
 }
 

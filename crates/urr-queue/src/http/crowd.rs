@@ -35,13 +35,10 @@ struct CrowdView<'a> {
     #[schema(example = "open")]
     phase: &'a str,
     /// When users may join; null unless the room is closed.
-    #[schema(value_type = Option<String>, format = DateTime)]
     gathers_at: Option<Timestamp>,
     /// When users are admitted.
-    #[schema(value_type = String, format = DateTime)]
     opens_at: Timestamp,
     /// When the numbers were read.
-    #[schema(value_type = String, format = DateTime)]
     server_time: Timestamp,
     waiting: u32,
     /// How many users have a slot, and how many may have one at once.

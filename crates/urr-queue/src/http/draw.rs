@@ -46,10 +46,8 @@ struct DrawView {
     state: &'static str,
     /// SHA-256 of the secret: 64 hexadecimal digits, as in the fields below.
     commitment: String,
-    #[schema(value_type = String, format = DateTime)]
     committed_at: Timestamp,
     /// Users who joined later did not take part.
-    #[schema(value_type = Option<String>, format = DateTime)]
     closed_at: Option<Timestamp>,
     secret: Option<String>,
     /// Of the entrants.
@@ -59,7 +57,6 @@ struct DrawView {
     seed: Option<String>,
     /// The number of entrants.
     count: Option<u32>,
-    #[schema(value_type = Option<String>, format = DateTime)]
     done_at: Option<Timestamp>,
 }
 

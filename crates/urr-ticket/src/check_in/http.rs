@@ -45,7 +45,6 @@ struct CheckedInView {
     /// The seat; null for a standing ticket.
     seat: Option<CheckInSeatView>,
     ticket_type_name: Option<String>,
-    #[schema(value_type = String, format = DateTime)]
     checked_in_at: Timestamp,
 }
 

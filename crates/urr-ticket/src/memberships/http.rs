@@ -66,12 +66,9 @@ struct MembershipView {
     #[schema(example = 620)]
     points: i64,
     /// When it was paid for the first time.
-    #[schema(value_type = Option<String>, format = DateTime)]
     joined_at: Option<Timestamp>,
-    #[schema(value_type = Option<String>, format = DateTime)]
     expires_at: Option<Timestamp>,
     /// From when on the next year can be bought.
-    #[schema(value_type = Option<String>, format = DateTime)]
     renewable_from: Option<Timestamp>,
     /// Whether a year waits to be paid.
     is_payment_pending: bool,
@@ -107,7 +104,6 @@ struct PointLineView {
     reference_id: Uuid,
     #[schema(example = 100)]
     points: i64,
-    #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
 }
 

@@ -250,7 +250,6 @@ struct RefundPreviewView {
     #[schema(example = "PERCENT_10")]
     rule: String,
     /// Until when it is valid, unless the event is moved or cancelled.
-    #[schema(value_type = String, format = DateTime)]
     until: Timestamp,
 }
 

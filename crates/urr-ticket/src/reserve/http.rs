@@ -186,7 +186,6 @@ pub struct HoldView {
     /// Part of the total: what a purchase in a pre-sale costs beside the seats or tickets.
     #[schema(value_type = i64, example = 0)]
     booking_fee: Won,
-    #[schema(value_type = String, format = DateTime)]
     expires_at: Timestamp,
     /// Grows with every change of the event's seats; a payment has to name it.
     fencing_token: i64,

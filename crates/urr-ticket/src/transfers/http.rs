@@ -63,7 +63,6 @@ struct TransferView {
     event_id: Uuid,
     event_title: String,
     venue_name: String,
-    #[schema(value_type = String, format = DateTime)]
     event_starts_at: Timestamp,
     /// Whose members only can buy it. None: everybody can.
     artist_id: Option<Uuid>,
@@ -71,9 +70,7 @@ struct TransferView {
     quantity: u32,
     seats: Vec<HeldSeatView>,
     items: Vec<HeldTicketsView>,
-    #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
-    #[schema(value_type = Option<String>, format = DateTime)]
     completed_at: Option<Timestamp>,
 }
 

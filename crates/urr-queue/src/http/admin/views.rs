@@ -49,11 +49,8 @@ struct RoomView {
     /// `closed`, `gathering`, `drawing`, `open`, `paused`, `over` or `cancelled`.
     #[schema(example = "open")]
     phase: &'static str,
-    #[schema(value_type = String, format = DateTime)]
     gathers_at: Timestamp,
-    #[schema(value_type = String, format = DateTime)]
     sale_starts_at: Timestamp,
-    #[schema(value_type = String, format = DateTime)]
     sale_ends_at: Timestamp,
     waiting: u32,
     active: u32,
@@ -75,7 +72,6 @@ struct RoomView {
     message: Option<String>,
     autopilot: AutopilotView,
     settings: RoomSettingsView,
-    #[schema(value_type = String, format = DateTime)]
     server_time: Timestamp,
 }
 

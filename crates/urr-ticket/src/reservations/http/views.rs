@@ -20,7 +20,6 @@ pub struct ReservationView {
     event_id: Uuid,
     event_title: String,
     venue_name: String,
-    #[schema(value_type = String, format = DateTime)]
     event_starts_at: Timestamp,
     /// `pending`, `confirmed`, `cancelled` or `expired`.
     #[schema(example = "confirmed")]
@@ -37,10 +36,8 @@ pub struct ReservationView {
     #[schema(value_type = i64, example = 0)]
     booking_fee: Won,
     quantity: u32,
-    #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
     /// When the hold ends if it is not paid.
-    #[schema(value_type = String, format = DateTime)]
     expires_at: Timestamp,
     /// Only of a hold.
     fencing_token: Option<i64>,
@@ -68,7 +65,6 @@ pub struct TicketView {
     seat_label: Option<String>,
     ticket_type_name: Option<String>,
     is_valid: bool,
-    #[schema(value_type = Option<String>, format = DateTime)]
     checked_in_at: Option<Timestamp>,
     /// What its QR code says; only of a valid ticket.
     qr: Option<String>,
