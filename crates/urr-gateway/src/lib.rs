@@ -9,10 +9,9 @@
 //! holds the order of all checks. Each check has a file of its own.
 
 mod authenticate;
+mod browsers;
 mod client_address;
 mod compression;
-mod cors;
-mod csrf;
 mod entry_token;
 mod forward;
 mod headers;
@@ -24,12 +23,8 @@ mod pipeline;
 mod rate_limit;
 mod request_limits;
 mod revocation_feed;
-mod route_coverage;
 mod routes;
-mod security_headers;
 mod settings;
-mod token_cache;
-mod upstream_errors;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -46,17 +41,16 @@ pub use client_address::AddressRange;
 pub use overload::ConcurrencyLimits;
 pub use rate_limit::{Quota, RateDecision, RateLimiter, RateLimiterStats, RateLimits};
 pub use revocation_feed::RevocationFeed;
-pub use route_coverage::{find_uncovered_operations, find_unused_routes};
 pub use routes::{
     Methods, Policy, Priority, ROUTES, RateClass, Route, RouteMatch, Timeout, find_route,
     match_route,
 };
 pub use settings::{GatewaySettings, Timeouts};
 
+use crate::authenticate::TokenCache;
 use crate::metrics::GatewayMetrics;
 use crate::outer_layer::OuterLayer;
 use crate::overload::OverloadControl;
-use crate::token_cache::TokenCache;
 
 /// The gateway with the services it forwards to, by name, and its shared state.
 pub struct Gateway {
