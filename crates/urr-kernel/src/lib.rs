@@ -4,6 +4,7 @@
 //! Deliberately absent: async, SQL, HTTP, files and the process environment. Time, ids and
 //! randomness are passed in as values, so that a test or a simulation can decide them.
 
+mod causes;
 mod clock;
 mod context;
 mod event;
@@ -19,6 +20,7 @@ mod text;
 mod ticket_type;
 mod tier;
 
+pub use causes::{causes, error_chain};
 pub use clock::{Clock, truncate_to_micros};
 pub use context::{CallContext, InvalidTraceparent, TraceContext};
 pub use event::{DecodeEventError, DomainEvent, EventData, SPEC_VERSION};
@@ -29,6 +31,9 @@ pub use money::{MoneyOverflow, Won};
 pub use named_enum::UnknownName;
 pub use panic::panic_text;
 pub use secret::Secret;
+/// For [`define_id!`].
+#[doc(hidden)]
+pub use serde;
 pub use text::{UnfitText, one_line};
 pub use ticket_type::{InvalidTicketType, TicketTypeDraft, limits as ticket_type_limits};
 pub use tier::{Tier, presale_delay};

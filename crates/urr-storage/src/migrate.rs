@@ -10,7 +10,8 @@ use urr_kernel::{Timestamp, hex};
 
 use crate::dialect::{MigrationStatement, SqlEngine, definition_to_sqlite, split_migration};
 use crate::sqlite::SqliteConnection;
-use crate::{Row, StorageError, Tx, Value};
+use crate::tx::TxConnection;
+use crate::{DbResult, Row, StorageError, Tx, Value, from_row};
 
 /// The tables of one service.
 #[derive(Clone, Copy, Debug)]
@@ -67,7 +68,7 @@ impl Migration {
         hex::encode(Sha256::digest(self.sql.as_bytes()))
     }
 
-    pub(crate) fn statements(&self) -> Result<Vec<MigrationStatement<'static>>, StorageError> {
+    pub(crate) fn statements(&self) -> DbResult<Vec<MigrationStatement<'static>>> {
         split_migration(self.sql).map_err(|reason| self.broken(&reason))
     }
 
@@ -99,35 +100,22 @@ pub(crate) const JOURNAL_POSTGRES: &str = "create table if not exists schema_mig
 const JOURNAL_SQLITE: &str = "create table if not exists schema_migrations (\
      series text not null, version integer not null, name text not null, checksum text not null, \
      applied_at_us integer not null, primary key (series, version)) strict";
-pub(crate) const JOURNAL_SELECT: &str =
+const JOURNAL_SELECT: &str =
     "select series, version, checksum from schema_migrations order by series, version";
 pub(crate) const JOURNAL_INSERT: &str = "insert into schema_migrations \
      (series, version, name, checksum, applied_at_us) values ($1, $2, $3, $4, $5)";
 
 /// A migration that the database remembers.
 #[derive(Debug)]
-pub(crate) struct AppliedMigration {
-    pub(crate) series: String,
-    pub(crate) version: i64,
-    pub(crate) checksum: String,
-}
-
-impl AppliedMigration {
-    pub(crate) fn read(row: &Row<'_>) -> Result<AppliedMigration, StorageError> {
-        Ok(AppliedMigration {
-            series: row.get("series")?,
-            version: row.get("version")?,
-            checksum: row.get("checksum")?,
-        })
-    }
+struct AppliedMigration {
+    series: String,
+    version: i64,
+    checksum: String,
 }
 
 /// What is still to do. A migration that was changed after it had been applied is refused; one
 /// that only the database knows comes from a newer program and is left alone.
-pub(crate) fn plan(
-    schema: &Schema,
-    applied: &[AppliedMigration],
-) -> Result<Vec<Migration>, StorageError> {
+fn plan(schema: &Schema, applied: &[AppliedMigration]) -> DbResult<Vec<Migration>> {
     let mut missing = Vec::new();
     for migration in KIT.iter().chain(schema.migrations) {
         let known =
@@ -148,11 +136,7 @@ pub(crate) fn plan(
 }
 
 /// Brings a SQLite file up to date. Returns the migrations that were applied now.
-pub fn migrate_sqlite(
-    path: &Path,
-    schema: &Schema,
-    now: Timestamp,
-) -> Result<Vec<String>, StorageError> {
+pub fn migrate_sqlite(path: &Path, schema: &Schema, now: Timestamp) -> DbResult<Vec<String>> {
     let connection = take_turn(path)?;
     let outcome = migrate_in_transaction(&connection, schema, now);
     match outcome {
@@ -170,7 +154,7 @@ pub fn migrate_sqlite(
 /// Opens the file for writing and takes its lock, which is the write transaction. SQLite waits for
 /// the lock of a transaction but not for the one that changes the form of a file's journal: a
 /// second program that comes at that moment is told "busy" at once and comes again.
-fn take_turn(path: &Path) -> Result<SqliteConnection, StorageError> {
+fn take_turn(path: &Path) -> DbResult<SqliteConnection> {
     let start = Instant::now();
     loop {
         let turn = SqliteConnection::open_writer(path, STATEMENT_TIME_MAX)
@@ -188,15 +172,10 @@ fn migrate_in_transaction(
     connection: &SqliteConnection,
     schema: &Schema,
     now: Timestamp,
-) -> Result<Vec<String>, StorageError> {
+) -> DbResult<Vec<String>> {
     connection.run_plain(JOURNAL_SQLITE)?;
-    let mut applied = Vec::new();
-    connection.query(JOURNAL_SELECT, &[], &mut |row| {
-        applied.push(AppliedMigration::read(row)?);
-        Ok(())
-    })?;
     let mut names = Vec::new();
-    for migration in plan(schema, &applied)? {
+    for migration in pending(&mut Tx::new(TxConnection::Sqlite(connection)), schema)? {
         for statement in migration.statements()? {
             let sql = match statement.only {
                 Some(SqlEngine::Postgres) => continue,
@@ -214,7 +193,11 @@ fn migrate_in_transaction(
 }
 
 /// The migrations that this program has and the database lacks: none, or `urr migrate` must run.
-pub fn missing(tx: &mut Tx<'_>, schema: &Schema) -> Result<Vec<String>, StorageError> {
-    let applied = tx.query(JOURNAL_SELECT, &[], AppliedMigration::read)?;
-    Ok(plan(schema, &applied)?.iter().map(ToString::to_string).collect())
+pub fn missing(tx: &mut Tx<'_>, schema: &Schema) -> DbResult<Vec<String>> {
+    Ok(pending(tx, schema)?.iter().map(ToString::to_string).collect())
+}
+
+pub(crate) fn pending(tx: &mut Tx<'_>, schema: &Schema) -> DbResult<Vec<Migration>> {
+    let read = |row: &Row<'_>| Ok(from_row!(row => AppliedMigration { series, version, checksum }));
+    plan(schema, &tx.query(JOURNAL_SELECT, &[], read)?)
 }

@@ -2,7 +2,7 @@
 
 use crate::postgres::PostgresConnection;
 use crate::sqlite::SqliteConnection;
-use crate::{Row, StorageError, Value};
+use crate::{DbResult, Row, StorageError, Value};
 
 /// The running transaction. It ends with the closure that was given it.
 ///
@@ -27,10 +27,8 @@ impl<'a> Tx<'a> {
     }
 
     /// Runs a statement and says how many rows it touched.
-    pub fn execute(&mut self, sql: &str, params: &[Value<'_>]) -> Result<u64, StorageError> {
-        self.refuse_after_failure()?;
-        self.refuse_nul(sql, params)?;
-        self.statements += 1;
+    pub fn execute(&mut self, sql: &str, params: &[Value<'_>]) -> DbResult<u64> {
+        self.begin_statement(sql, params)?;
         let outcome = match &mut self.connection {
             TxConnection::Sqlite(connection) => connection.execute(sql, params),
             TxConnection::Postgres(connection) => connection.execute(sql, params),
@@ -43,11 +41,9 @@ impl<'a> Tx<'a> {
         &mut self,
         sql: &str,
         params: &[Value<'_>],
-        mut read: impl FnMut(&Row<'_>) -> Result<T, StorageError>,
-    ) -> Result<Vec<T>, StorageError> {
-        self.refuse_after_failure()?;
-        self.refuse_nul(sql, params)?;
-        self.statements += 1;
+        mut read: impl FnMut(&Row<'_>) -> DbResult<T>,
+    ) -> DbResult<Vec<T>> {
+        self.begin_statement(sql, params)?;
         let mut rows = Vec::new();
         let mut take = |row: &Row<'_>| {
             rows.push(read(row)?);
@@ -66,8 +62,8 @@ impl<'a> Tx<'a> {
         &mut self,
         sql: &str,
         params: &[Value<'_>],
-        read: impl FnMut(&Row<'_>) -> Result<T, StorageError>,
-    ) -> Result<Option<T>, StorageError> {
+        read: impl FnMut(&Row<'_>) -> DbResult<T>,
+    ) -> DbResult<Option<T>> {
         let mut rows = self.query(sql, params, read)?;
         assert!(rows.len() <= 1, "at most one row was expected of {sql:?}");
         Ok(rows.pop())
@@ -78,8 +74,8 @@ impl<'a> Tx<'a> {
         &mut self,
         sql: &str,
         params: &[Value<'_>],
-        read: impl FnMut(&Row<'_>) -> Result<T, StorageError>,
-    ) -> Result<T, StorageError> {
+        read: impl FnMut(&Row<'_>) -> DbResult<T>,
+    ) -> DbResult<T> {
         let row = self.query_opt(sql, params, read)?;
         Ok(row.unwrap_or_else(|| panic!("one row was expected of {sql:?}")))
     }
@@ -107,22 +103,23 @@ impl<'a> Tx<'a> {
         self.failure.as_ref()
     }
 
-    /// PostgreSQL has no text with U+0000, and SQLite is held to the same. Whatever a client can
-    /// send is refused long before.
-    fn refuse_nul(&mut self, sql: &str, params: &[Value<'_>]) -> Result<(), StorageError> {
-        let has_nul = |value: &Value<'_>| matches!(value, Value::Text(text) if text.contains('\0'));
-        if !params.iter().any(has_nul) {
-            return Ok(());
+    /// Refuses a statement after a failed one, and one with a text that has U+0000: PostgreSQL cannot
+    /// store it, and SQLite is held to the same. Whatever a client can send is refused long before.
+    fn begin_statement(&mut self, sql: &str, params: &[Value<'_>]) -> DbResult<()> {
+        if self.failure.is_some() {
+            return Err(StorageError::Aborted);
         }
-        let message = "a text has the character U+0000".to_owned();
-        self.note_failure(Err(StorageError::Statement { message, sql: sql.to_owned() }))
+        let has_nul = |value: &Value<'_>| matches!(value, Value::Text(text) if text.contains('\0'));
+        if params.iter().any(has_nul) {
+            let message = "a text has the character U+0000".to_owned();
+            return self
+                .note_failure(Err(StorageError::Statement { message, sql: sql.to_owned() }));
+        }
+        self.statements += 1;
+        Ok(())
     }
 
-    fn refuse_after_failure(&self) -> Result<(), StorageError> {
-        if self.failure.is_some() { Err(StorageError::Aborted) } else { Ok(()) }
-    }
-
-    fn note_failure<T>(&mut self, outcome: Result<T, StorageError>) -> Result<T, StorageError> {
+    fn note_failure<T>(&mut self, outcome: DbResult<T>) -> DbResult<T> {
         if let Err(error) = &outcome {
             self.failure = Some(error.clone());
         }
