@@ -55,8 +55,8 @@ function paintStage(context: CanvasRenderingContext2D, scene: Scene, view: Viewp
   const nearest = Math.min(
     ...hall.sections.map((section) => Math.hypot(section.centreX, section.centreY)),
   );
-  const halfWidth = Math.max(150, Math.min(1200, nearest * 0.35));
-  const depth = Math.max(50, Math.min(halfWidth * 0.36, 420));
+  const halfWidth = Math.max(150, nearest * 0.32);
+  const depth = Math.max(50, halfWidth * 0.36);
   const middle = toScreen(view, 0, -depth * 0.6);
   const [width, height] = [2 * halfWidth * view.scale, depth * view.scale];
   context.beginPath();
@@ -141,10 +141,10 @@ function sectionRoom(section: HallSection, view: Viewport): { width: number; hei
   const long = (section.seats / section.rows) * section.seatPitch * view.scale;
   const deep = section.rows * section.rowPitch * view.scale;
   const turned = Math.abs(Math.sin(section.angle));
-  return {
-    width: 0.92 * (long * (1 - turned) + deep * turned),
-    height: 0.92 * (deep * (1 - turned) + long * turned),
-  };
+  const short = Math.min(long, deep);
+  if (turned < 0.1) return { width: 0.92 * long, height: deep };
+  if (turned > 0.9) return { width: 0.92 * deep, height: long };
+  return { width: 0.92 * short, height: short };
 }
 
 /** Light lines or dots over a section, the same mark as on the seats of its grade. */
