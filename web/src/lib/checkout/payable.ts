@@ -125,9 +125,7 @@ async function loadMembership(id: string): Promise<Payable> {
   };
 }
 
-function itemLines(
-  from: Pick<Schemas['ReservationView'], 'seats' | 'items'>,
-): PayableLine[] {
+function itemLines(from: Pick<Schemas['ReservationView'], 'seats' | 'items'>): PayableLine[] {
   const seats = from.seats.map((seat) => ({
     text: `${seatLabel(seat)} (${seat.grade})`,
     amount: seat.price,

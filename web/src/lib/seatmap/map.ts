@@ -306,13 +306,7 @@ export class SeatMap {
     this.#context.setTransform(ratio, 0, 0, ratio, 0, 0);
     this.#context.fillStyle = this.#scene.palette.ground;
     this.#context.fillRect(0, 0, this.#view.width, this.#view.height);
-    this.#context.drawImage(
-      this.#picture,
-      from.x,
-      from.y,
-      taken.width * zoom,
-      taken.height * zoom,
-    );
+    this.#context.drawImage(this.#picture, from.x, from.y, taken.width * zoom, taken.height * zoom);
   }
 
   #limited(view: Viewport): Viewport {

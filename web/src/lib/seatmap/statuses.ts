@@ -40,8 +40,7 @@ export class SeatStatuses {
 
   freeInGrade(grade: number): number {
     return this.#hall.sections.reduce(
-      (sum, section, index) =>
-        section.grade === grade ? sum + this.#freeBySection[index]! : sum,
+      (sum, section, index) => (section.grade === grade ? sum + this.#freeBySection[index]! : sum),
       0,
     );
   }
