@@ -35,7 +35,6 @@ pub fn routes() -> OpenApiRouter<TicketService> {
         .merge(reservations::http::admin::routes())
         .merge(reservations::http::internal::routes())
         .merge(reserve::http::routes())
-        .merge(reserve::best_seats::http::routes())
         .merge(sales_health::http::routes())
         .merge(seat_map::http::routes())
         .merge(transfers::http::routes())
@@ -54,7 +53,6 @@ pub fn event_not_found() -> ApiError {
 
 #[derive(Serialize, ToSchema)]
 struct TimeView {
-    #[schema(value_type = String, format = DateTime)]
     time: Timestamp,
 }
 

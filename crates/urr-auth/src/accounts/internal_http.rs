@@ -4,14 +4,14 @@ use axum::extract::State;
 use axum::routing::{get, post};
 use urr_contracts::internal::auth::{
     AccountLanguage, AccountRole, AccountSummary, GET_USER, GetUserAnswer, LIST_REVOKED_TOKENS,
-    LIST_USERS, ListUsersAnswer, ListUsersBody, RevokedTokenEntry, RevokedTokenPage,
-    RevokedTokenQuery, USERS_PER_CALL_MAX,
+    LIST_USERS, ListUsersAnswer, ListUsersBody, RevokedTokenPage, RevokedTokenQuery,
+    USERS_PER_CALL_MAX,
 };
 use urr_kernel::Uuid;
 use urr_service::{ApiError, Json, Path, Query, UserRole, internal_routes};
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::{AuthService, Language, RevokedAccessToken, UserAccount, UserId};
+use crate::{AuthService, Language, UserAccount, UserId};
 
 pub fn routes() -> OpenApiRouter<AuthService> {
     let users = OpenApiRouter::new()
@@ -64,11 +64,7 @@ async fn list_revoked_tokens(
     State(auth): State<AuthService>,
     Query(query): Query<RevokedTokenQuery>,
 ) -> Result<Json<RevokedTokenPage>, ApiError> {
-    let revoked = auth.list_revoked_tokens(query.after).await?;
-    let next = revoked.last().map_or(query.after, |token| token.seq);
-    let entry = |token| {
-        let RevokedAccessToken { seq, jti, expires_at } = token;
-        RevokedTokenEntry { seq, jti, expires_at }
-    };
-    Ok(Json(RevokedTokenPage { tokens: revoked.into_iter().map(entry).collect(), next }))
+    let tokens = auth.list_revoked_tokens(query.after).await?;
+    let next = tokens.last().map_or(query.after, |token| token.seq);
+    Ok(Json(RevokedTokenPage { tokens, next }))
 }

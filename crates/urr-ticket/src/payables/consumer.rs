@@ -79,7 +79,7 @@ fn confirm_reservation(
     let confirmation = HoldConfirmation {
         id,
         payment,
-        ticket_ids: &(0..record.quantity).map(ticket_id).collect::<Vec<Uuid>>(),
+        ticket_ids: &(0..record.reservation.quantity).map(ticket_id).collect::<Vec<Uuid>>(),
         stamp: &context.event_metadata("confirmed", SOURCE),
         now: context.now,
     };
@@ -97,7 +97,7 @@ fn complete_transfer(
     let transfer = transfers::store::transfer_find(tx, id)?;
     let transfer = transfer.ok_or(TransferError::from(TransferRejection::NotFound))?;
     let record = reservations::store::record_find(tx, transfer.reservation_id)?;
-    let quantity = record.expect("reservations are never deleted").quantity;
+    let quantity = record.expect("reservations are never deleted").reservation.quantity;
     let number_id = |number| context.derived_id(&format!("reissued ticket {number}"));
     let completion = TransferCompletion {
         id,

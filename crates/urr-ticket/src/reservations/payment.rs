@@ -12,6 +12,7 @@ use crate::display_number::display_number;
 use crate::memberships::points::PointAction;
 use crate::memberships::points::store::{PointAward, points_award_ticket};
 use crate::reservations::cancel::check_owner;
+use crate::reservations::model::seat_ids;
 use crate::reservations::rules::{
     PaymentClaim, ReservationRecord, ReservationRejection, ReturnedMoney, decide_confirm,
     decide_pay, decide_pin, decide_refunded, decide_unpin,
@@ -20,12 +21,11 @@ use crate::reservations::store as transitions;
 use crate::reservations::store::confirm as confirmation;
 use crate::reservations::store::confirm::{NewTicket, SoldHold};
 use crate::reservations::store::items;
-use crate::reservations::store::items::StoredItem;
 use crate::reservations::store::list as listing;
 use crate::reservations::transition::{TransitionCheck, TransitionError, check_transition, reload};
 use crate::transfers::store::was_sold_by;
-use crate::{EventChain, ItemSubject, ReservationDetails, ReservationId, TicketService};
-use urr_contracts::events::reservation::{ReservationConfirmed, ReservationSnapshot};
+use crate::{EventChain, ReservationDetails, ReservationId, ReservationItem, TicketService};
+use urr_contracts::events::reservation::ReservationConfirmed;
 
 const METHOD_CHARS_MAX: usize = 50;
 const METHOD_UNKNOWN: &str = "unknown";
@@ -79,7 +79,7 @@ impl TicketService {
         user_id: Uuid,
     ) -> Result<ReservationDetails, TransitionError> {
         let details = self.my_reservation(id, user_id).await?;
-        decide_pay(&details.listed.record, self.clock.now())?;
+        decide_pay(&details.record, self.clock.now())?;
         Ok(details)
     }
 
@@ -139,7 +139,7 @@ impl TicketService {
         context: CallContext,
     ) -> Result<ReservationRecord, TransitionError> {
         // The number of tickets: a pinned hold does not change any more.
-        let quantity = self.find_reservation(id).await?.quantity;
+        let quantity = self.find_reservation(id).await?.reservation.quantity;
         let ticket_ids: Vec<Uuid> = (0..quantity).map(|_| self.ids.next_id()).collect();
         let (prepared, now) = (self.prepare_events(1, context), self.clock.now());
         let confirmed = self.db.write(move |tx| {
@@ -230,26 +230,23 @@ pub(crate) fn mark_refunded(
 }
 
 /// One ticket per person: one for a seat, several for a ticket type.
-fn tickets_of(items: &[StoredItem], ticket_ids: &[Uuid]) -> Vec<NewTicket> {
-    let units = items.iter().flat_map(|stored| {
-        let quantity = u16::try_from(stored.item.quantity).expect("limits are small");
-        (0..quantity).map(move |unit| (stored, unit))
+fn tickets_of(items: &[ReservationItem], ticket_ids: &[Uuid]) -> Vec<NewTicket> {
+    let units = items.iter().flat_map(|item| {
+        let quantity = u16::try_from(item.quantity).expect("limits are small");
+        (0..quantity).map(move |unit| (item, unit))
     });
-    let units: Vec<(&StoredItem, u16)> = units.collect();
+    let units: Vec<(&ReservationItem, u16)> = units.collect();
     // Checked before pairing, which would drop surplus units.
     assert_eq!(units.len(), ticket_ids.len(), "the quantity is the sum of the items");
     units
         .into_iter()
         .zip(ticket_ids)
-        .map(|((stored, unit), id)| NewTicket {
+        .map(|((item, unit), id)| NewTicket {
             id: *id,
             number: display_number('T', *id),
-            position: stored.position,
+            position: item.position,
             unit,
-            seat_id: match stored.item.subject {
-                ItemSubject::Seat(seat_id) => Some(seat_id),
-                ItemSubject::TicketType(_) => None,
-            },
+            seat_id: item.seat_id(),
         })
         .collect()
 }
@@ -257,33 +254,14 @@ fn tickets_of(items: &[StoredItem], ticket_ids: &[Uuid]) -> Vec<NewTicket> {
 fn announce_confirmed(
     tx: &mut Tx<'_>,
     record: &ReservationRecord,
-    items: &[StoredItem],
+    items: &[ReservationItem],
     payment: &CompletedPayment,
     stamp: &EventMetadata,
 ) -> Result<(), StorageError> {
     let event = ReservationConfirmed {
-        reservation: reservation_snapshot(record, items, stamp.time),
+        reservation: record.reservation.snapshot(seat_ids(items), stamp.time),
         payment_id: payment.claim.payment_id,
         payment_method: Some(payment.method.clone()),
     };
     outbox::append(tx, stamp, &event)
-}
-
-pub(crate) fn reservation_snapshot(
-    record: &ReservationRecord,
-    items: &[StoredItem],
-    now: Timestamp,
-) -> ReservationSnapshot {
-    let reservation = &record.reservation;
-    ReservationSnapshot {
-        reservation_id: reservation.id.0,
-        reservation_number: reservation.number.clone(),
-        user_id: reservation.user_id,
-        event_id: reservation.event_id,
-        total_amount: reservation.total_amount,
-        booking_fee: reservation.booking_fee,
-        quantity: record.quantity,
-        seat_ids: items::seat_ids(items),
-        timestamp: now,
-    }
 }

@@ -13,8 +13,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 use crate::payables::reservation_view;
 use crate::reservations::http::admin::parse_reason;
-use crate::reservations::store::list::ListedReservation;
-use crate::{AdminCancel, FeeMode, ReservationId, TicketService};
+use crate::{AdminCancel, FeeMode, ReservationId, ReservationRecord, TicketService};
 
 const PAID_PER_PAGE: u32 = 200;
 
@@ -71,15 +70,15 @@ async fn get_reservation_summary(
 ) -> Result<Json<ReservationSummaryAnswer>, ApiError> {
     let details = ticket.reservation_details(ReservationId(id)).await?;
     let places = details.places();
-    let ListedReservation { record, event_title, venue_name } = details.listed;
+    let ReservationRecord { reservation, event_title, venue_name, starts_at, .. } = details.record;
     let reservation = ReservationSummary {
-        reservation_number: record.reservation.number,
-        event_id: record.reservation.event_id,
+        reservation_number: reservation.number,
+        event_id: reservation.event_id,
         event_title,
         venue_name,
-        event_starts_at: record.starts_at,
+        event_starts_at: starts_at,
         places,
-        quantity: record.quantity,
+        quantity: reservation.quantity,
     };
     Ok(Json(ReservationSummaryAnswer { reservation }))
 }
