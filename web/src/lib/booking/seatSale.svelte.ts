@@ -34,6 +34,8 @@ export class SeatSale {
   readonly #bestKey = new WishKey();
   /** Grows with every change of the statuses, so that what depends on them is computed again. */
   #changes = $state(0);
+  // Replaced as a whole, never changed: the map compares it by identity.
+  // eslint-disable-next-line svelte/prefer-svelte-reactivity
   chosen = $state.raw<ReadonlySet<number>>(new Set());
   /** What is held already: it can be paid, changed or given up. */
   hold = $state.raw<Hold | null>(null);
@@ -251,6 +253,7 @@ export class SeatSale {
   }
 
   #choose(seats: readonly number[]): void {
+    // eslint-disable-next-line svelte/prefer-svelte-reactivity
     this.chosen = new Set(seats);
     keepChoice(this.eventId, { seatIds: [...seats] });
   }
