@@ -136,6 +136,10 @@ impl QueueAssets {
             style: SiteFile::immutable("text/css; charset=utf-8", style),
         }
     }
+
+    pub fn style_path(&self) -> &str {
+        &self.style_path
+    }
 }
 
 /// A source without indentation, blank lines and lines of comment.
