@@ -105,8 +105,8 @@ both_databases! {
         assert_eq!(code(&world.provider.confirm(&begun).await), "TIMEOUT");
         world.clock.advance(Duration::from_mins(2));
         let refused = world.provider.confirm(&late).await;
-        let expected = ProviderOutcome::declined("NOT_FOUND_PAYMENT_SESSION");
-        assert_eq!(refused, expected);
+        let code = "NOT_FOUND_PAYMENT_SESSION".to_owned();
+        assert_eq!(refused, ProviderOutcome::Declined { code });
         assert!(matches!(world.provider.confirm(&begun).await, ProviderOutcome::Done(_)));
         assert_eq!(world.balance().await, 2 * PRICE.amount());
     }
