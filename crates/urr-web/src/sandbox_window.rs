@@ -245,7 +245,7 @@ fn window(
         checkout,
         order,
         problem,
-        login_path: if is_anonymous { format!("/login?next={next}") } else { String::new() },
+        login_path: if is_anonymous { format!("/login?return={next}") } else { String::new() },
         cards: cards.collect(),
         style_path: pages.queue.assets.style_path(),
     };

@@ -101,7 +101,7 @@ async fn foreign_addresses_unknown_cards_and_orders_of_others_are_refused() {
 async fn a_buyer_who_is_not_logged_in_comes_back_to_the_window() {
     let page = pages().page(WINDOW).await;
     assert_eq!(page.status, 401);
-    let way = "href=\"/login?next=%2Fsandbox%2Fpay%3ForderId%3DORD_7";
+    let way = "href=\"/login?return=%2Fsandbox%2Fpay%3ForderId%3DORD_7";
     assert!(page.body.contains(way), "{}", page.body);
 }
 
