@@ -136,6 +136,10 @@ impl QueueAssets {
             style: SiteFile::immutable("text/css; charset=utf-8", style),
         }
     }
+
+    pub fn style_path(&self) -> &str {
+        &self.style_path
+    }
 }
 
 /// A source without indentation, blank lines and lines of comment.
@@ -247,7 +251,7 @@ fn see_other(event_id: Uuid, query: &str, done: Result<IgnoredAny, ApiRefusal>) 
     let target = match done {
         Ok(_) => format!("/queue/{event_id}{query}"),
         Err(ApiRefusal { status: StatusCode::UNAUTHORIZED, .. }) => {
-            format!("/login?next=%2Fqueue%2F{event_id}")
+            format!("/login?return=%2Fqueue%2F{event_id}")
         }
         Err(ApiRefusal { status: StatusCode::FORBIDDEN, code }) if code == "CROSS_SITE_REQUEST" => {
             return StatusCode::FORBIDDEN.into_response();

@@ -1,5 +1,7 @@
 //! The tables of the sandbox: checkouts, and movements of money, once per idempotency key.
 
+use std::time::Duration;
+
 use urr_kernel::{Timestamp, Won};
 use urr_storage::{Row, StorageError, Tx, from_row, params};
 
@@ -30,16 +32,20 @@ struct SandboxPayment {
     charged: Won,
     refunded: Won,
     refusal: Option<String>,
+    created_at: Timestamp,
     approved_at: Option<Timestamp>,
 }
 
 const COLUMNS: &str =
-    "payment_key, order_id, amount, attempts, charged, refunded, refusal, approved_at";
+    "payment_key, order_id, amount, attempts, charged, refunded, refusal, created_at, approved_at";
+/// How long a buyer's agreement can be used for a first charge, as with Toss.
+const KEY_LIFE: Duration = Duration::from_mins(10);
 
 impl SandboxPayment {
     fn read(row: &Row<'_>) -> Result<SandboxPayment, StorageError> {
         Ok(from_row!(row => SandboxPayment {
-            payment_key, order_id, amount, attempts, charged, refunded, refusal, approved_at
+            payment_key, order_id, amount, attempts, charged, refunded, refusal, created_at,
+            approved_at
         }))
     }
 
@@ -108,6 +114,10 @@ pub(super) fn payment_charge(
     }
     if let Some(refusal) = line.refusal {
         return Ok(SandboxOutcome::Refused(refusal));
+    }
+    // An attempt that was made in time may be repeated later.
+    if line.attempts == 0 && now > line.created_at + KEY_LIFE {
+        return payment_refuse(tx, &line, "NOT_FOUND_PAYMENT_SESSION");
     }
     match movement_payment_key(tx, &charge.idempotency_key)? {
         Some(key) if key == line.payment_key => {
