@@ -295,7 +295,7 @@ test('an unclear payment is checked until it is decided', async ({ fanPage: page
 
 test.describe('a changed answer', () => {
   // The service worker would fetch it past the test.
-  test.use({ serviceWorkers: 'block' });
+  test.use({ serviceWorkers: 'block', allowed: /Service Worker registration blocked/ });
 
   test('an expired hold leads back to the same seats', async ({ fanPage: page }) => {
     await page.route(/\/api\/reservations\/[0-9a-f-]{36}$/, async (route) => {
@@ -387,17 +387,21 @@ test.describe('in English', () => {
   });
 });
 
-test('an opened ticket is shown without a network', async ({ fanPage: page, context }) => {
-  await holdOne(page);
-  await pay(page);
-  await page.getByRole('link', { name: '티켓 보기' }).click();
-  await page.evaluate(() => navigator.serviceWorker.ready.then(() => undefined));
-  // The first visit ran without the worker; from now on it keeps what is opened.
-  await page.reload();
-  await expect(page.getByRole('img', { name: /입장 QR 코드/ })).toBeVisible();
-  await page.waitForLoadState('networkidle');
-  await context.setOffline(true);
-  await page.reload();
-  await expect(page.getByRole('img', { name: /입장 QR 코드/ })).toBeVisible();
-  await context.setOffline(false);
+test.describe('offline', () => {
+  test.use({ allowed: /INTERNET_DISCONNECTED/ });
+
+  test('an opened ticket is shown without a network', async ({ fanPage: page, context }) => {
+    await holdOne(page);
+    await pay(page);
+    await page.getByRole('link', { name: '티켓 보기' }).click();
+    await page.evaluate(() => navigator.serviceWorker.ready.then(() => undefined));
+    // The first visit ran without the worker; from now on it keeps what is opened.
+    await page.reload();
+    await expect(page.getByRole('img', { name: /입장 QR 코드/ })).toBeVisible();
+    await page.waitForLoadState('networkidle');
+    await context.setOffline(true);
+    await page.reload();
+    await expect(page.getByRole('img', { name: /입장 QR 코드/ })).toBeVisible();
+    await context.setOffline(false);
+  });
 });
