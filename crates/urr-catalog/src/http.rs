@@ -20,7 +20,6 @@ pub fn routes() -> OpenApiRouter<CatalogService> {
         .merge(venues::http::routes())
         .merge(events::http::routes())
         .merge(events::admin_http::routes())
-        .merge(events::internal_http::routes())
         .merge(admin_log::routes(ADMIN_LOG))
         .merge(images::http::routes())
         .layer(DefaultBodyLimit::max(RequestLimits::default().body_bytes_max))

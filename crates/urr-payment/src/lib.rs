@@ -136,6 +136,7 @@ impl PaymentService {
     pub fn service(&self, kit: &ServiceKit) -> Service {
         self.0.metrics.register(&kit.metrics);
         Service::new("payment", http::routes().with_state(self.clone()), kit)
+            .with_calls(http::audit::calls(self.clone()))
     }
 
     /// The provider of new orders.

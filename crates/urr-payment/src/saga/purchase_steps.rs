@@ -26,23 +26,24 @@ pub(crate) const TICKETS_UNAVAILABLE: &str = "TICKET_SERVICE_UNAVAILABLE";
 impl PaymentService {
     pub(super) async fn step_pin(&self, payment: &Payment) -> Result<StepOutcome, StorageError> {
         let id = payment.id;
-        let (name, code) = match self.call("call pin", self.pin(payment)).await {
-            Ok(_) => {
-                let (call, now) = (self.new_charge_call(payment), self.0.clock.now());
-                let charge = (PaymentStatus::Approving, Some(SagaStep::Charge));
-                return self
-                    .advance(payment, "hold pinned", charge, move |tx| {
-                        payments::charge_sent(tx, id, now)?;
-                        provider_calls::provider_call_insert(tx, &call, now)
-                    })
-                    .await;
-            }
-            Err(ClientError::Refused { code, .. }) => ("pin refused", code),
-            Err(ClientError::NoAnswer { .. }) if payment.attempts >= PIN_ATTEMPTS_MAX => {
-                ("pin given up", TICKETS_UNAVAILABLE.to_owned())
-            }
-            Err(ClientError::NoAnswer { .. }) => return self.retry_later(payment, None).await,
-        };
+        let (name, code) =
+            match self.call("call pin", self.ask_tickets(payment, payment.pin_payable())).await {
+                Ok(_) => {
+                    let (call, now) = (self.new_charge_call(payment), self.0.clock.now());
+                    let charge = (PaymentStatus::Approving, Some(SagaStep::Charge));
+                    return self
+                        .advance(payment, "hold pinned", charge, move |tx| {
+                            payments::charge_sent(tx, id, now)?;
+                            provider_calls::provider_call_insert(tx, &call, now)
+                        })
+                        .await;
+                }
+                Err(ClientError::Refused { code, .. }) => ("pin refused", code),
+                Err(ClientError::NoAnswer { .. }) if payment.attempts >= PIN_ATTEMPTS_MAX => {
+                    ("pin given up", TICKETS_UNAVAILABLE.to_owned())
+                }
+                Err(ClientError::NoAnswer { .. }) => return self.retry_later(payment, None).await,
+            };
         let failed = (PaymentStatus::Failed, Some(SagaStep::Unpin));
         self.advance(payment, name, failed, move |tx| payments::failure_set(tx, id, &code)).await
     }
@@ -121,11 +122,21 @@ impl PaymentService {
         &self,
         payment: &Payment,
     ) -> Result<StepOutcome, StorageError> {
-        let mut answer = self.call("call deliver", self.confirm(payment)).await;
+        let mut answer =
+            self.call("call deliver", self.ask_tickets(payment, payment.confirm_payable())).await;
         if matches!(&answer, Err(error) if error.code() == Some("NOT_PINNED")) {
             // The charge came late. If the hold is still there, it is the buyer's.
-            answer = match self.call("call pin late", self.pin(payment)).await {
-                Ok(_) => self.call("call deliver late", self.confirm(payment)).await,
+            answer = match self
+                .call("call pin late", self.ask_tickets(payment, payment.pin_payable()))
+                .await
+            {
+                Ok(_) => {
+                    self.call(
+                        "call deliver late",
+                        self.ask_tickets(payment, payment.confirm_payable()),
+                    )
+                    .await
+                }
                 refused => refused,
             };
         }
@@ -153,8 +164,8 @@ impl PaymentService {
         payment: &Payment,
         code: String,
     ) -> Result<StepOutcome, StorageError> {
-        match self.call("call state", self.payable(payment)).await {
-            Ok(payable) if payable.payment_id == Some(payment.id.0) => {
+        match self.call("call state", self.ask_tickets(payment, payment.get_payable())).await {
+            Ok(answer) if answer.payable.payment_id == Some(payment.id.0) => {
                 return self.delivered(payment).await;
             }
             Err(ClientError::NoAnswer { .. }) => return self.retry_later(payment, None).await,
@@ -178,7 +189,7 @@ impl PaymentService {
     }
 
     pub(super) async fn step_unpin(&self, payment: &Payment) -> Result<StepOutcome, StorageError> {
-        match self.call("call unpin", self.unpin(payment)).await {
+        match self.call("call unpin", self.ask_tickets(payment, payment.unpin_payable())).await {
             Err(ClientError::NoAnswer { .. }) => self.retry_later(payment, None).await,
             // A hold that does not exist or is no longer pinned needs no unpin.
             Ok(_) | Err(ClientError::Refused { .. }) => {

@@ -186,11 +186,18 @@ impl PaymentService {
         for refund in &self.read(move |tx| refunds::refund_list_unreported(tx, id)).await? {
             let reported = match refund.requested_amount {
                 Some(requested) => {
-                    let report = self.report_refund(payment, requested, refund.amount);
+                    let report = self.ask_tickets(
+                        payment,
+                        payment.mark_payable_refunded(requested, refund.amount),
+                    );
                     self.call("call refunded", report).await
                 }
                 None if refund.origin.needs_unpin() => {
-                    self.call("call unpin refunded", self.unpin(payment)).await
+                    self.call(
+                        "call unpin refunded",
+                        self.ask_tickets(payment, payment.unpin_payable()),
+                    )
+                    .await
                 }
                 None => continue,
             };

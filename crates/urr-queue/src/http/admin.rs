@@ -1,7 +1,7 @@
 //! The routes of administrators.
 
 mod bodies;
-mod operator;
+pub(super) mod operator;
 mod queue_paths;
 mod views;
 
@@ -40,7 +40,6 @@ pub fn routes() -> OpenApiRouter<QueueService> {
         .routes(routes!(clear_room))
         .routes(routes!(set_room_message, remove_room_message))
         .merge(queue_paths::routes())
-        .merge(operator::routes())
         .merge(admin_log::routes(LOG))
 }
 
@@ -169,16 +168,16 @@ async fn clear_room(
     Path(event_id): Path<Uuid>,
     Json(body): Json<ClearRoomBody>,
 ) -> Result<Json<ClearedView>, ApiError> {
-    clear(&queue, event_id, &body, RoomActor::Admin(admin.user_id)).await
+    clear(&queue, event_id, body.confirms(event_id), RoomActor::Admin(admin.user_id)).await
 }
 
 async fn clear(
     queue: &QueueService,
     event_id: Uuid,
-    body: &ClearRoomBody,
+    is_confirmed: bool,
     actor: RoomActor,
 ) -> Result<Json<ClearedView>, ApiError> {
-    if !body.confirms(event_id) {
+    if !is_confirmed {
         let crowd = queue.report_room(event_id).await?.crowd;
         return Err(confirmation_required(event_id, crowd.waiting, crowd.active));
     }

@@ -1,53 +1,44 @@
-//! The same operations for operators, by the command line.
+//! The same operations for operators, by the command line. Requests and answers about a room are
+//! the documents of the administrators' operations.
 
-use axum::extract::State;
-use axum::routing::{get, post};
-use urr_contracts::internal::queue::{CHANGE_ROOM, CLEAR_ROOM, GET_ROOM, LIST_ROOMS};
-use urr_kernel::Uuid;
-use urr_service::{ApiError, Json, Page, Path, internal_routes};
-use utoipa_axum::router::OpenApiRouter;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use urr_contracts::internal::queue::{ChangeRoom, ClearRoom, GetRoom, ListRooms, RoomPage};
+use urr_kernel::CallContext;
+use urr_service::{ApiError, Json, Page};
 
-use super::bodies::{ChangeRoomBody, ClearRoomBody};
-use super::views::{ClearedView, RoomListView, SingleRoomView};
+use super::bodies::ChangeRoomBody;
 use super::{change, clear, list, show};
 use crate::QueueService;
 use crate::admin::RoomActor;
 
-pub fn routes() -> OpenApiRouter<QueueService> {
-    let routes = OpenApiRouter::new()
-        .route(LIST_ROOMS.path, get(list_rooms))
-        .route(GET_ROOM.path, get(get_room))
-        .route(CHANGE_ROOM.path, post(change_room))
-        .route(CLEAR_ROOM.path, post(clear_room));
-    internal_routes(LIST_ROOMS.callers, routes)
+type Room = Result<Value, ApiError>;
+
+/// A view as the contract has it.
+fn document<T: DeserializeOwned>(view: impl Serialize) -> Result<T, ApiError> {
+    serde_json::to_value(view).and_then(serde_json::from_value).map_err(ApiError::internal)
 }
 
-async fn list_rooms(
-    State(queue): State<QueueService>,
-    page: Page,
-) -> Result<Json<RoomListView>, ApiError> {
-    Ok(Json(list(&queue, page).await?))
+pub async fn list_rooms(
+    queue: QueueService,
+    call: ListRooms,
+    _: CallContext,
+) -> Result<RoomPage, ApiError> {
+    document(list(&queue, Page::of(call.page, call.limit)).await?)
 }
 
-async fn get_room(
-    State(queue): State<QueueService>,
-    Path(event_id): Path<Uuid>,
-) -> Result<Json<SingleRoomView>, ApiError> {
-    show(&queue, event_id).await
+pub async fn get_room(queue: QueueService, call: GetRoom, _: CallContext) -> Room {
+    document(show(&queue, call.event_id).await?.0)
 }
 
-async fn change_room(
-    State(queue): State<QueueService>,
-    Path(event_id): Path<Uuid>,
-    Json(body): Json<ChangeRoomBody>,
-) -> Result<Json<SingleRoomView>, ApiError> {
-    change(&queue, event_id, body.parse()?, RoomActor::Operator).await
+pub async fn change_room(queue: QueueService, call: ChangeRoom, _: CallContext) -> Room {
+    let change_text = Value::Object(call.change).to_string();
+    let Json(body) = Json::<ChangeRoomBody>::read(change_text.as_bytes())?;
+    document(change(&queue, call.event_id, body.parse()?, RoomActor::Operator).await?.0)
 }
 
-async fn clear_room(
-    State(queue): State<QueueService>,
-    Path(event_id): Path<Uuid>,
-    Json(body): Json<ClearRoomBody>,
-) -> Result<Json<ClearedView>, ApiError> {
-    clear(&queue, event_id, &body, RoomActor::Operator).await
+pub async fn clear_room(queue: QueueService, call: ClearRoom, _: CallContext) -> Room {
+    let is_confirmed = call.confirm == Some(call.event_id);
+    document(clear(&queue, call.event_id, is_confirmed, RoomActor::Operator).await?.0)
 }
