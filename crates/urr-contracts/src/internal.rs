@@ -4,13 +4,12 @@
 //! A service answers them with [`urr_service::InternalCalls`]; a [`crate::clients::ServiceClient`]
 //! makes them. Public operations are described by OpenAPI, not here.
 
-/// Declares the calls to a service in a table: type, answer, method, path, callers, deadline. A
-/// `post` may be repeated without harm; a `post_once` is not repeated when it fails on the way.
+/// Declares the calls to a service in a table: type, answer, kind, path, callers, deadline.
 macro_rules! internal_calls {
     (
         $(#[$meta:meta])*
         pub enum $service:ident {
-            $($call:ident -> $answer:ty: $how:ident $path:literal, $callers:expr, $deadline:expr;)*
+            $($call:ident -> $answer:ty: $kind:ident $path:literal, $callers:expr, $deadline:expr;)*
         }
     ) => {
         $(#[$meta])*
@@ -23,8 +22,13 @@ macro_rules! internal_calls {
         $(impl urr_service::InternalCall for $call {
             type Service = $service;
             type Answer = $answer;
-            const SPEC: urr_service::CallSpec =
-                urr_service::CallSpec::$how(stringify!($call), $path, $callers, $deadline);
+            const SPEC: urr_service::CallSpec = urr_service::CallSpec {
+                name: stringify!($call),
+                kind: urr_service::CallKind::$kind,
+                path: $path,
+                callers: $callers,
+                deadline: $deadline,
+            };
         })*
     };
 }

@@ -86,7 +86,7 @@ pub(crate) struct Inner {
     /// The first one is for new orders.
     pub providers: Vec<ProviderClient>,
     pub tickets: TicketClient,
-    /// One lock per order id.
+    /// One lock per user and order.
     pub order_locks: KeyedMutex,
     pub metrics: PaymentMetrics,
     pub faults: FaultPoints,

@@ -11,13 +11,15 @@ use crate::PaymentService;
 use crate::domain::payment::Payment;
 
 impl PaymentService {
-    /// Makes a call in the context of a payment.
+    /// Makes a call in the context of a payment, with the fault points of its name.
     pub(crate) async fn ask_tickets<C: InternalCall<Service = TicketCalls>>(
         &self,
+        name: &'static str,
         payment: &Payment,
         request: C,
     ) -> Result<C::Answer, ClientError> {
-        self.0.tickets.call(request, &call_context(payment)).await
+        let context = call_context(payment);
+        self.call(name, self.0.tickets.call(request, &context)).await
     }
 }
 

@@ -75,7 +75,7 @@ impl RequestRecord {
     /// The record of a call inside the process.
     pub fn of_call(state: &ContextState, spec: &CallSpec, call: &CallMetadata) -> RequestRecord {
         let context = context_of(Some(call.context), &HeaderMap::new(), &state.kit.ids);
-        RequestRecord::new(state, context, spec.method.http(), RequestRoute::Call(spec.path))
+        RequestRecord::new(state, context, spec.method(), RequestRoute::Call(spec.path))
     }
 
     fn new(

@@ -13,7 +13,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::{FromRequest, FromRequestParts, Query as UrlQuery, RawPathParams, Request};
 use axum::http::{Method, Uri};
-use axum::routing::{MethodFilter, on};
+use axum::routing::{get, post};
 use futures_util::future::BoxFuture;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -26,19 +26,14 @@ use crate::extract::{query_refused, refuse_nul};
 use crate::upstream::CallPolicy;
 use crate::{ApiError, Caller, Json};
 
+/// How a call travels, and whether it is repeated when it fails on the way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CallMethod {
+pub enum CallKind {
     Get,
+    /// A change that may be made twice without harm.
     Post,
-}
-
-impl CallMethod {
-    pub fn http(self) -> Method {
-        match self {
-            CallMethod::Get => Method::GET,
-            CallMethod::Post => Method::POST,
-        }
-    }
+    /// A change that is not repeated.
+    PostOnce,
 }
 
 /// How a call is made.
@@ -46,50 +41,23 @@ impl CallMethod {
 pub struct CallSpec {
     /// The name of its type.
     pub name: &'static str,
-    pub method: CallMethod,
+    pub kind: CallKind,
     /// The path as routers take it. Its parameters are fields of the call.
     pub path: &'static str,
     /// Who may call; everybody else gets 403 `CALLER_NOT_ALLOWED`.
     pub callers: &'static [Caller],
     pub deadline: Duration,
-    /// Whether it is repeated when it fails on the way.
-    pub is_idempotent: bool,
 }
 
 impl CallSpec {
-    pub const fn get(
-        name: &'static str,
-        path: &'static str,
-        callers: &'static [Caller],
-        deadline: Duration,
-    ) -> CallSpec {
-        let method = CallMethod::Get;
-        CallSpec { name, method, path, callers, deadline, is_idempotent: true }
-    }
-
-    /// A change that may be made twice without harm.
-    pub const fn post(
-        name: &'static str,
-        path: &'static str,
-        callers: &'static [Caller],
-        deadline: Duration,
-    ) -> CallSpec {
-        CallSpec { method: CallMethod::Post, ..CallSpec::get(name, path, callers, deadline) }
-    }
-
-    pub const fn post_once(
-        name: &'static str,
-        path: &'static str,
-        callers: &'static [Caller],
-        deadline: Duration,
-    ) -> CallSpec {
-        CallSpec { is_idempotent: false, ..CallSpec::post(name, path, callers, deadline) }
+    pub fn method(&self) -> Method {
+        if self.kind == CallKind::Get { Method::GET } else { Method::POST }
     }
 
     pub(crate) fn policy(&self) -> CallPolicy {
-        match self.is_idempotent {
-            true => CallPolicy::idempotent(self.deadline),
-            false => CallPolicy::once(self.deadline),
+        match self.kind {
+            CallKind::Get | CallKind::Post => CallPolicy::idempotent(self.deadline),
+            CallKind::PostOnce => CallPolicy::once(self.deadline),
         }
     }
 }
@@ -117,7 +85,7 @@ impl WireCall {
             None => segment.to_owned(),
         });
         let path = segments.collect::<Vec<String>>().join("/");
-        if C::SPEC.method == CallMethod::Post {
+        if C::SPEC.kind != CallKind::Get {
             return Ok(WireCall { path, body: serde_json::to_vec(&fields)? });
         }
         let given = fields.iter().filter(|(_, value)| !value.is_null());
@@ -133,7 +101,7 @@ impl WireCall {
         refuse_nul(parts.uri.query(), "INVALID_QUERY")?;
         let params = RawPathParams::from_request_parts(&mut parts, &()).await;
         let params = params.map_err(ApiError::internal)?;
-        if C::SPEC.method == CallMethod::Get {
+        if C::SPEC.kind == CallKind::Get {
             let mut query = parts.uri.query().unwrap_or_default().to_owned();
             for (name, value) in &params {
                 query = format!("{name}={}&{query}", percent::encode(value));
@@ -206,11 +174,8 @@ impl<S: Clone + Send + Sync + 'static> InternalCalls<S> {
             let call = WireCall::read::<C>(request).await?;
             served(call, context.0).await.map(Json)
         };
-        let filter = match C::SPEC.method {
-            CallMethod::Get => MethodFilter::GET,
-            CallMethod::Post => MethodFilter::POST,
-        };
-        self.routes = self.routes.route(C::SPEC.path, on(filter, route));
+        let route = if C::SPEC.kind == CallKind::Get { get(route) } else { post(route) };
+        self.routes = self.routes.route(C::SPEC.path, route);
         let before = self.handlers.insert(TypeId::of::<C>(), Box::new(handler));
         assert!(before.is_none(), "{} has two handlers", C::SPEC.name);
         self
@@ -244,18 +209,23 @@ mod tests {
     }
 
     macro_rules! call {
-        ($call:ident, $how:ident, $path:literal) => {
+        ($call:ident, $kind:ident, $path:literal) => {
             impl InternalCall for $call {
                 type Service = ();
                 type Answer = Value;
-                const SPEC: CallSpec =
-                    CallSpec::$how("call", $path, &[Caller::Queue], Duration::from_secs(1));
+                const SPEC: CallSpec = CallSpec {
+                    name: "call",
+                    kind: CallKind::$kind,
+                    path: $path,
+                    callers: &[Caller::Queue],
+                    deadline: Duration::from_secs(1),
+                };
             }
         };
     }
 
-    call!(Pin, post, "/holds/{kind}/pin");
-    call!(Find, get, "/holds/{kind}");
+    call!(Pin, Post, "/holds/{kind}/pin");
+    call!(Find, Get, "/holds/{kind}");
 
     #[test]
     fn fields_travel_in_the_path_and_in_the_query_or_the_body() {

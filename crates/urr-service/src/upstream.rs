@@ -171,7 +171,7 @@ impl Upstream {
             return self.call_until((send(), None), again, value, call, policy).await;
         }
         let wire = WireCall::write(request).map_err(|source| self.malformed(source))?;
-        self.json(C::SPEC.method.http(), &wire.path, wire.body.into(), call, policy).await
+        self.json(C::SPEC.method(), &wire.path, wire.body.into(), call, policy).await
     }
 
     /// Makes a call over HTTP and reads its JSON answer, or its error body.

@@ -12,10 +12,10 @@ const SHORT_DEADLINE: Duration = Duration::from_secs(2);
 internal_calls! {
     /// The calls to the auth service.
     pub enum AuthCalls {
-        GetUser -> GetUserAnswer: get "/internal/auth/users/{id}", &Caller::ALL, DEADLINE;
-        ListUsers -> ListUsersAnswer: post "/internal/auth/users/batch", &Caller::ALL, DEADLINE;
+        GetUser -> GetUserAnswer: Get "/internal/auth/users/{id}", &Caller::ALL, DEADLINE;
+        ListUsers -> ListUsersAnswer: Post "/internal/auth/users/batch", &Caller::ALL, DEADLINE;
         ListRevokedTokens -> RevokedTokenPage:
-            get "/internal/auth/revoked-tokens", &Caller::ALL, SHORT_DEADLINE;
+            Get "/internal/auth/revoked-tokens", &Caller::ALL, SHORT_DEADLINE;
     }
 }
 

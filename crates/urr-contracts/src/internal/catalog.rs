@@ -12,7 +12,7 @@ internal_calls! {
     /// The calls to the catalog.
     pub enum CatalogCalls {
         GetEvent -> GetEventAnswer:
-            get "/internal/catalog/events/{id}", &Caller::ALL, Duration::from_secs(2);
+            Get "/internal/catalog/events/{id}", &Caller::ALL, Duration::from_secs(2);
     }
 }
 

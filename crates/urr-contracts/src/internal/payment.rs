@@ -13,11 +13,11 @@ const AUDIT_DEADLINE: Duration = Duration::from_secs(30);
 internal_calls! {
     /// The calls to the payment service.
     pub enum PaymentCalls {
-        AuditLedger -> LedgerAudit: get "/internal/payment/audit", OPERATOR, AUDIT_DEADLINE;
+        AuditLedger -> LedgerAudit: Get "/internal/payment/audit", OPERATOR, AUDIT_DEADLINE;
         AuditProvider -> ProviderAudit:
-            get "/internal/payment/audit/provider", OPERATOR, AUDIT_DEADLINE;
+            Get "/internal/payment/audit/provider", OPERATOR, AUDIT_DEADLINE;
         AuditTickets -> TicketAudit:
-            get "/internal/payment/audit/tickets", OPERATOR, AUDIT_DEADLINE;
+            Get "/internal/payment/audit/tickets", OPERATOR, AUDIT_DEADLINE;
     }
 }
 

@@ -19,14 +19,14 @@ const OPERATOR_DEADLINE: Duration = Duration::from_secs(10);
 internal_calls! {
     /// The calls to the queue service.
     pub enum QueueCalls {
-        CheckSlots -> CheckSlotsAnswer: post "/internal/queue/slots", TICKET, SLOT_DEADLINE;
-        FinishSlot -> FinishSlotAnswer: post "/internal/queue/finish", TICKET, SLOT_DEADLINE;
-        ListRooms -> RoomPage: get "/internal/queue/admin/rooms", OPERATOR, OPERATOR_DEADLINE;
-        GetRoom -> Value: get "/internal/queue/admin/rooms/{eventId}", OPERATOR, OPERATOR_DEADLINE;
+        CheckSlots -> CheckSlotsAnswer: Post "/internal/queue/slots", TICKET, SLOT_DEADLINE;
+        FinishSlot -> FinishSlotAnswer: Post "/internal/queue/finish", TICKET, SLOT_DEADLINE;
+        ListRooms -> RoomPage: Get "/internal/queue/admin/rooms", OPERATOR, OPERATOR_DEADLINE;
+        GetRoom -> Value: Get "/internal/queue/admin/rooms/{eventId}", OPERATOR, OPERATOR_DEADLINE;
         ChangeRoom -> Value:
-            post_once "/internal/queue/admin/rooms/{eventId}", OPERATOR, OPERATOR_DEADLINE;
+            PostOnce "/internal/queue/admin/rooms/{eventId}", OPERATOR, OPERATOR_DEADLINE;
         ClearRoom -> Value:
-            post_once "/internal/queue/admin/rooms/{eventId}/clear", OPERATOR, OPERATOR_DEADLINE;
+            PostOnce "/internal/queue/admin/rooms/{eventId}/clear", OPERATOR, OPERATOR_DEADLINE;
     }
 }
 

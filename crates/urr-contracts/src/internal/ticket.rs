@@ -21,32 +21,32 @@ const SHORT_DEADLINE: Duration = Duration::from_secs(2);
 internal_calls! {
     /// The calls to the ticket service. Every one can be repeated without harm.
     pub enum TicketCalls {
-        GetPayable -> PayableAnswer: get "/internal/ticket/payables/{kind}/{id}", PAYMENT, DEADLINE;
+        GetPayable -> PayableAnswer: Get "/internal/ticket/payables/{kind}/{id}", PAYMENT, DEADLINE;
         ValidatePayable -> PayableAnswer:
-            get "/internal/ticket/payables/{kind}/{id}/validate", PAYMENT, DEADLINE;
+            Get "/internal/ticket/payables/{kind}/{id}/validate", PAYMENT, DEADLINE;
         PinPayable -> Acknowledged:
-            post "/internal/ticket/payables/{kind}/{id}/pin", PAYMENT, DEADLINE;
+            Post "/internal/ticket/payables/{kind}/{id}/pin", PAYMENT, DEADLINE;
         UnpinPayable -> Acknowledged:
-            post "/internal/ticket/payables/{kind}/{id}/unpin", PAYMENT, DEADLINE;
+            Post "/internal/ticket/payables/{kind}/{id}/unpin", PAYMENT, DEADLINE;
         ConfirmPayable -> Acknowledged:
-            post "/internal/ticket/payables/{kind}/{id}/confirm", PAYMENT, DEADLINE;
+            Post "/internal/ticket/payables/{kind}/{id}/confirm", PAYMENT, DEADLINE;
         MarkPayableRefunded -> Acknowledged:
-            post "/internal/ticket/payables/{kind}/{id}/refunded", PAYMENT, DEADLINE;
+            Post "/internal/ticket/payables/{kind}/{id}/refunded", PAYMENT, DEADLINE;
         ListPaidReservations -> PaidReservationPage:
-            get "/internal/ticket/paid", PAYMENT, DEADLINE;
+            Get "/internal/ticket/paid", PAYMENT, DEADLINE;
         CancelReservation -> PayableAnswer:
-            post "/internal/ticket/reservations/{id}/cancel", PAYMENT, DEADLINE;
+            Post "/internal/ticket/reservations/{id}/cancel", PAYMENT, DEADLINE;
         GetReservationSummary -> ReservationSummaryAnswer:
-            get "/internal/ticket/reservations/{id}/summary", MAIL, DEADLINE;
+            Get "/internal/ticket/reservations/{id}/summary", MAIL, DEADLINE;
         // Asked for every second, so never repeated.
         GetSalesHealth -> SalesHealthAnswer:
-            post_once "/internal/ticket/sales-health", QUEUE, SHORT_DEADLINE;
+            PostOnce "/internal/ticket/sales-health", QUEUE, SHORT_DEADLINE;
         GetTier -> TierAnswer:
-            get "/internal/ticket/tier/{eventId}/{userId}", QUEUE, SHORT_DEADLINE;
+            Get "/internal/ticket/tier/{eventId}/{userId}", QUEUE, SHORT_DEADLINE;
         AwardPoints -> AwardPointsAnswer:
-            post "/internal/ticket/memberships/award-points", COMMUNITY, DEADLINE;
+            Post "/internal/ticket/memberships/award-points", COMMUNITY, DEADLINE;
         ReturnPoints -> ReturnPointsAnswer:
-            post "/internal/ticket/memberships/return-points", COMMUNITY, DEADLINE;
+            Post "/internal/ticket/memberships/return-points", COMMUNITY, DEADLINE;
     }
 }
 

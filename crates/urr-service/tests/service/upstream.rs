@@ -1,8 +1,9 @@
 //! Calls between services: deadlines, retries, budget and breaker, the same in both forms.
 
-use std::future::pending;
+use std::future::{Future, pending, poll_fn};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -346,7 +347,8 @@ async fn a_local_call_ends_with_its_deadline_or_its_caller() {
     assert_eq!(begun.load(Ordering::SeqCst), 101, "the work has ended");
     let context = context();
     let mut call = Box::pin(upstream.ask(&FollowScript {}, &context));
-    assert!(futures_util::poll!(&mut call).is_pending());
+    let polled = poll_fn(|cx| Poll::Ready(call.as_mut().poll(cx).is_pending())).await;
+    assert!(polled);
     assert_eq!(begun.load(Ordering::SeqCst), 102);
     drop(call);
     assert_eq!(begun.load(Ordering::SeqCst), 202, "a dropped caller drops the work");
