@@ -21,6 +21,7 @@ pub(super) struct EventsQuery {
     /// 10 by default, at most 100.
     limit: Option<i64>,
     /// `revenue` by default.
+    #[param(inline)]
     sort_by: Option<EventStatsSort>,
 }
 

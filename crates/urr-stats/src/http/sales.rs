@@ -151,6 +151,7 @@ pub(super) async fn list_payment_methods(
 #[into_params(parameter_in = Query)]
 pub(super) struct RevenueQuery {
     /// `daily` by default.
+    #[param(inline)]
     period: Option<PeriodName>,
     /// The number of days, today included; 30 by default, at most 365.
     days: Option<i64>,

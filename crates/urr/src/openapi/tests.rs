@@ -70,6 +70,20 @@ fn schemas_of_different_services_do_not_collide() {
     document().unwrap();
 }
 
+/// Client generators refuse a document with a reference to a schema that is not there.
+#[test]
+fn every_reference_leads_to_a_schema() {
+    let document = document().unwrap();
+    let text = serde_json::to_string(&document).unwrap();
+    let schemas = document.components.unwrap().schemas;
+    let names = text.split("\"#/components/schemas/").skip(1);
+    let missing: Vec<&str> = names
+        .filter_map(|rest| rest.split('"').next())
+        .filter(|name| !schemas.contains_key(*name))
+        .collect();
+    assert_eq!(missing, Vec::<&str>::new());
+}
+
 #[test]
 fn every_operation_has_a_summary_and_a_description() {
     let mut document = document().unwrap();

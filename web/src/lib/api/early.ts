@@ -1,0 +1,29 @@
+/**
+ * Requests that a shell makes itself while the scripts are still on their way, so that a page is
+ * usable one round trip after its shell. The client takes the answer instead of asking again.
+ */
+const SAME_PATH = "['/api' + location.pathname]";
+
+export const HOME_ON_SALE = '/api/events?status=on_sale&sort=saleStart&limit=12';
+export const HOME_UPCOMING = '/api/events?status=upcoming&sort=saleStart&limit=12';
+
+const EARLY: Record<string, string> = {
+  '/': JSON.stringify([HOME_ON_SALE, HOME_UPCOMING]),
+  '/events/[id]': SAME_PATH,
+  '/artists/[id]': SAME_PATH,
+};
+
+/** The script element for a route's shell; empty if the page has nothing to ask early. */
+export function earlyRequestScript(route: string | null): string {
+  const urls = route && EARLY[route];
+  if (!urls) return '';
+  const options = "{ headers: { 'accept-language': document.documentElement.lang } }";
+  return `<script>window.urrEarly = {}; for (const url of ${urls}) { const early = fetch(url, ${options}); early.catch(() => {}); window.urrEarly[url] = early; }</script>`;
+}
+
+/** Takes the early answer for an address; a second caller asks for itself. */
+export function takeEarly(url: string): Promise<Response> | undefined {
+  const early = window.urrEarly?.[url];
+  if (early) delete window.urrEarly?.[url];
+  return early;
+}

@@ -1,0 +1,7 @@
+/** Finds a nonce so that SHA-256 of `<challenge>:<nonce>` begins with `difficulty` zero bits. */
+import { findNonce } from './sha256';
+
+self.onmessage = (event: MessageEvent<{ challenge: string; difficulty: number }>) => {
+  const { challenge, difficulty } = event.data;
+  self.postMessage(`${challenge}:${findNonce(`${challenge}:`, difficulty)}`);
+};
