@@ -4,16 +4,23 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
+PROGRAM := target/release/urr
 .PHONY: help up build test servers bench lint fmt clean
 
 help: ## Show this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
 
-up: ## Build and run URR with demo data; the address is printed
-	cargo run --release --locked --bin urr -- up $(ARGS)
+up: build ## Build and run URR with demo data; the address is printed
+	$(PROGRAM) up $(ARGS)
 
+# The line tables go into a file beside the program, where backtraces find them; without objcopy they
+# stay in the program.
 build: ## Build the program into target/release/urr
 	cargo build --release --locked --bin urr
+	if command -v objcopy > /dev/null && objdump --section-headers $(PROGRAM) | grep '\.debug_line' > /dev/null; then \
+		objcopy --only-keep-debug $(PROGRAM) $(PROGRAM).debug; \
+		objcopy --strip-debug --add-gnu-debuglink=$(PROGRAM).debug $(PROGRAM); \
+	fi
 
 servers: ## Install what tests need (PostgreSQL, Redis, Kafka, SQS, Schemathesis)
 	scripts/install-test-servers.sh

@@ -8,8 +8,9 @@ use std::time::Duration;
 use urr_kernel::{Clock, Timestamp};
 
 use crate::embedded::EmbeddedBus;
-use crate::kafka::{KafkaBus, KafkaOptions};
+use crate::kafka::{self, KafkaBus, KafkaOptions, KafkaReader, KafkaSubscription};
 use crate::reader::{PartitionRange, TopicReader};
+use crate::subscription::SubscriptionEngine;
 use crate::{BusError, BusMessage, Delivery, MessagePosition, Subscription};
 
 /// The bus. Clones share it.
@@ -87,7 +88,7 @@ impl Bus {
     ) -> Vec<Result<MessagePosition, BusError>> {
         match &*self.engine {
             BusEngine::Embedded(bus) => bus.publish(messages).await,
-            BusEngine::Kafka(bus) => bus.publish(messages).await,
+            BusEngine::Kafka(bus) => bus.producer.publish(messages).await,
         }
     }
 
@@ -107,9 +108,13 @@ impl Bus {
     ) -> Result<Subscription, BusError> {
         match &*self.engine {
             BusEngine::Embedded(bus) => {
-                bus.subscribe(group, topics).await.map(Subscription::embedded)
+                let subscription = bus.subscribe(group, topics).await?;
+                Ok(Subscription(SubscriptionEngine::Embedded(subscription)))
             }
-            BusEngine::Kafka(bus) => bus.subscribe(group, topics).map(Subscription::kafka),
+            BusEngine::Kafka(bus) => {
+                let subscription = KafkaSubscription::start(&bus.options, group, topics)?;
+                Ok(Subscription(SubscriptionEngine::Kafka(subscription)))
+            }
         }
     }
 
@@ -117,7 +122,7 @@ impl Bus {
     pub async fn topics(&self) -> Result<Vec<String>, BusError> {
         match &*self.engine {
             BusEngine::Embedded(bus) => bus.topics().await,
-            BusEngine::Kafka(bus) => bus.topics().await,
+            BusEngine::Kafka(bus) => kafka::reader::topics(&bus.options).await,
         }
     }
 
@@ -146,14 +151,16 @@ impl Bus {
     pub(crate) async fn extents(&self, topic: &str) -> Result<Vec<PartitionRange>, BusError> {
         match &*self.engine {
             BusEngine::Embedded(bus) => bus.extents(topic).await,
-            BusEngine::Kafka(bus) => bus.extents(topic).await,
+            BusEngine::Kafka(bus) => kafka::reader::extents(&bus.options, topic).await,
         }
     }
 
     pub(crate) async fn reader(&self, extent: &PartitionRange) -> Result<TopicReader, BusError> {
         match &*self.engine {
             BusEngine::Embedded(bus) => Ok(TopicReader::Embedded(bus.reader(extent))),
-            BusEngine::Kafka(bus) => bus.reader(extent).await.map(TopicReader::Kafka),
+            BusEngine::Kafka(bus) => {
+                KafkaReader::open(&bus.options, extent).await.map(TopicReader::Kafka)
+            }
         }
     }
 
@@ -170,7 +177,7 @@ impl Bus {
     pub async fn close(&self) {
         match &*self.engine {
             BusEngine::Embedded(bus) => bus.close().await,
-            BusEngine::Kafka(bus) => bus.close().await,
+            BusEngine::Kafka(bus) => bus.producer.close().await,
         }
     }
 }

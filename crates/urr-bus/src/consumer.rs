@@ -13,12 +13,11 @@ use std::time::Duration;
 use futures_util::{StreamExt, stream};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info, warn};
-use urr_kernel::{Clock, DomainEvent};
+use urr_kernel::{Clock, DomainEvent, error_chain};
 use urr_storage::{Db, StorageError, inbox};
 
 pub use self::handler::{HandleError, Handler, HandlerContext, HandlerOutcome, decode_event};
 
-use self::handler::MessageOutcome;
 use crate::dead_letters::{self, HandlingFailure};
 use crate::{Bus, BusError, BusMetrics, Delivery, DeliveryBatch, LagReader, Subscription, backoff};
 
@@ -60,7 +59,7 @@ pub async fn run(consumer: Consumer, cancel: CancellationToken) {
             Ok(subscription) => subscription,
             Err(error) => {
                 failures += 1;
-                let (group, error) = (&consumer.group, error.full_text());
+                let (group, error) = (&consumer.group, error_chain(&error));
                 error!(group, error, "the consumer could not subscribe and tries again");
                 if consumer.wait(failures, b"subscribe", &cancel).await.is_err() {
                     return;
@@ -149,7 +148,7 @@ impl Consumer {
         if error.is_closed() {
             return Err(Stopped);
         }
-        warn!(group = self.group, doing, error = error.full_text(), "the bus failed");
+        warn!(group = self.group, doing, error = error_chain(error), "the bus failed");
         Ok(())
     }
 
@@ -189,7 +188,7 @@ impl Consumer {
         cancel: &CancellationToken,
     ) -> Result<(), Stopped> {
         if dead_letters::is_replay_for_another(&delivery.headers, &self.group) {
-            self.count(delivery, MessageOutcome::Ignored);
+            self.count(delivery, Some(HandlerOutcome::Ignored));
             return Ok(());
         }
         let event = match DomainEvent::from_bytes(&delivery.body) {
@@ -211,13 +210,14 @@ impl Consumer {
         }
     }
 
-    /// Runs the handler until it has an outcome, or a reason why it will never have one.
+    /// Runs the handler until it has an outcome (none: it was handled before), or a reason why it will
+    /// never have one.
     async fn handle_event(
         &self,
         delivery: &Delivery,
         event: &Arc<DomainEvent>,
         cancel: &CancellationToken,
-    ) -> Result<Result<MessageOutcome, String>, Stopped> {
+    ) -> Result<Result<Option<HandlerOutcome>, String>, Stopped> {
         let mut attempt = 0;
         loop {
             attempt += 1;
@@ -238,15 +238,18 @@ impl Consumer {
     }
 
     /// One transaction: the inbox row and the effect.
-    async fn try_event(&self, event: &Arc<DomainEvent>) -> Result<MessageOutcome, HandleError> {
+    async fn try_event(
+        &self,
+        event: &Arc<DomainEvent>,
+    ) -> Result<Option<HandlerOutcome>, HandleError> {
         let (event, handler) = (Arc::clone(event), Arc::clone(&self.handler));
         let context = HandlerContext::new(self.group.clone(), &event, self.clock.now());
         self.db
             .write(move |tx| {
                 if !inbox::record(tx, context.group(), event.id, context.now)? {
-                    return Ok(MessageOutcome::Duplicate);
+                    return Ok(None);
                 }
-                handler(tx, &event, &context).map(MessageOutcome::from)
+                handler(tx, &event, &context).map(Some)
             })
             .await
     }
@@ -277,13 +280,20 @@ impl Consumer {
         }
     }
 
-    fn count(&self, delivery: &Delivery, outcome: MessageOutcome) {
+    /// Notes how a message ended; none means that it was handled before.
+    fn count(&self, delivery: &Delivery, outcome: Option<HandlerOutcome>) {
         let place = &delivery.position;
-        debug!(group = self.group, %place, ?outcome, "a message is dealt with");
-        if let MessageOutcome::Rejected { reason } = &outcome {
-            info!(group = self.group, %place, reason, "an event was rejected");
-        }
-        self.metrics.count_handled(&self.group, place, outcome.name());
+        let outcome = match outcome {
+            None => "duplicate",
+            Some(HandlerOutcome::Done) => "done",
+            Some(HandlerOutcome::Ignored) => "ignored",
+            Some(HandlerOutcome::Rejected { reason }) => {
+                info!(group = self.group, %place, reason, "an event was rejected");
+                "rejected"
+            }
+        };
+        debug!(group = self.group, %place, outcome, "a message is dealt with");
+        self.metrics.count_handled(&self.group, place, outcome);
     }
 
     async fn wait(
@@ -307,7 +317,7 @@ impl Consumer {
                     known = lags;
                 }
                 Err(error) => {
-                    let (group, error) = (&self.group, error.full_text());
+                    let (group, error) = (&self.group, error_chain(&error));
                     warn!(group, error, "the lag could not be read");
                 }
             }

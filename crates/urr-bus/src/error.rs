@@ -46,16 +46,4 @@ impl BusError {
     pub(crate) fn is_closed(&self) -> bool {
         matches!(self, BusError::Storage(StorageError::Closed))
     }
-
-    /// The error with its causes in one line, for logs.
-    pub(crate) fn full_text(&self) -> String {
-        let mut text = self.to_string();
-        let mut cause = std::error::Error::source(self);
-        while let Some(error) = cause {
-            text.push_str(": ");
-            text.push_str(&error.to_string());
-            cause = error.source();
-        }
-        text
-    }
 }

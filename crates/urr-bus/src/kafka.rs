@@ -1,7 +1,7 @@
 //! The bus on Kafka.
 
 mod producer;
-mod reader;
+pub(crate) mod reader;
 mod subscription;
 
 use std::collections::BTreeMap;
@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rdkafka::ClientConfig;
-use rdkafka::admin::{AdminClient, AdminOptions, NewPartitions, NewTopic, TopicReplication};
+use rdkafka::admin::{
+    AdminClient, AdminOptions, NewPartitions, NewTopic, TopicReplication, TopicResult,
+};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::error::KafkaError;
 use rdkafka::types::RDKafkaErrorCode;
@@ -19,9 +21,8 @@ pub(crate) use self::reader::KafkaReader;
 pub(crate) use self::subscription::{KafkaLagReader, KafkaSubscription};
 
 use self::producer::Producer;
+use crate::BusError;
 use crate::bus::{TopicSpec, dead_letter_topic};
-use crate::reader::PartitionRange;
-use crate::{BusError, BusMessage, MessagePosition};
 
 type KafkaAdmin = AdminClient<DefaultClientContext>;
 
@@ -74,8 +75,8 @@ impl KafkaOptions {
 }
 
 pub(crate) struct KafkaBus {
-    options: KafkaOptions,
-    producer: Producer,
+    pub(crate) options: KafkaOptions,
+    pub(crate) producer: Producer,
 }
 
 impl KafkaBus {
@@ -119,44 +120,7 @@ impl KafkaBus {
             })
             .collect();
         let results = admin.create_topics(&new, &admin_options()).await;
-        for result in results.map_err(BusError::kafka(CREATING))? {
-            match result {
-                Ok(_) | Err((_, RDKafkaErrorCode::TopicAlreadyExists)) => {}
-                Err((_, code)) => return Err(BusError::kafka(CREATING)(KafkaError::AdminOp(code))),
-            }
-        }
-        Ok(())
-    }
-
-    pub(crate) async fn publish(
-        &self,
-        messages: Vec<BusMessage>,
-    ) -> Vec<Result<MessagePosition, BusError>> {
-        self.producer.publish(messages).await
-    }
-
-    pub(crate) fn subscribe(
-        &self,
-        group: &str,
-        topics: &[String],
-    ) -> Result<KafkaSubscription, BusError> {
-        KafkaSubscription::start(&self.options, group, topics)
-    }
-
-    pub(crate) async fn topics(&self) -> Result<Vec<String>, BusError> {
-        reader::topics(&self.options).await
-    }
-
-    pub(crate) async fn extents(&self, topic: &str) -> Result<Vec<PartitionRange>, BusError> {
-        reader::extents(&self.options, topic).await
-    }
-
-    pub(crate) async fn reader(&self, extent: &PartitionRange) -> Result<KafkaReader, BusError> {
-        KafkaReader::open(&self.options, extent).await
-    }
-
-    pub(crate) async fn close(&self) {
-        self.producer.close().await;
+        require_created(results, RDKafkaErrorCode::TopicAlreadyExists)
     }
 }
 
@@ -181,11 +145,20 @@ async fn create_partitions(
         return Ok(());
     }
     let results = admin.create_partitions(&new, &admin_options()).await;
+    // Another process did it at the same time; if not, waiting for them will tell.
+    require_created(results, RDKafkaErrorCode::InvalidPartitions)
+}
+
+/// Whether everything was created, or refused with `present` because it is there already.
+fn require_created(
+    results: Result<Vec<TopicResult>, KafkaError>,
+    present: RDKafkaErrorCode,
+) -> Result<(), BusError> {
     for result in results.map_err(BusError::kafka(CREATING))? {
-        match result {
-            // Another process did it at the same time; if not, waiting for them will tell.
-            Ok(_) | Err((_, RDKafkaErrorCode::InvalidPartitions)) => {}
-            Err((_, code)) => return Err(BusError::kafka(CREATING)(KafkaError::AdminOp(code))),
+        if let Err((_, code)) = result
+            && code != present
+        {
+            return Err(BusError::kafka(CREATING)(KafkaError::AdminOp(code)));
         }
     }
     Ok(())

@@ -1,6 +1,5 @@
 //! Metrics of the bus: published events, outcomes of messages, and lags.
 
-use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -12,45 +11,18 @@ use crate::{MessagePosition, PartitionLag};
 /// The metrics of the bus. Clones share them; the default is registered nowhere.
 #[derive(Clone, Debug, Default)]
 pub struct BusMetrics {
-    published: Family<TopicLabels, Counter>,
-    publish_failures: Family<TopicLabels, Counter>,
-    outbox_waiting: Family<ServiceLabels, Gauge>,
-    outbox_oldest_age_seconds: Family<ServiceLabels, Gauge>,
-    handled: Family<OutcomeLabels, Counter>,
-    retries: Family<GroupLabels, Counter>,
-    dead_letters: Family<GroupLabels, Counter>,
-    consumer_lag: Family<PartitionLabels, Gauge>,
+    published: Family<Labels<1>, Counter>,
+    publish_failures: Family<Labels<1>, Counter>,
+    outbox_waiting: Family<Labels<1>, Gauge>,
+    outbox_oldest_age_seconds: Family<Labels<1>, Gauge>,
+    handled: Family<Labels<3>, Counter>,
+    retries: Family<Labels<2>, Counter>,
+    dead_letters: Family<Labels<2>, Counter>,
+    consumer_lag: Family<Labels<3>, Gauge>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct TopicLabels {
-    topic: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ServiceLabels {
-    service: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct GroupLabels {
-    group: String,
-    topic: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OutcomeLabels {
-    group: String,
-    topic: String,
-    outcome: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct PartitionLabels {
-    group: String,
-    topic: String,
-    partition: i32,
-}
+/// The names of the labels with their values.
+type Labels<const N: usize> = [(&'static str, String); N];
 
 impl BusMetrics {
     /// Registers the metrics under names that begin with `urr_bus_`.
@@ -78,8 +50,7 @@ impl BusMetrics {
 
     pub(crate) fn count_published(&self, topic: &str, ok: bool) {
         let family = if ok { &self.published } else { &self.publish_failures };
-        let topic = topic.to_owned();
-        family.get_or_create(&TopicLabels { topic }).inc();
+        family.get_or_create(&[("topic", topic.to_owned())]).inc();
     }
 
     pub(crate) fn set_outbox(
@@ -89,7 +60,7 @@ impl BusMetrics {
         oldest: Option<Timestamp>,
         now: Timestamp,
     ) {
-        let labels = ServiceLabels { service: service.to_owned() };
+        let labels = [("service", service.to_owned())];
         let waiting = i64::try_from(waiting).unwrap_or(i64::MAX);
         self.outbox_waiting.get_or_create(&labels).set(waiting);
         let age_seconds = oldest.map_or(0, |oldest| now.as_second() - oldest.as_second());
@@ -97,30 +68,24 @@ impl BusMetrics {
         age.set(age_seconds.max(0));
     }
 
-    pub(crate) fn count_handled(
-        &self,
-        group: &str,
-        place: &MessagePosition,
-        outcome: &'static str,
-    ) {
-        let labels = OutcomeLabels { group: group.to_owned(), topic: place.topic.clone(), outcome };
-        self.handled.get_or_create(&labels).inc();
+    pub(crate) fn count_handled(&self, group: &str, place: &MessagePosition, outcome: &str) {
+        let [group, topic] = group_labels(group, &place.topic);
+        self.handled.get_or_create(&[group, topic, ("outcome", outcome.to_owned())]).inc();
     }
 
     pub(crate) fn count_retry(&self, group: &str, place: &MessagePosition) {
-        self.retries.get_or_create(&group_labels(group, place)).inc();
+        self.retries.get_or_create(&group_labels(group, &place.topic)).inc();
     }
 
     pub(crate) fn count_dead_letter(&self, group: &str, place: &MessagePosition) {
-        self.dead_letters.get_or_create(&group_labels(group, place)).inc();
+        self.dead_letters.get_or_create(&group_labels(group, &place.topic)).inc();
     }
 
     /// Replaces the lags of the group, because partitions may have moved to another consumer.
     pub(crate) fn set_lag(&self, group: &str, known: &[PartitionLag], lags: &[PartitionLag]) {
-        let labels = |lag: &PartitionLag| PartitionLabels {
-            group: group.to_owned(),
-            topic: lag.topic.clone(),
-            partition: lag.partition,
+        let labels = |lag: &PartitionLag| {
+            let [group, topic] = group_labels(group, &lag.topic);
+            [group, topic, ("partition", lag.partition.to_string())]
         };
         let same = |a: &PartitionLag, b: &PartitionLag| labels(a) == labels(b);
         for gone in known.iter().filter(|old| !lags.iter().any(|lag| same(lag, old))) {
@@ -132,6 +97,6 @@ impl BusMetrics {
     }
 }
 
-fn group_labels(group: &str, place: &MessagePosition) -> GroupLabels {
-    GroupLabels { group: group.to_owned(), topic: place.topic.clone() }
+fn group_labels(group: &str, topic: &str) -> Labels<2> {
+    [("group", group.to_owned()), ("topic", topic.to_owned())]
 }

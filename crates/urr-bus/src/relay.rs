@@ -12,9 +12,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
-use urr_kernel::{Clock, Uuid};
+use urr_kernel::{Clock, Uuid, error_chain};
 use urr_storage::outbox::OutboxRow;
-use urr_storage::{Db, StorageError, inbox, outbox};
+use urr_storage::{Db, DbResult, StorageError, inbox, outbox};
 
 use self::pass::OutboxPass;
 use crate::{Bus, BusError, BusMessage, BusMetrics, MessagePosition, backoff};
@@ -152,7 +152,7 @@ impl Relay {
     }
 
     /// Takes the lease, publishes what waits, marks what arrived.
-    async fn round(&self, progress: &mut RelayProgress) -> Result<RelayRound, StorageError> {
+    async fn round(&self, progress: &mut RelayProgress) -> DbResult<RelayRound> {
         let lease = self.has_lease(&mut progress.leased_at).await;
         // Whoever has the lease by now: these were published.
         self.mark(&mut progress.unmarked).await?;
@@ -183,7 +183,7 @@ impl Relay {
             }
         }
         if let Some(error) = failed.filter(|_| was_clean) {
-            let (service, error) = (self.service, error.full_text());
+            let (service, error) = (self.service, error_chain(&error));
             warn!(service, error, "events could not be published and are retried");
         }
         self.mark(&mut progress.unmarked).await?;
@@ -195,7 +195,7 @@ impl Relay {
     }
 
     /// The next page of rows. None: rows were committed late, so the reading must begin anew.
-    async fn read(&self, pass: &OutboxPass) -> Result<Option<Vec<OutboxRow>>, StorageError> {
+    async fn read(&self, pass: &OutboxPass) -> DbResult<Option<Vec<OutboxRow>>> {
         let (seq, passed, limit) = (pass.seq, pass.passed, self.options.batch_max);
         if pass.is_clean() {
             return self.db.read(move |tx| outbox::unpublished(tx, limit)).await.map(Some);
@@ -204,7 +204,7 @@ impl Relay {
     }
 
     /// Marks what was published, and forgets the numbers when that succeeded.
-    async fn mark(&self, published: &mut Vec<i64>) -> Result<(), StorageError> {
+    async fn mark(&self, published: &mut Vec<i64>) -> DbResult<()> {
         if published.is_empty() {
             return Ok(());
         }
@@ -216,7 +216,7 @@ impl Relay {
 
     /// Takes the lease, or renews it when a third of it has passed: not at every round, which
     /// would be a commit each.
-    async fn has_lease(&self, leased_at: &mut Option<Instant>) -> Result<bool, StorageError> {
+    async fn has_lease(&self, leased_at: &mut Option<Instant>) -> DbResult<bool> {
         let third = self.options.lease / 3;
         if leased_at.is_some_and(|at| at.elapsed() < third) {
             return Ok(true);
@@ -328,7 +328,7 @@ impl Relay {
     /// A failure of housekeeping is told and left for the next time.
     fn note_failure<T>(&self, outcome: Result<T, BusError>) -> Option<T> {
         let note = |error: BusError| {
-            let (service, error) = (self.service, error.full_text());
+            let (service, error) = (self.service, error_chain(&error));
             warn!(service, error, "housekeeping of the outbox failed");
         };
         outcome.map_err(note).ok()

@@ -11,27 +11,17 @@ pub(crate) const BATCH_MAX: usize = 256;
 
 /// One consumer of a group. Batches follow each other without gaps whether or not they are
 /// acknowledged; what was not acknowledged comes again to the next subscription of the group.
-pub struct Subscription {
-    engine: SubscriptionEngine,
-}
+pub struct Subscription(pub(crate) SubscriptionEngine);
 
-enum SubscriptionEngine {
+pub(crate) enum SubscriptionEngine {
     Embedded(EmbeddedSubscription),
     Kafka(KafkaSubscription),
 }
 
 impl Subscription {
-    pub(crate) fn embedded(subscription: EmbeddedSubscription) -> Subscription {
-        Subscription { engine: SubscriptionEngine::Embedded(subscription) }
-    }
-
-    pub(crate) fn kafka(subscription: KafkaSubscription) -> Subscription {
-        Subscription { engine: SubscriptionEngine::Kafka(subscription) }
-    }
-
     /// Waits for messages: at least one, at most 256. Dropping the future loses none.
     pub async fn next_batch(&mut self) -> Result<DeliveryBatch, BusError> {
-        match &mut self.engine {
+        match &mut self.0 {
             SubscriptionEngine::Embedded(subscription) => subscription.next_batch().await,
             SubscriptionEngine::Kafka(subscription) => subscription.next_batch().await,
         }
@@ -42,7 +32,7 @@ impl Subscription {
     /// On Kafka the partitions may have moved to another consumer meanwhile; it will get the
     /// messages again, which its inbox notices.
     pub async fn acknowledge(&mut self, batch: &DeliveryBatch) -> Result<(), BusError> {
-        match &mut self.engine {
+        match &mut self.0 {
             SubscriptionEngine::Embedded(subscription) => subscription.acknowledge(batch).await,
             SubscriptionEngine::Kafka(subscription) => subscription.acknowledge(batch).await,
         }
@@ -51,7 +41,7 @@ impl Subscription {
     /// Keeps the place in the group while a batch takes long. Run it beside the handling and drop
     /// it with the end of that; by itself it never ends.
     pub async fn keep_alive(&mut self) -> Infallible {
-        match &mut self.engine {
+        match &mut self.0 {
             SubscriptionEngine::Embedded(_) => std::future::pending().await,
             SubscriptionEngine::Kafka(subscription) => subscription.keep_alive().await,
         }
@@ -59,21 +49,15 @@ impl Subscription {
 
     /// A way to ask for the lag while the subscription is busy.
     pub fn lag_reader(&self) -> LagReader {
-        LagReader {
-            engine: match &self.engine {
-                SubscriptionEngine::Embedded(subscription) => {
-                    LagReaderEngine::Embedded(subscription.lag_reader())
-                }
-                SubscriptionEngine::Kafka(subscription) => {
-                    LagReaderEngine::Kafka(subscription.lag_reader())
-                }
-            },
-        }
+        LagReader(match &self.0 {
+            SubscriptionEngine::Embedded(one) => LagReaderEngine::Embedded(one.lag_reader()),
+            SubscriptionEngine::Kafka(one) => LagReaderEngine::Kafka(one.lag_reader()),
+        })
     }
 
     /// Leaves the group in order, so that its partitions move on at once.
     pub async fn close(self) {
-        match self.engine {
+        match self.0 {
             SubscriptionEngine::Embedded(subscription) => drop(subscription),
             SubscriptionEngine::Kafka(subscription) => subscription.close().await,
         }
@@ -89,9 +73,7 @@ pub struct PartitionLag {
 }
 
 /// Tells how far a group is behind, for the partitions that this subscription has.
-pub struct LagReader {
-    engine: LagReaderEngine,
-}
+pub struct LagReader(LagReaderEngine);
 
 enum LagReaderEngine {
     Embedded(EmbeddedLagReader),
@@ -100,7 +82,7 @@ enum LagReaderEngine {
 
 impl LagReader {
     pub async fn lag(&self) -> Result<Vec<PartitionLag>, BusError> {
-        match &self.engine {
+        match &self.0 {
             LagReaderEngine::Embedded(reader) => reader.lag().await,
             LagReaderEngine::Kafka(reader) => reader.lag().await,
         }

@@ -1,7 +1,7 @@
 //! The rules for ticket types, shared by the catalog service, which orders them, and the ticket
 //! service, which sells them.
 
-use crate::Won;
+use crate::{Won, one_line};
 
 /// The bounds of a type of tickets.
 pub mod limits {
@@ -44,14 +44,9 @@ impl TicketTypeDraft {
         price: i64,
         total: i64,
     ) -> Result<TicketTypeDraft, InvalidTicketType> {
-        let (name, description) = (name.trim(), description.trim());
+        let name = one_line(name, NAME_CHARS_MAX).map_err(|_| InvalidTicketType::Name)?;
+        let description = description.trim();
         let is_unfit = |c: char| c.is_control() && !matches!(c, '\n' | '\r' | '\t');
-        if name.is_empty()
-            || name.chars().count() > NAME_CHARS_MAX
-            || name.contains(char::is_control)
-        {
-            return Err(InvalidTicketType::Name);
-        }
         if description.chars().count() > DESCRIPTION_CHARS_MAX || description.contains(is_unfit) {
             return Err(InvalidTicketType::Description);
         }

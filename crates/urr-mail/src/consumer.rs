@@ -9,7 +9,7 @@ use urr_contracts::events::reservation::{
     self, ReservationCancelled, ReservationConfirmed, ReservationSnapshot,
 };
 use urr_contracts::events::transfer::{self, TransferCompleted};
-use urr_kernel::{DomainEvent, EventData, Timestamp, Uuid, Won};
+use urr_kernel::{DomainEvent, EventData, Won};
 use urr_storage::{Tx, storable_time};
 
 use crate::domain::mail::{MailId, MailKind};
@@ -34,7 +34,7 @@ pub fn handle(
     event: &DomainEvent,
     context: &HandlerContext,
 ) -> Result<HandlerOutcome, HandleError> {
-    let planned = match event.event_type.as_str() {
+    let mail = match event.event_type.as_str() {
         ReservationConfirmed::TYPE => Some(purchase(decode_event(event)?)),
         ReservationCancelled::TYPE => cancellation(decode_event(event)?),
         PaymentRefunded::TYPE => refund(decode_event(event)?),
@@ -42,32 +42,14 @@ pub fn handle(
         AdmissionNear::TYPE => Some(admission_near(decode_event(event)?, event)),
         _ => None,
     };
-    let Some(planned) = planned else { return Ok(HandlerOutcome::Ignored) };
-    let mail = NewMail {
-        id: MailId(context.derived_id("mail")),
-        kind: planned.kind,
-        subject_id: planned.subject_id,
-        user_id: planned.user_id,
-        template_data: planned.template_data,
-        useful_until: planned.useful_until.map(storable_time),
-        now: context.now,
-    };
-    store::mail_insert(tx, &mail)?;
+    let Some(mail) = mail else { return Ok(HandlerOutcome::Ignored) };
+    store::mail_insert(tx, MailId(context.derived_id("mail")), &mail, context.now)?;
     Ok(HandlerOutcome::Done)
 }
 
-/// A mail without its id.
-struct PlannedMail {
-    kind: MailKind,
-    subject_id: Uuid,
-    user_id: Uuid,
-    template_data: TemplateData,
-    useful_until: Option<Timestamp>,
-}
-
-impl PlannedMail {
-    fn about(kind: MailKind, reservation: &ReservationSnapshot, data: TemplateData) -> PlannedMail {
-        PlannedMail {
+impl NewMail {
+    fn about(kind: MailKind, reservation: &ReservationSnapshot, data: TemplateData) -> NewMail {
+        NewMail {
             kind,
             subject_id: reservation.reservation_id,
             user_id: reservation.user_id,
@@ -83,18 +65,18 @@ impl PlannedMail {
     }
 }
 
-fn purchase(confirmed: ReservationConfirmed) -> PlannedMail {
+fn purchase(confirmed: ReservationConfirmed) -> NewMail {
     let data = TemplateData {
         amount: Some(confirmed.reservation.total_amount),
         method: confirmed.payment_method,
         ..TemplateData::default()
     };
-    PlannedMail::about(MailKind::Purchase, &confirmed.reservation, data)
+    NewMail::about(MailKind::Purchase, &confirmed.reservation, data)
 }
 
 /// The buyer gets the mail of a purchase. The seller gets one about the refund.
-fn transfer_purchase(completed: &TransferCompleted) -> PlannedMail {
-    PlannedMail {
+fn transfer_purchase(completed: &TransferCompleted) -> NewMail {
+    NewMail {
         kind: MailKind::Purchase,
         subject_id: completed.transfer_id,
         user_id: completed.buyer_id,
@@ -109,7 +91,7 @@ fn transfer_purchase(completed: &TransferCompleted) -> PlannedMail {
 }
 
 /// None if the user gave back their own unpaid hold.
-fn cancellation(cancelled: ReservationCancelled) -> Option<PlannedMail> {
+fn cancellation(cancelled: ReservationCancelled) -> Option<NewMail> {
     let was_paid = cancelled.payment_id.is_some();
     let is_own = OWNER_REASONS.contains(&cancelled.reason.as_str());
     if !was_paid && is_own {
@@ -124,11 +106,11 @@ fn cancellation(cancelled: ReservationCancelled) -> Option<PlannedMail> {
         reason: Some(cancelled.reason),
         ..TemplateData::default()
     };
-    Some(PlannedMail::about(MailKind::Cancellation, &cancelled.reservation, data))
+    Some(NewMail::about(MailKind::Cancellation, &cancelled.reservation, data))
 }
 
 /// None if nothing is refunded: the mail about the cancellation says so.
-fn refund(refunded: PaymentRefunded) -> Option<PlannedMail> {
+fn refund(refunded: PaymentRefunded) -> Option<NewMail> {
     if refunded.amount <= Won::ZERO {
         return None;
     }
@@ -146,7 +128,7 @@ fn refund(refunded: PaymentRefunded) -> Option<PlannedMail> {
         reason: Some(reason),
         ..TemplateData::default()
     };
-    Some(PlannedMail {
+    Some(NewMail {
         kind: MailKind::Refund,
         subject_id: refunded.refund_id,
         user_id: payment.user_id,
@@ -156,10 +138,10 @@ fn refund(refunded: PaymentRefunded) -> Option<PlannedMail> {
 }
 
 /// A user may ask for several reminders of one event, so the mail is about the message.
-fn admission_near(near: AdmissionNear, event: &DomainEvent) -> PlannedMail {
+fn admission_near(near: AdmissionNear, event: &DomainEvent) -> NewMail {
     let useful_until = event.time + ADMISSION_NEAR_TTL;
     let useful_until = near.sale_ends_at.map_or(useful_until, |end| end.min(useful_until));
-    PlannedMail {
+    NewMail {
         kind: MailKind::AdmissionNear,
         subject_id: event.id,
         user_id: near.user_id,
@@ -170,6 +152,6 @@ fn admission_near(near: AdmissionNear, event: &DomainEvent) -> PlannedMail {
             wait_seconds: near.estimated_wait_seconds.filter(|_| near.position != Some(0)),
             ..TemplateData::default()
         },
-        useful_until: Some(useful_until),
+        useful_until: Some(storable_time(useful_until)),
     }
 }

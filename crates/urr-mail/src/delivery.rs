@@ -10,11 +10,13 @@ use futures_util::stream::{self, StreamExt};
 use tokio_util::sync::CancellationToken;
 use urr_contracts::internal::ticket::GetReservationSummary;
 use urr_kernel::{CallContext, Timestamp, Uuid};
-use urr_storage::{StorageError, Tx};
+use urr_storage::{DbResult, Tx};
 
 use crate::MailService;
-use crate::domain::mail::{Mail, MailId};
-use crate::domain::retry::{ATTEMPTS_MAX, DeliveryDecision, DeliveryOutcome, decide_delivery};
+use crate::domain::mail::{Mail, MailId, MailStatus};
+use crate::domain::retry::{
+    ATTEMPTS_MAX, DeliveryDecision, DeliveryOutcome, decide_delivery, failed,
+};
 use crate::domain::template::render;
 use crate::recipients::{Recipient, Recipients};
 use crate::store::{self, LEASE_TTL, MailLease};
@@ -36,7 +38,7 @@ const TICKET_UNAVAILABLE: &str = "TICKET_UNAVAILABLE";
 
 impl MailService {
     /// Sends due mails until there are none or `stop` is cancelled. Returns how many were leased.
-    pub async fn send_due(&self, stop: &CancellationToken) -> Result<usize, StorageError> {
+    pub async fn send_due(&self, stop: &CancellationToken) -> DbResult<usize> {
         let mut leased = 0;
         loop {
             let (lease, mails) = match stop.is_cancelled() {
@@ -44,7 +46,7 @@ impl MailService {
                 false => self.lease_due().await?,
             };
             if mails.is_empty() {
-                self.0.transport.close_idle();
+                self.parts.transport.close_idle();
                 return Ok(leased);
             }
             leased += mails.len();
@@ -52,16 +54,16 @@ impl MailService {
         }
     }
 
-    async fn lease_due(&self) -> Result<(MailLease, Vec<Mail>), StorageError> {
-        let now = self.0.clock.now();
-        let lease = MailLease { id: self.0.ids.next_id(), until: now + LEASE_TTL };
+    async fn lease_due(&self) -> DbResult<(MailLease, Vec<Mail>)> {
+        let now = self.parts.clock.now();
+        let lease = MailLease { id: self.parts.ids.next_id(), until: now + LEASE_TTL };
         let lease_mails = move |tx: &mut Tx<'_>| store::mails_lease(tx, lease, now, BATCH_MAX);
-        Ok((lease, self.0.db.write(lease_mails).await?))
+        Ok((lease, self.parts.db.write(lease_mails).await?))
     }
 
-    async fn send_batch(&self, lease: MailLease, mails: Vec<Mail>) -> Result<(), StorageError> {
+    async fn send_batch(&self, lease: MailLease, mails: Vec<Mail>) -> DbResult<()> {
         let user_ids: BTreeSet<Uuid> = mails.iter().map(|mail| mail.user_id).collect();
-        let context = CallContext::root(self.0.ids.next_id());
+        let context = CallContext::root(self.parts.ids.next_id());
         let recipients = match self.find_recipients(user_ids.into_iter().collect(), &context).await
         {
             Ok(recipients) => recipients,
@@ -83,23 +85,25 @@ impl MailService {
         mut mail: Mail,
         recipients: &Recipients,
         context: &CallContext,
-    ) -> Result<(), StorageError> {
-        let now = self.0.clock.now();
+    ) -> DbResult<()> {
+        let now = self.parts.clock.now();
         let recipient = match find_recipient(&mail, recipients, now) {
             Ok(recipient) => recipient,
-            Err(reason) => return self.drop_mail(lease, &mail, reason).await,
+            Err(reason) => {
+                let (status, error) = (MailStatus::Dropped, reason.to_owned());
+                return self.record(lease, &mail, DeliveryDecision::Ended { status, error }).await;
+            }
         };
         if mail.attempts >= ATTEMPTS_MAX {
-            let failed = DeliveryDecision::Failed { error: NEVER_FINISHED.to_owned() };
-            return self.record(lease, &mail, failed).await;
+            return self.record(lease, &mail, failed(NEVER_FINISHED.to_owned())).await;
         }
         if !mail.is_complete && !self.complete_data(&mut mail, context).await? {
             return self.postpone_all(lease, &[mail], TICKET_UNAVAILABLE).await;
         }
         let (id, language) = (mail.id, recipient.language);
-        let renewed = MailLease { until: self.0.clock.now() + LEASE_TTL, ..lease };
+        let renewed = MailLease { until: self.parts.clock.now() + LEASE_TTL, ..lease };
         let begin = move |tx: &mut Tx<'_>| store::mail_begin_attempt(tx, id, renewed, language);
-        if !self.0.db.write(begin).await? {
+        if !self.parts.db.write(begin).await? {
             return Ok(());
         }
         mail.attempts += 1;
@@ -108,25 +112,26 @@ impl MailService {
             kind: mail.kind,
             language,
             address: recipient.address.clone(),
-            rendered: render(mail.kind, language, &mail.template_data, &self.0.settings.public_url),
+            rendered: render(
+                mail.kind,
+                language,
+                &mail.template_data,
+                &self.parts.settings.public_url,
+            ),
             created_at: mail.created_at,
         };
-        let outcome = self.0.transport.send(&outgoing).await;
+        let outcome = self.parts.transport.send(&outgoing).await;
         if let DeliveryOutcome::Unclear { code } | DeliveryOutcome::Refused { code } = &outcome {
             tracing::warn!(mail = %id, attempt = mail.attempts, code, "a mail was not accepted");
         }
-        let decision = decide_delivery(outcome, mail.attempts, self.0.clock.now());
+        let decision = decide_delivery(outcome, mail.attempts, self.parts.clock.now());
         self.record(lease, &mail, decision).await
     }
 
     /// Asks the ticket service for what the event did not say. Returns `false` without an answer.
-    async fn complete_data(
-        &self,
-        mail: &mut Mail,
-        context: &CallContext,
-    ) -> Result<bool, StorageError> {
+    async fn complete_data(&self, mail: &mut Mail, context: &CallContext) -> DbResult<bool> {
         let Some(id) = mail.template_data.reservation_id else { return Ok(true) };
-        match self.0.ticket.find(GetReservationSummary { id }, context).await {
+        match self.parts.ticket.find(GetReservationSummary { id }, context).await {
             Ok(Some(summary)) => mail.template_data.complete(summary.reservation),
             // The mail then says less.
             Ok(None) => {}
@@ -136,7 +141,7 @@ impl MailService {
             }
         }
         let (id, data) = (mail.id, mail.template_data.clone());
-        self.0.db.write(move |tx| store::mail_complete(tx, id, &data)).await?;
+        self.parts.db.write(move |tx| store::mail_complete(tx, id, &data)).await?;
         Ok(true)
     }
 
@@ -145,36 +150,25 @@ impl MailService {
         lease: MailLease,
         mail: &Mail,
         decision: DeliveryDecision,
-    ) -> Result<(), StorageError> {
-        let (id, now, stored) = (mail.id, self.0.clock.now(), decision.clone());
+    ) -> DbResult<()> {
+        let (id, now, stored) = (mail.id, self.parts.clock.now(), decision.clone());
         let record =
             move |tx: &mut Tx<'_>| store::mail_record_attempt(tx, id, lease.id, &stored, now);
-        if !self.0.db.write(record).await? {
+        if !self.parts.db.write(record).await? {
             return Ok(());
         }
+        let (metrics, kind, attempts) = (&self.metrics, mail.kind.as_str(), mail.attempts);
         match decision {
-            DeliveryDecision::Sent => self.0.metrics.count_sent(mail.kind),
-            DeliveryDecision::Failed { error } => {
-                self.0.metrics.count_failed(mail.kind);
-                let (kind, attempts) = (mail.kind.as_str(), mail.attempts);
-                tracing::error!(mail = %id, kind, attempts, error, "a mail could not be sent");
+            DeliveryDecision::Sent => metrics.count(MailStatus::Sent, kind),
+            DeliveryDecision::Ended { status, error } => {
+                metrics.count(status, kind);
+                if status == MailStatus::Dropped {
+                    tracing::info!(mail = %id, kind, reason = error, "a mail was dropped");
+                } else {
+                    tracing::error!(mail = %id, kind, attempts, error, "a mail could not be sent");
+                }
             }
             DeliveryDecision::Later { .. } => {}
-        }
-        Ok(())
-    }
-
-    async fn drop_mail(
-        &self,
-        lease: MailLease,
-        mail: &Mail,
-        reason: &'static str,
-    ) -> Result<(), StorageError> {
-        let (id, now) = (mail.id, self.0.clock.now());
-        let drop = move |tx: &mut Tx<'_>| store::mail_drop(tx, id, lease.id, reason, now);
-        if self.0.db.write(drop).await? {
-            self.0.metrics.count_dropped(mail.kind);
-            tracing::info!(mail = %id, kind = mail.kind.as_str(), reason, "a mail was dropped");
         }
         Ok(())
     }
@@ -185,9 +179,9 @@ impl MailService {
         lease: MailLease,
         mails: &[Mail],
         reason: &'static str,
-    ) -> Result<(), StorageError> {
+    ) -> DbResult<()> {
         let ids: Vec<MailId> = mails.iter().map(|mail| mail.id).collect();
-        let now = self.0.clock.now();
+        let now = self.parts.clock.now();
         let later =
             DeliveryDecision::Later { due_at: now + PEER_RETRY_PAUSE, error: reason.to_owned() };
         let postpone = move |tx: &mut Tx<'_>| {
@@ -195,7 +189,7 @@ impl MailService {
                 store::mail_record_attempt(tx, *id, lease.id, &later, now).map(drop)
             })
         };
-        self.0.db.write(postpone).await
+        self.parts.db.write(postpone).await
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use urr_service::jobs::{run_every, ticker};
-use urr_storage::{StorageError, Tx};
+use urr_storage::{DbResult, Tx};
 
 use crate::MailService;
 use crate::store;
@@ -49,19 +49,19 @@ impl MailService {
     }
 
     /// How many mails are still to be sent.
-    pub async fn count_waiting(&self) -> Result<i64, StorageError> {
-        let waiting = self.0.db.read(store::mails_count_waiting).await?;
-        self.0.metrics.set_waiting(waiting);
+    pub async fn count_waiting(&self) -> DbResult<i64> {
+        let waiting = self.parts.db.read(store::mails_count_waiting).await?;
+        self.metrics.set_waiting(waiting);
         Ok(waiting)
     }
 
     /// Deletes mails that ended three months ago, in small batches. Returns how many.
-    pub async fn purge_mails(&self) -> Result<u64, StorageError> {
-        let before = self.0.clock.now() - RETENTION;
+    pub async fn purge_mails(&self) -> DbResult<u64> {
+        let before = self.parts.clock.now() - RETENTION;
         let mut purged = 0;
         loop {
             let purge = move |tx: &mut Tx<'_>| store::mails_delete(tx, before, PURGE_BATCH_MAX);
-            match self.0.db.write(purge).await? {
+            match self.parts.db.write(purge).await? {
                 0 => return Ok(purged),
                 rows => purged += rows,
             }

@@ -54,17 +54,9 @@ pub const DATABASE_USER: &str = "mail_svc_user";
 
 /// The mail service, with one method per operation. Clones share it.
 #[derive(Clone)]
-pub struct MailService(pub(crate) Arc<Inner>);
-
-pub(crate) struct Inner {
-    pub db: Db,
-    pub clock: Clock,
-    pub ids: IdSource,
-    pub settings: MailSettings,
-    pub transport: MailTransport,
-    pub auth: AuthClient,
-    pub ticket: TicketClient,
-    pub metrics: MailMetrics,
+pub struct MailService {
+    parts: Arc<MailParts>,
+    metrics: MailMetrics,
 }
 
 /// The settings of the mail service.
@@ -92,15 +84,12 @@ pub fn openapi() -> OpenApi {
 
 impl MailService {
     pub fn new(parts: MailParts) -> MailService {
-        let MailParts { db, clock, ids, settings, transport, auth, ticket } = parts;
-        let metrics = MailMetrics::default();
-        let inner = Inner { db, clock, ids, settings, transport, auth, ticket, metrics };
-        MailService(Arc::new(inner))
+        MailService { parts: Arc::new(parts), metrics: MailMetrics::default() }
     }
 
     /// The service with its routes, for a listener or for calls within the process.
     pub fn service(&self, kit: &ServiceKit) -> Service {
-        self.0.metrics.register(&kit.metrics);
+        self.metrics.register(&kit.metrics);
         Service::new("mail", http::routes().with_state(self.clone()), kit)
     }
 }
@@ -108,6 +97,6 @@ impl MailService {
 /// For the routes of the admin log.
 impl FromRef<MailService> for Db {
     fn from_ref(service: &MailService) -> Db {
-        service.0.db.clone()
+        service.parts.db.clone()
     }
 }

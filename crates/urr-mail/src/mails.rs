@@ -3,7 +3,7 @@
 use urr_kernel::{CallContext, Uuid};
 use urr_service::Page;
 use urr_service::admin_log::{self, AdminAction};
-use urr_storage::StorageError;
+use urr_storage::{DbResult, StorageError};
 
 use crate::MailService;
 use crate::domain::mail::{Mail, MailId};
@@ -24,22 +24,18 @@ pub enum RetryMailError {
 
 impl MailService {
     /// One page of mails, the newest first, and how many there are.
-    pub async fn list_mails(
-        &self,
-        filter: MailFilter,
-        page: Page,
-    ) -> Result<(Vec<Mail>, u64), StorageError> {
-        self.0.db.read(move |tx| store::mail_list(tx, filter, page)).await
+    pub async fn list_mails(&self, filter: MailFilter, page: Page) -> DbResult<(Vec<Mail>, u64)> {
+        self.parts.db.read(move |tx| store::mail_list(tx, filter, page)).await
     }
 
-    pub async fn find_mail(&self, id: MailId) -> Result<Option<Mail>, StorageError> {
-        self.0.db.read(move |tx| store::mail_find(tx, id)).await
+    pub async fn find_mail(&self, id: MailId) -> DbResult<Option<Mail>> {
+        self.parts.db.read(move |tx| store::mail_find(tx, id)).await
     }
 
     /// The text of a mail, in the language of its last attempt.
     pub fn preview_mail(&self, mail: &Mail) -> RenderedMail {
         let language = mail.language.unwrap_or_default();
-        render(mail.kind, language, &mail.template_data, &self.0.settings.public_url)
+        render(mail.kind, language, &mail.template_data, &self.parts.settings.public_url)
     }
 
     /// None if the user has no account or no address, or if the auth service does not answer.
@@ -53,8 +49,8 @@ impl MailService {
 
     /// Makes a failed mail due again, with all its attempts.
     pub async fn retry_mail(&self, id: MailId, admin_id: Uuid) -> Result<Mail, RetryMailError> {
-        let (action_id, now) = (self.0.ids.next_id(), self.0.clock.now());
-        self.0
+        let (action_id, now) = (self.parts.ids.next_id(), self.parts.clock.now());
+        self.parts
             .db
             .write(move |tx| {
                 let mail = store::mail_find(tx, id)?.ok_or(RetryMailError::NotFound)?;

@@ -2,15 +2,14 @@
 
 use std::sync::atomic::AtomicI64;
 
-use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use urr_service::Metrics;
 
-use crate::domain::mail::MailKind;
+use crate::domain::mail::MailStatus;
 
-type KindCounter = Family<MailKindLabel, Counter>;
+type KindCounter = Family<[(&'static str, &'static str); 1], Counter>;
 
 /// Numbers for Prometheus. Clones share them.
 #[derive(Clone, Debug, Default)]
@@ -19,11 +18,6 @@ pub struct MailMetrics {
     failed: KindCounter,
     dropped: KindCounter,
     waiting: Gauge<i64, AtomicI64>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct MailKindLabel {
-    kind: &'static str,
 }
 
 impl MailMetrics {
@@ -38,23 +32,18 @@ impl MailMetrics {
         metrics.register("urr_mails_waiting", help, self.waiting.clone());
     }
 
-    pub fn count_sent(&self, kind: MailKind) {
-        count(&self.sent, kind);
-    }
-
-    pub fn count_failed(&self, kind: MailKind) {
-        count(&self.failed, kind);
-    }
-
-    pub fn count_dropped(&self, kind: MailKind) {
-        count(&self.dropped, kind);
+    /// Counts a mail that has ended.
+    pub fn count(&self, status: MailStatus, kind: &'static str) {
+        let counter = match status {
+            MailStatus::Waiting => return,
+            MailStatus::Sent => &self.sent,
+            MailStatus::Failed => &self.failed,
+            MailStatus::Dropped => &self.dropped,
+        };
+        counter.get_or_create(&[("kind", kind)]).inc();
     }
 
     pub fn set_waiting(&self, waiting: i64) {
         self.waiting.set(waiting);
     }
-}
-
-fn count(counter: &KindCounter, kind: MailKind) {
-    counter.get_or_create(&MailKindLabel { kind: kind.as_str() }).inc();
 }

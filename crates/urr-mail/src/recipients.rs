@@ -25,7 +25,7 @@ impl MailService {
         user_ids: Vec<Uuid>,
         context: &CallContext,
     ) -> Result<Recipients, ClientError> {
-        let users = self.0.auth.call(ListUsers { user_ids }, context).await?.users;
+        let users = self.parts.auth.call(ListUsers { user_ids }, context).await?.users;
         let recipients = users.into_iter().map(|user| {
             let language = match user.language {
                 AccountLanguage::Korean | AccountLanguage::Other => MailLanguage::Korean,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use urr_kernel::{Timestamp, Uuid};
 use urr_service::Page;
-use urr_storage::{Row, StorageError, ToValue, Tx, Value, from_row, params};
+use urr_storage::{DbResult, Row, ToValue, Tx, Value, from_row, params};
 
 use crate::domain::mail::{Mail, MailId, MailKind, MailLanguage, MailStatus};
 use crate::domain::retry::DeliveryDecision;
@@ -20,13 +20,11 @@ const ERROR_CHARS_MAX: usize = 200;
 /// A mail that an event calls for.
 #[derive(Clone, Debug)]
 pub struct NewMail {
-    pub id: MailId,
     pub kind: MailKind,
     pub subject_id: Uuid,
     pub user_id: Uuid,
     pub template_data: TemplateData,
     pub useful_until: Option<Timestamp>,
-    pub now: Timestamp,
 }
 
 /// Which mails are listed. `None` in a field means all.
@@ -44,7 +42,7 @@ pub struct MailLease {
     pub until: Timestamp,
 }
 
-fn mail_read(row: &Row<'_>) -> Result<Mail, StorageError> {
+fn mail_read(row: &Row<'_>) -> DbResult<Mail> {
     Ok(from_row!(row => Mail {
         id, kind, subject_id, user_id, is_complete, language, status, last_error, attempts, due_at,
         useful_until, created_at, ended_at;
@@ -57,20 +55,20 @@ fn to_json(data: &TemplateData) -> serde_json::Value {
 }
 
 /// Returns `false` if there is a mail about it already.
-pub fn mail_insert(tx: &mut Tx<'_>, mail: &NewMail) -> Result<bool, StorageError> {
+pub fn mail_insert(tx: &mut Tx<'_>, id: MailId, mail: &NewMail, now: Timestamp) -> DbResult<bool> {
     let rows = tx.execute(
         "insert into mails (id, kind, subject_id, user_id, template_data, is_complete, status, attempts, \
          due_at, useful_until, created_at, priority) \
          values ($1, $2, $3, $4, $5, $6, 'waiting', 0, $7, $8, $7, $9) \
          on conflict (kind, subject_id) do nothing",
         params![
-            mail.id,
+            id,
             mail.kind,
             mail.subject_id,
             mail.user_id,
             to_json(&mail.template_data),
             mail.template_data.reservation_id.is_none(),
-            mail.now,
+            now,
             mail.useful_until,
             mail.kind.priority(),
         ],
@@ -78,7 +76,7 @@ pub fn mail_insert(tx: &mut Tx<'_>, mail: &NewMail) -> Result<bool, StorageError
     Ok(rows == 1)
 }
 
-pub fn mail_find(tx: &mut Tx<'_>, id: MailId) -> Result<Option<Mail>, StorageError> {
+pub fn mail_find(tx: &mut Tx<'_>, id: MailId) -> DbResult<Option<Mail>> {
     tx.query_opt(&format!("select {COLUMNS} from mails where id = $1"), params![id], mail_read)
 }
 
@@ -88,7 +86,7 @@ pub fn mails_lease(
     lease: MailLease,
     now: Timestamp,
     limit: u32,
-) -> Result<Vec<Mail>, StorageError> {
+) -> DbResult<Vec<Mail>> {
     let mut due: Vec<MailId> = Vec::new();
     for priority in PRIORITIES {
         // One query per priority, so that each is a range of the index.
@@ -117,7 +115,7 @@ pub fn mails_lease(
 }
 
 /// Stores what the ticket service said, so that it is not asked again.
-pub fn mail_complete(tx: &mut Tx<'_>, id: MailId, data: &TemplateData) -> Result<(), StorageError> {
+pub fn mail_complete(tx: &mut Tx<'_>, id: MailId, data: &TemplateData) -> DbResult<()> {
     let sql = "update mails set template_data = $2, is_complete = true where id = $1";
     tx.execute(sql, params![id, to_json(data)]).map(drop)
 }
@@ -129,7 +127,7 @@ pub fn mail_begin_attempt(
     id: MailId,
     lease: MailLease,
     language: MailLanguage,
-) -> Result<bool, StorageError> {
+) -> DbResult<bool> {
     let rows = tx.execute(
         "update mails set attempts = attempts + 1, language = $3, leased_until = $4 \
          where id = $1 and lease_id = $2 and status = 'waiting'",
@@ -146,16 +144,18 @@ pub fn mail_record_attempt(
     lease_id: Uuid,
     decision: &DeliveryDecision,
     now: Timestamp,
-) -> Result<bool, StorageError> {
+) -> DbResult<bool> {
     let rows = match decision {
         DeliveryDecision::Sent => tx.execute(
             "update mails set status = 'sent', ended_at = $2, last_error = null, \
              lease_id = null, leased_until = null where id = $1 and status <> 'sent'",
             params![id, now],
         )?,
-        DeliveryDecision::Failed { error } => {
-            end(tx, id, lease_id, MailStatus::Failed, error, now)?
-        }
+        DeliveryDecision::Ended { status, error } => tx.execute(
+            "update mails set status = $3, last_error = $4, ended_at = $5, lease_id = null, \
+             leased_until = null where id = $1 and lease_id = $2 and status = 'waiting'",
+            params![id, lease_id, status, shorten(error), now],
+        )?,
         DeliveryDecision::Later { due_at, error } => tx.execute(
             "update mails set due_at = $3, last_error = $4, lease_id = null, leased_until = null \
              where id = $1 and lease_id = $2 and status = 'waiting'",
@@ -165,38 +165,12 @@ pub fn mail_record_attempt(
     Ok(rows == 1)
 }
 
-/// Ends a mail without a recipient or that came too late. Returns `false` if another process has it.
-pub fn mail_drop(
-    tx: &mut Tx<'_>,
-    id: MailId,
-    lease_id: Uuid,
-    reason: &str,
-    now: Timestamp,
-) -> Result<bool, StorageError> {
-    Ok(end(tx, id, lease_id, MailStatus::Dropped, reason, now)? == 1)
-}
-
-fn end(
-    tx: &mut Tx<'_>,
-    id: MailId,
-    lease_id: Uuid,
-    status: MailStatus,
-    error: &str,
-    now: Timestamp,
-) -> Result<u64, StorageError> {
-    tx.execute(
-        "update mails set status = $3, last_error = $4, ended_at = $5, lease_id = null, \
-         leased_until = null where id = $1 and lease_id = $2 and status = 'waiting'",
-        params![id, lease_id, status, shorten(error), now],
-    )
-}
-
 fn shorten(error: &str) -> String {
     error.chars().take(ERROR_CHARS_MAX).collect()
 }
 
 /// Makes a failed mail due again. Returns `false` if it has not failed.
-pub fn mail_retry(tx: &mut Tx<'_>, id: MailId, now: Timestamp) -> Result<bool, StorageError> {
+pub fn mail_retry(tx: &mut Tx<'_>, id: MailId, now: Timestamp) -> DbResult<bool> {
     let rows = tx.execute(
         "update mails set status = 'waiting', ended_at = null, attempts = 0, due_at = $2 \
          where id = $1 and status = 'failed'",
@@ -206,7 +180,7 @@ pub fn mail_retry(tx: &mut Tx<'_>, id: MailId, now: Timestamp) -> Result<bool, S
 }
 
 /// Deletes mails that ended before a time, a bounded number at once.
-pub fn mails_delete(tx: &mut Tx<'_>, before: Timestamp, limit: u32) -> Result<u64, StorageError> {
+pub fn mails_delete(tx: &mut Tx<'_>, before: Timestamp, limit: u32) -> DbResult<u64> {
     tx.execute(
         "delete from mails where id in (select id from mails where status <> 'waiting' \
          and created_at < $1 order by created_at, id limit $2)",
@@ -214,7 +188,7 @@ pub fn mails_delete(tx: &mut Tx<'_>, before: Timestamp, limit: u32) -> Result<u6
     )
 }
 
-pub fn mails_count_waiting(tx: &mut Tx<'_>) -> Result<i64, StorageError> {
+pub fn mails_count_waiting(tx: &mut Tx<'_>) -> DbResult<i64> {
     let sql = "select count(*) as total from mails where status = 'waiting'";
     tx.query_one(sql, &[], |row| row.get("total"))
 }
@@ -242,11 +216,7 @@ impl MailFilter {
 }
 
 /// One page, the newest first, and how many there are.
-pub fn mail_list(
-    tx: &mut Tx<'_>,
-    filter: MailFilter,
-    page: Page,
-) -> Result<(Vec<Mail>, u64), StorageError> {
+pub fn mail_list(tx: &mut Tx<'_>, filter: MailFilter, page: Page) -> DbResult<(Vec<Mail>, u64)> {
     let (conditions, mut values) = filter.conditions();
     let sql = format!("select count(*) as total from mails where {conditions}");
     let total = tx.query_one(&sql, &values, |row| row.get("total"))?;

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use axum::extract::{FromRef, State};
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid};
-use urr_storage::{Db, Row, StorageError, Tx, Value, from_row, params, storable_time};
+use urr_storage::{Db, DbResult, Row, StorageError, Tx, Value, from_row, params, storable_time};
 use utoipa::openapi::path::Operation;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
@@ -36,7 +36,7 @@ pub struct AdminAction {
 }
 
 /// Writes an action down. A summary that is too long is cut.
-pub fn insert(tx: &mut Tx<'_>, action: &AdminAction) -> Result<(), StorageError> {
+pub fn insert(tx: &mut Tx<'_>, action: &AdminAction) -> DbResult<()> {
     let summary: String = action.summary.chars().take(SUMMARY_CHARS_MAX).collect();
     tx.execute(
         "insert into admin_actions (id, admin_id, action, resource_type, resource_id, summary, \
@@ -56,11 +56,7 @@ pub fn insert(tx: &mut Tx<'_>, action: &AdminAction) -> Result<(), StorageError>
 }
 
 /// Adds the result of an action that was written down before it was done.
-pub fn set_details(
-    tx: &mut Tx<'_>,
-    id: Uuid,
-    details: &serde_json::Value,
-) -> Result<(), StorageError> {
+pub fn set_details(tx: &mut Tx<'_>, id: Uuid, details: &serde_json::Value) -> DbResult<()> {
     tx.execute("update admin_actions set details = $2 where id = $1", params![id, details])?;
     Ok(())
 }
@@ -79,9 +75,7 @@ pub struct AdminLogFilter {
     pub resource_type: Option<String>,
     #[param(max_length = 100)]
     pub resource_id: Option<String>,
-    #[param(value_type = Option<String>, format = DateTime)]
     pub from: Option<Timestamp>,
-    #[param(value_type = Option<String>, format = DateTime)]
     pub to: Option<Timestamp>,
 }
 
@@ -109,11 +103,11 @@ impl AdminLogFilter {
 }
 
 /// One page, the newest first, and how many actions there are.
-pub fn list(
+fn list(
     tx: &mut Tx<'_>,
     filter: &AdminLogFilter,
     page: Page,
-) -> Result<(Vec<AdminAction>, u64), StorageError> {
+) -> DbResult<(Vec<AdminActionView>, u64)> {
     let (wanted, mut values) = filter.condition();
     let count = format!("select count(*) as total from admin_actions where {wanted}");
     let total = tx.query_one(&count, &values, |row| row.get("total"))?;
@@ -127,11 +121,12 @@ pub fn list(
     Ok((tx.query(&sql, &values, action_read)?, total))
 }
 
-fn action_read(row: &Row<'_>) -> Result<AdminAction, StorageError> {
-    Ok(from_row!(row => AdminAction {
-        id, admin_id, resource_id, summary, details, created_at;
-        action: Cow::Owned(row.get("action")?),
-        resource_type: Cow::Owned(row.get("resource_type")?),
+fn action_read(row: &Row<'_>) -> DbResult<AdminActionView> {
+    let admin_id: Option<Uuid> = row.get("admin_id")?;
+    Ok(from_row!(row => AdminActionView {
+        id, action, resource_type, resource_id, summary, details, created_at;
+        by: if admin_id.is_some() { "admin" } else { "operator" },
+        admin_id: admin_id,
     }))
 }
 
@@ -185,24 +180,7 @@ struct AdminActionView {
     summary: String,
     #[schema(value_type = Option<Object>)]
     details: Option<serde_json::Value>,
-    #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
-}
-
-impl From<AdminAction> for AdminActionView {
-    fn from(action: AdminAction) -> AdminActionView {
-        AdminActionView {
-            id: action.id,
-            by: if action.admin_id.is_some() { "admin" } else { "operator" },
-            admin_id: action.admin_id,
-            action: action.action.into_owned(),
-            resource_type: action.resource_type.into_owned(),
-            resource_id: action.resource_id,
-            summary: action.summary,
-            details: action.details,
-            created_at: action.created_at,
-        }
-    }
 }
 
 /// Lists what administrators did in this service, newest first.
@@ -221,8 +199,7 @@ async fn list_admin_actions(
 ) -> Result<Json<AdminLogView>, ApiError> {
     let listed = db.read(move |tx| list(tx, &filter, page)).await;
     let (actions, total) = listed.map_err(|error: StorageError| ApiError::from(error))?;
-    let views = actions.into_iter().map(AdminActionView::from).collect();
-    let Paged { items: entries, pagination } = Paged::new(views, total, page);
+    let Paged { items: entries, pagination } = Paged::new(actions, total, page);
     Ok(Json(AdminLogView { entries, pagination }))
 }
 
@@ -275,8 +252,8 @@ mod tests {
         let filter = AdminLogFilter { to: Some(action(2, "").created_at), ..Default::default() };
         let listed: Result<_, StorageError> =
             db.read(move |tx| list(tx, &filter, Page::new(1, 20))).await;
-        let views = listed.unwrap().0.into_iter().map(AdminActionView::from);
-        assert_eq!(views.map(|view| view.by).collect::<Vec<_>>(), ["operator"]);
+        let views = listed.unwrap().0;
+        assert_eq!(views.iter().map(|view| view.by).collect::<Vec<_>>(), ["operator"]);
     }
 
     #[test]

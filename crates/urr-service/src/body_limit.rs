@@ -7,6 +7,7 @@ use axum::extract::{DefaultBodyLimit, Request};
 use axum::response::{IntoResponse, Response};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Body as _;
+use urr_kernel::causes;
 
 use crate::ApiError;
 use crate::extract::too_large;
@@ -58,12 +59,5 @@ pub(crate) fn limit_body(bytes_max: usize, request: Request) -> Result<Request, 
 
 /// Whether reading a body failed because it was larger than a limit.
 pub(crate) fn is_limit(error: &(dyn std::error::Error + 'static)) -> bool {
-    let mut next = Some(error);
-    while let Some(error) = next {
-        if error.is::<LengthLimitError>() {
-            return true;
-        }
-        next = error.source();
-    }
-    false
+    causes(error).any(|cause| cause.is::<LengthLimitError>())
 }

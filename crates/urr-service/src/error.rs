@@ -14,6 +14,7 @@ use axum::http::header::{CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_TYPE, RETRY_A
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value};
+use urr_kernel::error_chain;
 
 use crate::messages::{self, AnswerLanguage};
 
@@ -200,25 +201,13 @@ impl ApiError {
         if !self.status.is_server_error() {
             return;
         }
-        let cause = self.source.as_deref().map(chain).unwrap_or_default();
+        let cause = self.source.as_deref().map(|error| error_chain(error)).unwrap_or_default();
         let (status, code) = (self.status.as_u16(), self.code.as_ref());
         match status {
             503 | 504 => tracing::warn!(status, code, cause, "{}", self.sentence),
             _ => tracing::error!(status, code, cause, "{}", self.sentence),
         }
     }
-}
-
-/// An error and its sources in one line.
-pub(crate) fn chain(error: &(dyn Error + Send + Sync + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        source = error.source();
-    }
-    text
 }
 
 impl fmt::Display for ApiError {

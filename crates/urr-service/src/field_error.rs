@@ -3,6 +3,8 @@
 //! serde describes a mistake in the words of the parser and with the names of Rust types. Here its
 //! text is read and said again: which field, and what is expected.
 
+use std::borrow::Cow;
+
 use crate::messages::AnswerLanguage;
 
 /// Where in a request a mistake is.
@@ -42,26 +44,11 @@ enum FieldProblem {
     Wrong(ExpectedValue),
 }
 
-/// What a field must be.
+/// What a field must be: the end of a sentence in each language.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum ExpectedValue {
-    WholeNumber {
-        min: i128,
-        max: Option<i128>,
-    },
-    AnyWholeNumber,
-    SmallerNumber,
-    Number,
-    Boolean,
-    Text,
-    Character,
-    List,
-    Object,
-    Uuid,
-    Time,
-    OneOf(String),
-    /// serde says nothing that helps.
-    Valid,
+struct ExpectedValue {
+    english: Cow<'static, str>,
+    korean: Cow<'static, str>,
 }
 
 impl FieldError {
@@ -105,36 +92,28 @@ impl FieldError {
 
     /// The sentence about a mistake in this part of a request.
     pub fn sentence(&self, language: AnswerLanguage, part: RequestPart) -> String {
-        let subject = match (&self.field, language) {
-            (Some(field), AnswerLanguage::English) => format!("`{field}`"),
-            (Some(field), AnswerLanguage::Korean) => format!("`{field}` 값은"),
-            (None, language) => part.name(language).to_owned(),
-        };
+        let is_english = language == AnswerLanguage::English;
+        let pick = |english: String, korean: String| if is_english { english } else { korean };
         let field = self.field.as_deref().unwrap_or_default();
-        match (&self.problem, language) {
-            (FieldProblem::Missing, AnswerLanguage::English) => {
-                format!("The field `{field}` is missing.")
-            }
-            (FieldProblem::Missing, AnswerLanguage::Korean) => {
-                format!("`{field}` 항목이 빠졌습니다.")
-            }
-            (FieldProblem::Unknown, AnswerLanguage::English) => {
-                format!("There is no field `{field}` here.")
-            }
-            (FieldProblem::Unknown, AnswerLanguage::Korean) => {
-                format!("`{field}` 항목은 사용할 수 없습니다.")
-            }
-            (FieldProblem::Repeated, AnswerLanguage::English) => {
-                format!("The field `{field}` is there twice.")
-            }
-            (FieldProblem::Repeated, AnswerLanguage::Korean) => {
-                format!("`{field}` 항목이 두 번 들어 있습니다.")
-            }
-            (FieldProblem::Wrong(expected), AnswerLanguage::English) => {
-                format!("{subject} must be {}.", expected.in_english())
-            }
-            (FieldProblem::Wrong(expected), AnswerLanguage::Korean) => {
-                format!("{subject} {}.", expected.in_korean())
+        match &self.problem {
+            FieldProblem::Missing => pick(
+                format!("The field `{field}` is missing."),
+                format!("`{field}` 항목이 빠졌습니다."),
+            ),
+            FieldProblem::Unknown => pick(
+                format!("There is no field `{field}` here."),
+                format!("`{field}` 항목은 사용할 수 없습니다."),
+            ),
+            FieldProblem::Repeated => pick(
+                format!("The field `{field}` is there twice."),
+                format!("`{field}` 항목이 두 번 들어 있습니다."),
+            ),
+            FieldProblem::Wrong(ExpectedValue { english, korean }) => {
+                let subject = match &self.field {
+                    Some(field) => pick(format!("`{field}`"), format!("`{field}` 값은")),
+                    None => part.name(language).to_owned(),
+                };
+                pick(format!("{subject} must be {english}."), format!("{subject} {korean}."))
             }
         }
     }
@@ -146,108 +125,95 @@ fn quoted(text: &str) -> Option<&str> {
 }
 
 impl ExpectedValue {
+    const ANY_WHOLE_NUMBER: ExpectedValue = ExpectedValue::of("a whole number", "정수여야 합니다");
+    const BOOLEAN: ExpectedValue = ExpectedValue::of("true or false", "true 또는 false여야 합니다");
+    const UUID: ExpectedValue = ExpectedValue::of("a UUID", "UUID여야 합니다");
+    const TIME: ExpectedValue = ExpectedValue::of(
+        "a time such as 2027-05-01T19:00:00+09:00",
+        "2027-05-01T19:00:00+09:00 형식의 일시여야 합니다",
+    );
+    /// serde says nothing that helps.
+    const VALID: ExpectedValue = ExpectedValue::of("a valid value", "올바른 값이어야 합니다");
+
+    const fn of(english: &'static str, korean: &'static str) -> ExpectedValue {
+        ExpectedValue { english: Cow::Borrowed(english), korean: Cow::Borrowed(korean) }
+    }
+
+    fn whole_number(min: i128, max: i128) -> ExpectedValue {
+        ExpectedValue {
+            english: format!("a whole number from {min} to {max}").into(),
+            korean: format!("{min} 이상 {max} 이하의 정수여야 합니다").into(),
+        }
+    }
+
+    fn one_of(names: &str) -> ExpectedValue {
+        ExpectedValue {
+            english: format!("one of {names}").into(),
+            korean: format!("다음 중 하나여야 합니다: {names}").into(),
+        }
+    }
+
     fn read(message: &str) -> ExpectedValue {
         // What std says of a number in a query.
         if message.starts_with("invalid digit") || message.starts_with("cannot parse integer") {
-            return ExpectedValue::AnyWholeNumber;
+            return ExpectedValue::ANY_WHOLE_NUMBER;
         }
         if message.starts_with("number too ") {
-            return ExpectedValue::SmallerNumber;
+            let korean = "허용된 범위의 숫자여야 합니다";
+            return ExpectedValue::of("a number within the allowed range", korean);
         }
         if message.contains("was not `true` or `false`") {
-            return ExpectedValue::Boolean;
+            return ExpectedValue::BOOLEAN;
         }
         if message.starts_with("UUID parsing failed") {
-            return ExpectedValue::Uuid;
+            return ExpectedValue::UUID;
         }
         let Some((found, expected)) = message.split_once(", expected ") else {
             let is_time = ["datetime", "timestamp", "date", "offset", "failed to parse"];
             return match is_time.iter().any(|word| message.contains(word)) {
-                true => ExpectedValue::Time,
-                false => ExpectedValue::Valid,
+                true => ExpectedValue::TIME,
+                false => ExpectedValue::VALID,
             };
         };
         if found.starts_with("unknown variant") {
-            let names: Vec<&str> = expected.split('`').skip(1).step_by(2).collect();
-            let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-            return ExpectedValue::OneOf(names.join(", "));
+            let names = expected.split('`').skip(1).step_by(2);
+            let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
+            return ExpectedValue::one_of(&names.join(", "));
         }
         ExpectedValue::of_type(expected)
     }
 
     /// By the name that serde has for a type.
     fn of_type(expected: &str) -> ExpectedValue {
-        let whole = |min: i128, max: i128| ExpectedValue::WholeNumber { min, max: Some(max) };
+        let (of, whole) = (ExpectedValue::of, ExpectedValue::whole_number);
         match expected {
             "u8" => whole(0, u8::MAX.into()),
             "u16" => whole(0, u16::MAX.into()),
             "u32" => whole(0, u32::MAX.into()),
-            "u64" | "u128" | "usize" => ExpectedValue::WholeNumber { min: 0, max: None },
+            "u64" | "u128" | "usize" => {
+                of("a whole number of at least 0", "0 이상의 정수여야 합니다")
+            }
             "i8" => whole(i8::MIN.into(), i8::MAX.into()),
             "i16" => whole(i16::MIN.into(), i16::MAX.into()),
             "i32" => whole(i32::MIN.into(), i32::MAX.into()),
-            "i64" | "i128" | "isize" => ExpectedValue::AnyWholeNumber,
-            "f32" | "f64" => ExpectedValue::Number,
-            "a boolean" => ExpectedValue::Boolean,
-            "a string" | "a borrowed string" | "string" | "str" => ExpectedValue::Text,
-            "a character" => ExpectedValue::Character,
-            _ if expected.contains("UUID") => ExpectedValue::Uuid,
+            "i64" | "i128" | "isize" => ExpectedValue::ANY_WHOLE_NUMBER,
+            "f32" | "f64" => of("a number", "숫자여야 합니다"),
+            "a boolean" => ExpectedValue::BOOLEAN,
+            "a string" | "a borrowed string" | "string" | "str" => {
+                of("a text", "문자열이어야 합니다")
+            }
+            "a character" => of("one character", "한 글자여야 합니다"),
+            _ if expected.contains("UUID") => ExpectedValue::UUID,
             _ if expected.contains("timestamp") || expected.contains("datetime") => {
-                ExpectedValue::Time
+                ExpectedValue::TIME
             }
             _ if expected.starts_with("a sequence") || expected.contains("array") => {
-                ExpectedValue::List
+                of("a list", "배열이어야 합니다")
             }
             _ if expected.contains("map") || expected.starts_with("struct") => {
-                ExpectedValue::Object
+                of("an object", "객체여야 합니다")
             }
-            _ => ExpectedValue::Valid,
-        }
-    }
-
-    fn in_english(&self) -> String {
-        match self {
-            ExpectedValue::WholeNumber { min, max: Some(max) } => {
-                format!("a whole number from {min} to {max}")
-            }
-            ExpectedValue::WholeNumber { min, max: None } => {
-                format!("a whole number of at least {min}")
-            }
-            ExpectedValue::AnyWholeNumber => "a whole number".to_owned(),
-            ExpectedValue::SmallerNumber => "a number within the allowed range".to_owned(),
-            ExpectedValue::Number => "a number".to_owned(),
-            ExpectedValue::Boolean => "true or false".to_owned(),
-            ExpectedValue::Text => "a text".to_owned(),
-            ExpectedValue::Character => "one character".to_owned(),
-            ExpectedValue::List => "a list".to_owned(),
-            ExpectedValue::Object => "an object".to_owned(),
-            ExpectedValue::Uuid => "a UUID".to_owned(),
-            ExpectedValue::Time => "a time such as 2027-05-01T19:00:00+09:00".to_owned(),
-            ExpectedValue::OneOf(names) => format!("one of {names}"),
-            ExpectedValue::Valid => "a valid value".to_owned(),
-        }
-    }
-
-    fn in_korean(&self) -> String {
-        match self {
-            ExpectedValue::WholeNumber { min, max: Some(max) } => {
-                format!("{min} 이상 {max} 이하의 정수여야 합니다")
-            }
-            ExpectedValue::WholeNumber { min, max: None } => {
-                format!("{min} 이상의 정수여야 합니다")
-            }
-            ExpectedValue::AnyWholeNumber => "정수여야 합니다".to_owned(),
-            ExpectedValue::SmallerNumber => "허용된 범위의 숫자여야 합니다".to_owned(),
-            ExpectedValue::Number => "숫자여야 합니다".to_owned(),
-            ExpectedValue::Boolean => "true 또는 false여야 합니다".to_owned(),
-            ExpectedValue::Text => "문자열이어야 합니다".to_owned(),
-            ExpectedValue::Character => "한 글자여야 합니다".to_owned(),
-            ExpectedValue::List => "배열이어야 합니다".to_owned(),
-            ExpectedValue::Object => "객체여야 합니다".to_owned(),
-            ExpectedValue::Uuid => "UUID여야 합니다".to_owned(),
-            ExpectedValue::Time => "2027-05-01T19:00:00+09:00 형식의 일시여야 합니다".to_owned(),
-            ExpectedValue::OneOf(names) => format!("다음 중 하나여야 합니다: {names}"),
-            ExpectedValue::Valid => "올바른 값이어야 합니다".to_owned(),
+            _ => ExpectedValue::VALID,
         }
     }
 }

@@ -11,7 +11,7 @@ use axum::http::{HeaderMap, HeaderName};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use urr_kernel::{IdempotencyKey, Timestamp, Uuid, hex};
-use urr_storage::{StorageError, Tx, params};
+use urr_storage::{DbResult, Tx, params};
 
 use crate::ApiError;
 
@@ -65,11 +65,7 @@ pub enum KeyClaim {
 }
 
 /// Claims a key for a request, unless it is in use.
-pub fn key_claim(
-    tx: &mut Tx<'_>,
-    request: &KeyedRequest,
-    now: Timestamp,
-) -> Result<KeyClaim, StorageError> {
+pub fn key_claim(tx: &mut Tx<'_>, request: &KeyedRequest, now: Timestamp) -> DbResult<KeyClaim> {
     let KeyedRequest { user_id, operation, key, fingerprint } = request;
     let rows = tx.execute(
         "insert into idempotency_keys (user_id, operation, key, fingerprint, created_at) \
@@ -94,11 +90,7 @@ pub fn key_claim(
 }
 
 /// Notes what came of a request.
-pub fn key_complete(
-    tx: &mut Tx<'_>,
-    request: &KeyedRequest,
-    resource_id: &str,
-) -> Result<(), StorageError> {
+pub fn key_complete(tx: &mut Tx<'_>, request: &KeyedRequest, resource_id: &str) -> DbResult<()> {
     let KeyedRequest { user_id, operation, key, .. } = request;
     tx.execute(
         "update idempotency_keys set resource_id = $4 \
@@ -109,7 +101,7 @@ pub fn key_complete(
 }
 
 /// Frees the key of a request that was refused: it may be corrected and sent again.
-pub fn key_release(tx: &mut Tx<'_>, request: &KeyedRequest) -> Result<(), StorageError> {
+pub fn key_release(tx: &mut Tx<'_>, request: &KeyedRequest) -> DbResult<()> {
     let KeyedRequest { user_id, operation, key, .. } = request;
     tx.execute(
         "delete from idempotency_keys where user_id = $1 and operation = $2 and key = $3",
@@ -119,7 +111,7 @@ pub fn key_release(tx: &mut Tx<'_>, request: &KeyedRequest) -> Result<(), Storag
 }
 
 /// Deletes keys whose time is over, a bounded number at a time. Returns how many.
-pub fn keys_purge(tx: &mut Tx<'_>, now: Timestamp, limit: u32) -> Result<u64, StorageError> {
+pub fn keys_purge(tx: &mut Tx<'_>, now: Timestamp, limit: u32) -> DbResult<u64> {
     tx.execute(
         "delete from idempotency_keys where (user_id, operation, key) in \
          (select user_id, operation, key from idempotency_keys \
@@ -130,7 +122,7 @@ pub fn keys_purge(tx: &mut Tx<'_>, now: Timestamp, limit: u32) -> Result<u64, St
 
 #[cfg(test)]
 mod tests {
-    use urr_storage::{Db, Schema, SqliteOptions, migrate};
+    use urr_storage::{Db, Schema, SqliteOptions, StorageError, migrate};
 
     use super::*;
 

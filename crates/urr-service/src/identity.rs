@@ -77,13 +77,6 @@ impl Identity {
         }
     }
 
-    /// Removes what somebody outside wrote into the identity headers.
-    pub fn strip(headers: &mut HeaderMap) {
-        for name in [USER_ID, USER_EMAIL, USER_ROLE] {
-            headers.remove(name);
-        }
-    }
-
     fn read(headers: &HeaderMap) -> Result<Option<Identity>, MalformedIdentity> {
         let text = |name: HeaderName| match headers.get(&name).map(HeaderValue::to_str) {
             None => Ok(None),

@@ -11,7 +11,7 @@ use axum::http::{Method, StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::family::Family;
@@ -32,46 +32,16 @@ const DURATION_BUCKETS: [f64; 12] =
 #[derive(Clone, Debug)]
 pub struct Metrics {
     registry: Arc<Mutex<Registry>>,
-    requests: Family<RequestLabels, Counter>,
+    requests: Family<Labels<4>, Counter>,
     answer_counters: AnswerCounters,
-    durations: Family<DurationLabels, Histogram, fn() -> Histogram>,
-    errors: Family<ErrorLabels, Counter>,
-    upstream_calls: Family<UpstreamLabels, Counter>,
-    upstream_retries: Family<RetryLabels, Counter>,
+    durations: Family<Labels<2>, Histogram, fn() -> Histogram>,
+    errors: Family<Labels<2>, Counter>,
+    upstream_calls: Family<Labels<3, &'static str>, Counter>,
+    upstream_retries: Family<Labels<2, &'static str>, Counter>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RequestLabels {
-    service: &'static str,
-    method: &'static str,
-    route: String,
-    status: u16,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct DurationLabels {
-    service: &'static str,
-    route: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ErrorLabels {
-    service: &'static str,
-    code: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct UpstreamLabels {
-    caller: &'static str,
-    target: &'static str,
-    outcome: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RetryLabels {
-    caller: &'static str,
-    target: &'static str,
-}
+/// The names of labels with their values.
+type Labels<const N: usize, V = String> = [(&'static str, V); N];
 
 /// A request that was answered.
 pub(crate) struct AnsweredRequest<'a> {
@@ -157,19 +127,20 @@ impl Metrics {
         if self.answer_counters.count(method, answered) {
             return;
         }
-        let (service, route) = (answered.service, answered.route.to_owned());
-        let status = answered.status.as_u16();
-        let labels = RequestLabels { service, method, route: route.clone(), status };
+        let service = ("service", answered.service.to_owned());
+        let route = ("route", answered.route.to_owned());
+        let durations = self.durations.get_or_create_owned(&[service.clone(), route.clone()]);
+        let (method_label, status) = (("method", method.to_owned()), answered.status.as_u16());
+        let labels = [service, method_label, route, ("status", status.to_string())];
         let count = self.requests.get_or_create_owned(&labels);
-        let durations = self.durations.get_or_create_owned(&DurationLabels { service, route });
         count.inc();
         durations.observe(answered.took.as_secs_f64());
         self.answer_counters.insert(method, answered, count, durations);
     }
 
     pub(crate) fn count_error(&self, service: &'static str, error: &ApiError) {
-        let code = error.code().to_owned();
-        self.errors.get_or_create(&ErrorLabels { service, code }).inc();
+        let labels = [("service", service.to_owned()), ("code", error.code().to_owned())];
+        self.errors.get_or_create(&labels).inc();
     }
 
     pub(crate) fn count_call(
@@ -178,12 +149,12 @@ impl Metrics {
         target: &'static str,
         outcome: &'static str,
     ) {
-        let labels = UpstreamLabels { caller, target, outcome };
+        let labels = [("caller", caller), ("target", target), ("outcome", outcome)];
         self.upstream_calls.get_or_create(&labels).inc();
     }
 
     pub(crate) fn count_retry(&self, caller: &'static str, target: &'static str) {
-        self.upstream_retries.get_or_create(&RetryLabels { caller, target }).inc();
+        self.upstream_retries.get_or_create(&[("caller", caller), ("target", target)]).inc();
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Registry> {

@@ -1,10 +1,9 @@
 //! The HTTP server with a graceful shutdown: it takes no new connections, finishes requests in
 //! flight, and cuts off the rest when the grace period is over.
 
-mod write_limit;
-
 use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,13 +14,13 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
+use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
-
-use self::write_limit::WriteLimited;
 
 /// A client that sends its headers slower than this, or is silent between two requests for as
 /// long, loses its connection. It is longer than our own client keeps a silent connection.
@@ -113,7 +112,7 @@ async fn connection(
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER_READ_TIMEOUT)
         .max_headers(HEADERS_MAX)
-        .serve_connection(TokioIo::new(WriteLimited::new(stream, WRITE_TIMEOUT)), service);
+        .serve_connection(TokioIo::new(write_limited(stream)), service);
     tokio::pin!(connection);
     let served = tokio::select! {
         served = connection.as_mut() => served,
@@ -127,8 +126,49 @@ async fn connection(
     }
 }
 
+/// A stream whose writes fail when they have waited too long for the peer. Without it, clients that
+/// read nothing could occupy every connection of the server.
+fn write_limited<S: AsyncRead + AsyncWrite>(stream: S) -> Pin<Box<TimeoutStream<S>>> {
+    let mut limited = TimeoutStream::new(stream);
+    limited.set_write_timeout(Some(WRITE_TIMEOUT));
+    Box::pin(limited)
+}
+
 fn log_ended(ended: Result<(), tokio::task::JoinError>) {
     if let Err(error) = ended {
         tracing::error!(%error, "a connection's task failed");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+    use tokio::time::Instant;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_that_never_reads_loses_its_connection() {
+        let (ours, _theirs) = duplex(64);
+        let mut ours = write_limited(ours);
+        let begun = Instant::now();
+        let error = ours.write_all(&[0; 1_000]).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert_eq!(begun.elapsed().as_secs(), WRITE_TIMEOUT.as_secs());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_peer_that_reads_keeps_it() {
+        let (ours, mut theirs) = duplex(64);
+        let mut ours = write_limited(ours);
+        let reader = tokio::spawn(async move {
+            let mut buffer = [0; 50];
+            for _ in 0..20 {
+                tokio::time::sleep(Duration::from_secs(20)).await;
+                theirs.read_exact(&mut buffer).await.unwrap();
+            }
+        });
+        ours.write_all(&[0; 1_000]).await.unwrap();
+        reader.await.unwrap();
     }
 }

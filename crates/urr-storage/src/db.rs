@@ -2,26 +2,17 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tokio::sync::Notify;
-
-use crate::job::job;
-use crate::postgres::PostgresEngine;
-use crate::sqlite::SqliteEngine;
-use crate::{StorageError, Tx};
+use crate::engine::{Access, EngineShared, StorageEngine};
+use crate::job::{Job, job};
+use crate::{DbResult, StorageError, Tx, postgres, sqlite};
 
 /// A service's own database. Clones share it.
 #[derive(Clone)]
 pub struct Db {
-    engine: Arc<DbEngine>,
+    engine: Arc<StorageEngine>,
     shared: Arc<EngineShared>,
-}
-
-enum DbEngine {
-    Sqlite(SqliteEngine),
-    Postgres(PostgresEngine),
 }
 
 /// How to run on SQLite.
@@ -76,38 +67,21 @@ impl PostgresOptions {
     }
 }
 
-/// State that the engine's threads and the handles share.
-pub(crate) struct EngineShared {
-    pub(crate) outbox_signal: Notify,
-    pub(crate) stats: DbCounters,
-    pub(crate) dangerous_acknowledge_before_commit: bool,
-}
-
-impl EngineShared {
-    fn new(dangerous_acknowledge_before_commit: bool) -> Arc<EngineShared> {
-        Arc::new(EngineShared {
-            outbox_signal: Notify::new(),
-            stats: DbCounters::default(),
-            dangerous_acknowledge_before_commit,
-        })
-    }
-}
-
 impl Db {
     /// Opens a file that `migrate_sqlite` has brought up to date.
-    pub fn open_sqlite(path: &Path, options: &SqliteOptions) -> Result<Db, StorageError> {
+    pub fn open_sqlite(path: &Path, options: &SqliteOptions) -> DbResult<Db> {
         let shared = EngineShared::new(options.dangerous_acknowledge_before_commit);
-        let engine = DbEngine::Sqlite(SqliteEngine::open(path, options, &shared)?);
-        Ok(Db { engine: Arc::new(engine), shared })
+        let engine = Arc::new(sqlite::start(path, options, &shared)?);
+        Ok(Db { engine, shared })
     }
 
     /// Connects to a schema that `provision` has brought up to date.
     ///
     /// It blocks while it connects: call it at start.
-    pub fn open_postgres(options: &PostgresOptions) -> Result<Db, StorageError> {
+    pub fn open_postgres(options: &PostgresOptions) -> DbResult<Db> {
         let shared = EngineShared::new(options.dangerous_acknowledge_before_commit);
-        let engine = DbEngine::Postgres(PostgresEngine::open(options, &shared)?);
-        Ok(Db { engine: Arc::new(engine), shared })
+        let engine = Arc::new(postgres::start(options, &shared)?);
+        Ok(Db { engine, shared })
     }
 
     /// Runs a closure in a transaction: committed if it returns `Ok`, undone otherwise.
@@ -120,12 +94,7 @@ impl Db {
         E: From<StorageError> + Send + 'static,
     {
         let (job, reply) = job(body);
-        let accepted = match &*self.engine {
-            DbEngine::Sqlite(engine) => engine.submit_write(job),
-            DbEngine::Postgres(engine) => engine.submit_write(job),
-        };
-        self.count_refusal(&accepted);
-        accepted?;
+        self.submit(Access::Write, job)?;
         reply.await.unwrap_or_else(|_| Err(StorageError::Closed.into()))
     }
 
@@ -137,12 +106,7 @@ impl Db {
         E: From<StorageError> + Send + 'static,
     {
         let (job, reply) = job(body);
-        let accepted = match &*self.engine {
-            DbEngine::Sqlite(engine) => engine.submit_read(job),
-            DbEngine::Postgres(engine) => engine.submit_read(job),
-        };
-        self.count_refusal(&accepted);
-        accepted?;
+        self.submit(Access::Read, job)?;
         reply.await.unwrap_or_else(|_| Err(StorageError::Closed.into()))
     }
 
@@ -155,25 +119,22 @@ impl Db {
     ///
     /// It blocks until the last commit: call it off the async threads.
     pub fn close(&self) {
-        match &*self.engine {
-            DbEngine::Sqlite(engine) => engine.close(),
-            DbEngine::Postgres(engine) => engine.close(),
-        }
+        self.engine.close();
     }
 
     /// Statistics for the metrics.
     pub fn stats(&self) -> DbStats {
-        let queue_length = match &*self.engine {
-            DbEngine::Sqlite(engine) => engine.write_queue_length(),
-            DbEngine::Postgres(engine) => engine.write_queue_length(),
-        };
-        self.shared.stats.snapshot(u64::try_from(queue_length).unwrap_or(u64::MAX))
+        let queue_length = self.engine.write_queue_length();
+        let queue_length = u64::try_from(queue_length).unwrap_or(u64::MAX);
+        DbStats { queue_length, ..self.shared.stats() }
     }
 
-    fn count_refusal(&self, accepted: &Result<(), StorageError>) {
-        if *accepted == Err(StorageError::Overloaded) {
-            self.shared.stats.refused.fetch_add(1, Ordering::Relaxed);
+    fn submit(&self, access: Access, job: Box<dyn Job>) -> DbResult<()> {
+        let accepted = self.engine.submit(access, job);
+        if accepted == Err(StorageError::Overloaded) {
+            self.shared.count(|stats| stats.refused += 1);
         }
+        accepted
     }
 }
 
@@ -193,53 +154,4 @@ pub struct DbStats {
     pub refused: u64,
     /// Statements of all closures, of those that only read too. Each is a round trip on PostgreSQL.
     pub statements: u64,
-}
-
-#[derive(Default)]
-pub(crate) struct DbCounters {
-    committed: AtomicU64,
-    rolled_back: AtomicU64,
-    groups: AtomicU64,
-    groups_lost: AtomicU64,
-    retries: AtomicU64,
-    refused: AtomicU64,
-    statements: AtomicU64,
-}
-
-impl DbCounters {
-    /// A commit of the database that carried `committed` closures, `rolled_back` having refused.
-    pub(crate) fn count_group(&self, committed: u64, rolled_back: u64) {
-        self.groups.fetch_add(1, Ordering::Relaxed);
-        self.committed.fetch_add(committed, Ordering::Relaxed);
-        self.count_rolled_back(rolled_back);
-    }
-
-    pub(crate) fn count_rolled_back(&self, count: u64) {
-        self.rolled_back.fetch_add(count, Ordering::Relaxed);
-    }
-
-    pub(crate) fn count_lost_group(&self) {
-        self.groups_lost.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn count_retry(&self) {
-        self.retries.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn count_statements(&self, count: u64) {
-        self.statements.fetch_add(count, Ordering::Relaxed);
-    }
-
-    fn snapshot(&self, queue_length: u64) -> DbStats {
-        DbStats {
-            queue_length,
-            committed: self.committed.load(Ordering::Relaxed),
-            rolled_back: self.rolled_back.load(Ordering::Relaxed),
-            groups: self.groups.load(Ordering::Relaxed),
-            groups_lost: self.groups_lost.load(Ordering::Relaxed),
-            retries: self.retries.load(Ordering::Relaxed),
-            refused: self.refused.load(Ordering::Relaxed),
-            statements: self.statements.load(Ordering::Relaxed),
-        }
-    }
 }

@@ -10,21 +10,32 @@
 use std::borrow::Cow;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Token<'a> {
-    Word(&'a str),
+enum TokenKind {
+    Word,
     /// A literal or a quoted name, quotes included.
-    Quoted(&'a str),
-    /// The digits of `$1`.
-    Parameter(&'a str),
+    Quoted,
+    /// `$1`
+    Parameter,
     /// White space or a comment.
-    Blank(&'a str),
+    Blank,
+    /// `::`
     Cast,
-    Symbol(&'a str),
+    Symbol,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Token<'a> {
+    kind: TokenKind,
+    text: &'a str,
 }
 
 impl Token<'_> {
     fn is_word(&self, word: &str) -> bool {
-        matches!(self, Token::Word(text) if text.eq_ignore_ascii_case(word))
+        self.kind == TokenKind::Word && self.text.eq_ignore_ascii_case(word)
+    }
+
+    fn is_blank(&self) -> bool {
+        self.kind == TokenKind::Blank
     }
 }
 
@@ -32,39 +43,30 @@ fn tokens(sql: &str) -> Vec<Token<'_>> {
     let mut tokens = Vec::new();
     let mut rest = sql;
     while let Some(first) = rest.chars().next() {
-        let (token, length) = next_token(rest, first);
+        let token = next_token(rest, first);
         tokens.push(token);
-        rest = &rest[length..];
+        rest = &rest[token.text.len()..];
     }
     tokens
 }
 
-fn next_token(rest: &str, first: char) -> (Token<'_>, usize) {
-    let run = |accept: fn(char) -> bool| rest.find(|c| !accept(c)).unwrap_or(rest.len());
-    match first {
-        '\'' | '"' => {
-            let length = quoted_length(rest, first);
-            (Token::Quoted(&rest[..length]), length)
-        }
-        '-' if rest.starts_with("--") => {
-            let length = rest.find('\n').unwrap_or(rest.len());
-            (Token::Blank(&rest[..length]), length)
-        }
-        ':' if rest.starts_with("::") => (Token::Cast, 2),
+fn next_token(rest: &str, first: char) -> Token<'_> {
+    let until = |is_end: fn(char) -> bool| rest.find(is_end).unwrap_or(rest.len());
+    let (kind, length) = match first {
+        '\'' | '"' => (TokenKind::Quoted, quoted_length(rest, first)),
+        '-' if rest.starts_with("--") => (TokenKind::Blank, until(|c| c == '\n')),
+        ':' if rest.starts_with("::") => (TokenKind::Cast, 2),
         '$' if rest[1..].starts_with(|c: char| c.is_ascii_digit()) => {
-            let digits = rest[1..].find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len() - 1);
-            (Token::Parameter(&rest[1..=digits]), digits + 1)
+            let end = rest[1..].find(|c: char| !c.is_ascii_digit());
+            (TokenKind::Parameter, end.map_or(rest.len(), |end| end + 1))
         }
-        c if c.is_whitespace() => {
-            let length = run(char::is_whitespace);
-            (Token::Blank(&rest[..length]), length)
-        }
+        c if c.is_whitespace() => (TokenKind::Blank, until(|c| !c.is_whitespace())),
         c if c.is_alphanumeric() || c == '_' => {
-            let length = run(|c| c.is_alphanumeric() || c == '_');
-            (Token::Word(&rest[..length]), length)
+            (TokenKind::Word, until(|c| !c.is_alphanumeric() && c != '_'))
         }
-        c => (Token::Symbol(&rest[..c.len_utf8()]), c.len_utf8()),
-    }
+        c => (TokenKind::Symbol, c.len_utf8()),
+    };
+    Token { kind, text: &rest[..length] }
 }
 
 /// The length of a quoted run; a doubled quote stands for the quote itself.
@@ -87,25 +89,20 @@ pub fn statement_to_sqlite(sql: &str) -> String {
     let mut index = 0;
     while let Some(token) = tokens.get(index) {
         index += 1;
-        match token {
-            Token::Parameter(number) => {
+        let rest = &tokens[index..];
+        let dropped = match token.kind {
+            TokenKind::Cast => Some(1),
+            TokenKind::Word if token.is_word("for") => row_lock_length(rest),
+            TokenKind::Word if token.is_word("collate") => c_collation_length(rest),
+            _ => None,
+        };
+        match (dropped, token.kind) {
+            (Some(length), _) => index += length,
+            (None, TokenKind::Parameter) => {
                 out.push('?');
-                out.push_str(number);
+                out.push_str(&token.text[1..]);
             }
-            Token::Cast => index += 1,
-            Token::Word(_) if token.is_word("for") => match row_lock_length(&tokens[index..]) {
-                Some(length) => index += length,
-                None => out.push_str("for"),
-            },
-            Token::Word(_) if token.is_word("collate") => {
-                match c_collation_length(&tokens[index..]) {
-                    Some(length) => index += length,
-                    None => out.push_str("collate"),
-                }
-            }
-            Token::Word(text) | Token::Quoted(text) | Token::Blank(text) | Token::Symbol(text) => {
-                out.push_str(text);
-            }
+            (None, _) => out.push_str(token.text),
         }
     }
     out
@@ -113,17 +110,16 @@ pub fn statement_to_sqlite(sql: &str) -> String {
 
 /// How many tokens after `collate` name PostgreSQL's order of bytes, if they do.
 fn c_collation_length(after_collate: &[Token<'_>]) -> Option<usize> {
-    let blanks = after_collate.iter().take_while(|t| matches!(t, Token::Blank(_))).count();
-    (after_collate.get(blanks) == Some(&Token::Quoted("\"C\""))).then_some(blanks + 1)
+    let blanks = after_collate.iter().take_while(|token| token.is_blank()).count();
+    after_collate.get(blanks).filter(|token| token.text == "\"C\"").map(|_| blanks + 1)
 }
 
 /// How many tokens after `for` belong to a row lock, if it is one.
 fn row_lock_length(after_for: &[Token<'_>]) -> Option<usize> {
     let mut length = next_word(after_for, 0, &["update", "share"])?;
     if let Some(end) = next_word(after_for, length, &["of"]) {
-        let names = |token: &Token<'_>| matches!(token, Token::Word(_) | Token::Blank(_));
-        length =
-            after_for.iter().skip(end).position(|t| !names(t)).map_or(after_for.len(), |n| end + n);
+        let is_name = |token: &&Token<'_>| token.kind == TokenKind::Word || token.is_blank();
+        length = end + after_for[end..].iter().take_while(is_name).count();
     }
     if let Some(end) = next_word(after_for, length, &["nowait"]) {
         return Some(end);
@@ -134,7 +130,7 @@ fn row_lock_length(after_for: &[Token<'_>]) -> Option<usize> {
 
 /// The position after the next word, if that word is one of `words`.
 fn next_word(tokens: &[Token<'_>], from: usize, words: &[&str]) -> Option<usize> {
-    let blanks = tokens.get(from..)?.iter().take_while(|t| matches!(t, Token::Blank(_))).count();
+    let blanks = tokens.get(from..)?.iter().take_while(|token| token.is_blank()).count();
     let token = tokens.get(from + blanks)?;
     words.iter().any(|word| token.is_word(word)).then_some(from + blanks + 1)
 }
@@ -159,19 +155,17 @@ pub fn split_migration(text: &str) -> Result<Vec<MigrationStatement<'_>>, String
     let (mut start, mut position, mut only) = (0, 0, None);
     let mut has_content = false;
     for token in tokens(text) {
-        let end = position + token_length(&token);
-        match token {
-            Token::Blank(comment) if comment.starts_with("-- only:") => {
-                only = Some(match comment["-- only:".len()..].trim() {
-                    "postgres" => SqlEngine::Postgres,
-                    "sqlite" => SqlEngine::Sqlite,
-                    other => {
-                        return Err(format!("-- only: {other:?} is neither postgres nor sqlite"));
-                    }
-                });
-            }
-            Token::Blank(_) => {}
-            Token::Symbol(";") => {
+        let end = position + token.text.len();
+        match token.text {
+            comment if token.is_blank() => match comment.strip_prefix("-- only:").map(str::trim) {
+                Some("postgres") => only = Some(SqlEngine::Postgres),
+                Some("sqlite") => only = Some(SqlEngine::Sqlite),
+                Some(other) => {
+                    return Err(format!("-- only: {other:?} is neither postgres nor sqlite"));
+                }
+                None => {}
+            },
+            ";" => {
                 if has_content {
                     let sql = Cow::Borrowed(text[start..position].trim());
                     statements.push(MigrationStatement { sql, only: only.take() });
@@ -189,20 +183,10 @@ pub fn split_migration(text: &str) -> Result<Vec<MigrationStatement<'_>>, String
     Ok(statements)
 }
 
-fn token_length(token: &Token<'_>) -> usize {
-    match token {
-        Token::Cast => 2,
-        Token::Parameter(digits) => digits.len() + 1,
-        Token::Word(text) | Token::Quoted(text) | Token::Blank(text) | Token::Symbol(text) => {
-            text.len()
-        }
-    }
-}
-
 /// A definition for SQLite: types mapped, tables strict.
 pub fn definition_to_sqlite(sql: &str) -> Result<String, String> {
     let all = tokens(sql);
-    let words: Vec<&Token<'_>> = all.iter().filter(|t| !matches!(t, Token::Blank(_))).collect();
+    let words: Vec<&Token<'_>> = all.iter().filter(|token| !token.is_blank()).collect();
     let begins = |expected: &[&str]| {
         words.len() >= expected.len() && words.iter().zip(expected).all(|(t, w)| t.is_word(w))
     };
@@ -224,19 +208,18 @@ fn table_to_sqlite(all: &[Token<'_>]) -> Result<String, String> {
     let mut index = 0;
     while let Some(token) = all.get(index) {
         index += 1;
-        match token {
-            Token::Symbol("(") => depth += 1,
-            Token::Symbol(")") => depth -= 1,
-            Token::Symbol(",") if depth == 1 => words_in_item = 0,
+        match token.text {
+            "(" => depth += 1,
+            ")" => depth -= 1,
             _ => {}
         }
-        if matches!(token, Token::Symbol("(")) && depth == 1 {
+        if depth == 1 && matches!(token.text, "(" | ",") {
             words_in_item = 0;
         }
-        let Token::Word(word) = token else {
-            push_token(&mut out, token);
+        if token.kind != TokenKind::Word {
+            out.push_str(token.text);
             continue;
-        };
+        }
         words_in_item += 1;
         if depth == 1 && words_in_item == 1 {
             let table_constraints = ["constraint", "primary", "unique", "check", "foreign"];
@@ -247,11 +230,11 @@ fn table_to_sqlite(all: &[Token<'_>]) -> Result<String, String> {
                 out.push_str("INTEGER primary key autoincrement");
                 index += length;
             } else {
-                out.push_str(sqlite_type(word)?);
+                out.push_str(sqlite_type(token.text)?);
             }
             continue;
         }
-        out.push_str(word);
+        out.push_str(token.text);
     }
     out.push_str(" strict");
     Ok(out)
@@ -262,37 +245,15 @@ fn identity_length(after_type: &[Token<'_>]) -> Option<usize> {
 }
 
 fn added_column_to_sqlite(all: &[Token<'_>]) -> Result<String, String> {
+    let words = all.iter().enumerate().filter(|(_, token)| token.kind == TokenKind::Word);
+    // `column`, its name, its type.
+    let of_type = words.skip_while(|(_, token)| !token.is_word("column")).nth(2);
+    let type_at = of_type.map(|(index, _)| index);
     let mut out = String::new();
-    let mut words_since_column = None;
-    for token in all {
-        if let (Token::Word(word), Some(2)) =
-            (token, words_since_column.map(|n| n + usize::from(matches!(token, Token::Word(_)))))
-        {
-            out.push_str(sqlite_type(word)?);
-            words_since_column = None;
-            continue;
-        }
-        if token.is_word("column") {
-            words_since_column = Some(0);
-        } else if matches!(token, Token::Word(_)) {
-            words_since_column = words_since_column.map(|count| count + 1);
-        }
-        push_token(&mut out, token);
+    for (index, token) in all.iter().enumerate() {
+        out.push_str(if Some(index) == type_at { sqlite_type(token.text)? } else { token.text });
     }
     Ok(out)
-}
-
-fn push_token(out: &mut String, token: &Token<'_>) {
-    match token {
-        Token::Cast => out.push_str("::"),
-        Token::Parameter(digits) => {
-            out.push('$');
-            out.push_str(digits);
-        }
-        Token::Word(text) | Token::Quoted(text) | Token::Blank(text) | Token::Symbol(text) => {
-            out.push_str(text);
-        }
-    }
 }
 
 fn sqlite_type(postgres: &str) -> Result<&'static str, String> {

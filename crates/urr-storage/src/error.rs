@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+/// The result of a statement, or of a transaction that nothing but the storage can refuse.
+pub type DbResult<T> = Result<T, StorageError>;
+
 /// A failure of the storage. Cloneable, because one failed commit is many callers' answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StorageError {

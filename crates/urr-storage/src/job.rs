@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use tokio::sync::oneshot;
 use urr_kernel::panic_text;
 
-use crate::{StorageError, Tx};
+use crate::{DbResult, StorageError, Tx};
 
 /// A closure waiting for its transaction. An engine runs it, commits or rolls back as it says, and
 /// then finishes it, which answers the caller.
@@ -14,14 +14,7 @@ pub(crate) trait Job: Send {
     fn run(&mut self, tx: &mut Tx<'_>) -> TxDecision;
 
     /// Answers the caller: with the result of the last run, or with the failure.
-    fn finish(self: Box<Self>, outcome: Result<(), StorageError>);
-}
-
-/// What a thread of an engine takes from its queue.
-pub(crate) enum JobMessage {
-    Job(Box<dyn Job>),
-    /// Sent behind the last job, once for each thread: what was queued before it is still done.
-    Stop,
+    fn finish(self: Box<Self>, outcome: DbResult<()>);
 }
 
 /// What a closure's run asks of the engine.
@@ -68,7 +61,7 @@ where
         decision
     }
 
-    fn finish(self: Box<Self>, outcome: Result<(), StorageError>) {
+    fn finish(self: Box<Self>, outcome: DbResult<()>) {
         let result = match outcome {
             Ok(()) => self.result.expect("a job is run before it is finished well"),
             Err(error) => Err(error.into()),

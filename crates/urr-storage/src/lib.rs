@@ -18,6 +18,7 @@
 
 mod db;
 pub mod dialect;
+mod engine;
 mod error;
 pub mod inbox;
 mod job;
@@ -31,10 +32,10 @@ mod typed_columns;
 mod value;
 
 pub use db::{Db, DbStats, PostgresOptions, SqliteOptions};
-pub use error::{ConstraintKind, StorageError};
+pub use error::{ConstraintKind, DbResult, StorageError};
 pub use migrate::{Migration, Schema};
 pub use postgres::{ServiceRole, provision};
-pub use row::{Column, FromColumn, Row};
+pub use row::{FromColumn, Row};
 pub use sqlite::check_sqlite;
 pub use tx::Tx;
 pub use value::{TIME_MAX, TIME_MIN, ToValue, Value, storable_time};

@@ -10,7 +10,7 @@ use urr_kernel::{Timestamp, hex};
 
 use crate::dialect::{MigrationStatement, SqlEngine, definition_to_sqlite, split_migration};
 use crate::sqlite::SqliteConnection;
-use crate::{Row, StorageError, Tx, Value};
+use crate::{DbResult, Row, StorageError, Tx, Value, from_row};
 
 /// The tables of one service.
 #[derive(Clone, Copy, Debug)]
@@ -67,7 +67,7 @@ impl Migration {
         hex::encode(Sha256::digest(self.sql.as_bytes()))
     }
 
-    pub(crate) fn statements(&self) -> Result<Vec<MigrationStatement<'static>>, StorageError> {
+    pub(crate) fn statements(&self) -> DbResult<Vec<MigrationStatement<'static>>> {
         split_migration(self.sql).map_err(|reason| self.broken(&reason))
     }
 
@@ -113,21 +113,14 @@ pub(crate) struct AppliedMigration {
 }
 
 impl AppliedMigration {
-    pub(crate) fn read(row: &Row<'_>) -> Result<AppliedMigration, StorageError> {
-        Ok(AppliedMigration {
-            series: row.get("series")?,
-            version: row.get("version")?,
-            checksum: row.get("checksum")?,
-        })
+    pub(crate) fn read(row: &Row<'_>) -> DbResult<AppliedMigration> {
+        Ok(from_row!(row => AppliedMigration { series, version, checksum }))
     }
 }
 
 /// What is still to do. A migration that was changed after it had been applied is refused; one
 /// that only the database knows comes from a newer program and is left alone.
-pub(crate) fn plan(
-    schema: &Schema,
-    applied: &[AppliedMigration],
-) -> Result<Vec<Migration>, StorageError> {
+pub(crate) fn plan(schema: &Schema, applied: &[AppliedMigration]) -> DbResult<Vec<Migration>> {
     let mut missing = Vec::new();
     for migration in KIT.iter().chain(schema.migrations) {
         let known =
@@ -148,11 +141,7 @@ pub(crate) fn plan(
 }
 
 /// Brings a SQLite file up to date. Returns the migrations that were applied now.
-pub fn migrate_sqlite(
-    path: &Path,
-    schema: &Schema,
-    now: Timestamp,
-) -> Result<Vec<String>, StorageError> {
+pub fn migrate_sqlite(path: &Path, schema: &Schema, now: Timestamp) -> DbResult<Vec<String>> {
     let connection = take_turn(path)?;
     let outcome = migrate_in_transaction(&connection, schema, now);
     match outcome {
@@ -170,7 +159,7 @@ pub fn migrate_sqlite(
 /// Opens the file for writing and takes its lock, which is the write transaction. SQLite waits for
 /// the lock of a transaction but not for the one that changes the form of a file's journal: a
 /// second program that comes at that moment is told "busy" at once and comes again.
-fn take_turn(path: &Path) -> Result<SqliteConnection, StorageError> {
+fn take_turn(path: &Path) -> DbResult<SqliteConnection> {
     let start = Instant::now();
     loop {
         let turn = SqliteConnection::open_writer(path, STATEMENT_TIME_MAX)
@@ -188,7 +177,7 @@ fn migrate_in_transaction(
     connection: &SqliteConnection,
     schema: &Schema,
     now: Timestamp,
-) -> Result<Vec<String>, StorageError> {
+) -> DbResult<Vec<String>> {
     connection.run_plain(JOURNAL_SQLITE)?;
     let mut applied = Vec::new();
     connection.query(JOURNAL_SELECT, &[], &mut |row| {
@@ -214,7 +203,7 @@ fn migrate_in_transaction(
 }
 
 /// The migrations that this program has and the database lacks: none, or `urr migrate` must run.
-pub fn missing(tx: &mut Tx<'_>, schema: &Schema) -> Result<Vec<String>, StorageError> {
+pub fn missing(tx: &mut Tx<'_>, schema: &Schema) -> DbResult<Vec<String>> {
     let applied = tx.query(JOURNAL_SELECT, &[], AppliedMigration::read)?;
     Ok(plan(schema, &applied)?.iter().map(ToString::to_string).collect())
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use urr_kernel::{CallContext, DomainEvent, EventData, Timestamp, Uuid};
 
-use crate::{StorageError, Tx, Value, params};
+use crate::{DbResult, Tx, Value, from_row, params};
 
 /// An event is a fact, not a document; what exceeds this is a mistake, found before the broker
 /// refuses it for ever.
@@ -25,11 +25,7 @@ pub struct EventMetadata {
 }
 
 /// Announces a fact, if and only if this transaction commits.
-pub fn append<D: EventData>(
-    tx: &mut Tx<'_>,
-    metadata: &EventMetadata,
-    data: &D,
-) -> Result<(), StorageError> {
+pub fn append<D: EventData>(tx: &mut Tx<'_>, metadata: &EventMetadata, data: &D) -> DbResult<()> {
     let (event, body) = envelope(metadata, data);
     tx.execute(
         "insert into outbox (event_id, topic, key, body, created_at) values ($1, $2, $3, $4, $5)",
@@ -40,10 +36,7 @@ pub fn append<D: EventData>(
 }
 
 /// Announces many facts in their order: on PostgreSQL by one statement.
-pub fn append_all<D: EventData>(
-    tx: &mut Tx<'_>,
-    facts: &[(EventMetadata, D)],
-) -> Result<(), StorageError> {
+pub fn append_all<D: EventData>(tx: &mut Tx<'_>, facts: &[(EventMetadata, D)]) -> DbResult<()> {
     if !tx.is_postgres() {
         return facts.iter().try_for_each(|(metadata, data)| append(tx, metadata, data));
     }
@@ -105,7 +98,7 @@ pub fn lease_take(
     holder: Uuid,
     now: Timestamp,
     lease: Duration,
-) -> Result<bool, StorageError> {
+) -> DbResult<bool> {
     let rows = tx.execute(
         "insert into outbox_lease (id, holder, held_until) values (1, $1, $2) \
          on conflict (id) do update set holder = excluded.holder, held_until = excluded.held_until \
@@ -117,33 +110,22 @@ pub fn lease_take(
 }
 
 /// Releases the lease, so that another relay need not wait for its end.
-pub fn lease_release(tx: &mut Tx<'_>, holder: Uuid) -> Result<(), StorageError> {
+pub fn lease_release(tx: &mut Tx<'_>, holder: Uuid) -> DbResult<()> {
     tx.execute("delete from outbox_lease where holder = $1", params![holder])?;
     Ok(())
 }
 
 /// The oldest events that were not published yet.
-pub fn unpublished(tx: &mut Tx<'_>, limit: u32) -> Result<Vec<OutboxRow>, StorageError> {
+pub fn unpublished(tx: &mut Tx<'_>, limit: u32) -> DbResult<Vec<OutboxRow>> {
     unpublished_after(tx, 0, limit)
 }
 
-fn unpublished_after(
-    tx: &mut Tx<'_>,
-    seq: i64,
-    limit: u32,
-) -> Result<Vec<OutboxRow>, StorageError> {
+fn unpublished_after(tx: &mut Tx<'_>, seq: i64, limit: u32) -> DbResult<Vec<OutboxRow>> {
     tx.query(
         "select seq, topic, key, body from outbox where published_at is null and seq > $1 \
          order by seq limit $2",
         params![seq, limit],
-        |row| {
-            Ok(OutboxRow {
-                seq: row.get("seq")?,
-                topic: row.get("topic")?,
-                key: row.get("key")?,
-                body: row.get("body")?,
-            })
-        },
+        |row| Ok(from_row!(row => OutboxRow { seq, topic, key, body })),
     )
 }
 
@@ -158,7 +140,7 @@ pub fn unpublished_behind(
     seq: i64,
     passed: u64,
     limit: u32,
-) -> Result<Option<Vec<OutboxRow>>, StorageError> {
+) -> DbResult<Option<Vec<OutboxRow>>> {
     let rows = unpublished_after(tx, seq, limit)?;
     let sql = "select count(*) as waiting from outbox where published_at is null and seq <= $1";
     let waiting: u64 = tx.query_one(sql, params![seq], |row| row.get("waiting"))?;
@@ -169,7 +151,7 @@ pub fn unpublished_behind(
 /// is one statement to prepare and not a hundred.
 const MARK_CHUNK: usize = 100;
 
-pub fn mark_published(tx: &mut Tx<'_>, seqs: &[i64], now: Timestamp) -> Result<(), StorageError> {
+pub fn mark_published(tx: &mut Tx<'_>, seqs: &[i64], now: Timestamp) -> DbResult<()> {
     let numbers: Vec<String> = (2..MARK_CHUNK + 2).map(|number| format!("${number}")).collect();
     let sql = format!("update outbox set published_at = $1 where seq in ({})", numbers.join(", "));
     for chunk in seqs.chunks(MARK_CHUNK) {
@@ -183,7 +165,7 @@ pub fn mark_published(tx: &mut Tx<'_>, seqs: &[i64], now: Timestamp) -> Result<(
 }
 
 /// Deletes events published before `before`, a bounded number at a time. Returns how many.
-pub fn purge(tx: &mut Tx<'_>, before: Timestamp, limit: u32) -> Result<u64, StorageError> {
+pub fn purge(tx: &mut Tx<'_>, before: Timestamp, limit: u32) -> DbResult<u64> {
     tx.execute(
         "delete from outbox where seq in \
          (select seq from outbox where published_at < $1 order by published_at limit $2)",
@@ -192,7 +174,7 @@ pub fn purge(tx: &mut Tx<'_>, before: Timestamp, limit: u32) -> Result<u64, Stor
 }
 
 /// How many events wait to be published, and since when the oldest does.
-pub fn lag(tx: &mut Tx<'_>) -> Result<(u64, Option<Timestamp>), StorageError> {
+pub fn lag(tx: &mut Tx<'_>) -> DbResult<(u64, Option<Timestamp>)> {
     tx.query_one(
         "select count(*) as waiting, min(created_at) as oldest from outbox \
          where published_at is null",

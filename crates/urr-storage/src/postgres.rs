@@ -4,20 +4,19 @@ mod connection;
 mod provisioning;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
-use tracing::{error, info, warn};
+use tracing::{info, warn};
 
 pub(crate) use connection::PostgresConnection;
 pub use provisioning::{ServiceRole, provision};
 
-use crate::db::{EngineShared, PostgresOptions};
-use crate::job::{Job, JobMessage, TxDecision};
+use crate::db::PostgresOptions;
+use crate::engine::{Access, EngineShared, EngineThreads, JobQueue, StorageEngine, spawn};
+use crate::job::{Job, TxDecision};
 use crate::tx::TxConnection;
-use crate::{StorageError, Tx};
+use crate::{DbResult, StorageError, Tx};
 
 /// How often a closure is run at most when it conflicts with others.
 const ATTEMPTS_MAX: u32 = 8;
@@ -28,94 +27,31 @@ const ATTEMPTS_WITHOUT_CONNECTION_MAX: u32 = 2;
 /// After a failed connect the next try waits this long; until then callers fail at once.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(250);
 
-pub(crate) struct PostgresEngine {
-    writes: Sender<JobMessage>,
-    reads: Sender<JobMessage>,
-    workers: usize,
-    closed: AtomicBool,
-    threads: std::sync::Mutex<Vec<thread::JoinHandle<()>>>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Access {
-    Read,
-    Write,
-}
-
-impl PostgresEngine {
-    pub(crate) fn open(
-        options: &PostgresOptions,
-        shared: &Arc<EngineShared>,
-    ) -> Result<PostgresEngine, StorageError> {
-        // The first connection is made here, so that a wrong address or an unsafe server is told
-        // at start and not at the first request.
-        let mut first = Some(on_own_thread(|| PostgresConnection::open(options))?);
-        let (writes, write_queue) = bounded(options.queue_max);
-        let (reads, read_queue) = bounded(options.queue_max);
-        let threads = (0..options.connections)
-            .map(|number| {
-                let worker = WorkerConnection {
-                    options: options.clone(),
-                    connection: first.take(),
-                    last_failure: None,
-                };
-                let queues = WorkerQueues {
-                    writes: write_queue.clone(),
-                    reads: takes_reads(number, options.connections).then(|| read_queue.clone()),
-                };
-                let shared = Arc::clone(shared);
-                let builder = thread::Builder::new().name("urr-postgres".to_owned());
-                let worker = builder.spawn(move || run_worker(worker, &queues, &shared));
-                worker.expect("the operating system can start a thread")
-            })
-            .collect();
-        Ok(PostgresEngine {
-            writes,
-            reads,
-            workers: options.connections,
-            closed: AtomicBool::new(false),
-            threads: std::sync::Mutex::new(threads),
-        })
-    }
-
-    pub(crate) fn submit_write(&self, job: Box<dyn Job>) -> Result<(), StorageError> {
-        self.submit(&self.writes, job)
-    }
-
-    pub(crate) fn submit_read(&self, job: Box<dyn Job>) -> Result<(), StorageError> {
-        self.submit(&self.reads, job)
-    }
-
-    fn submit(&self, queue: &Sender<JobMessage>, job: Box<dyn Job>) -> Result<(), StorageError> {
-        if self.closed.load(Ordering::SeqCst) {
-            return Err(StorageError::Closed);
+/// Starts the threads of a schema.
+pub(crate) fn start(
+    options: &PostgresOptions,
+    shared: &Arc<EngineShared>,
+) -> DbResult<StorageEngine> {
+    // The first connection is made here, so that a wrong address or an unsafe server is told at
+    // start and not at the first request.
+    let mut first = Some(on_own_thread(|| PostgresConnection::open(options))?);
+    StorageEngine::start(options.queue_max, |writes, reads| {
+        let mut threads = EngineThreads::default();
+        for number in 0..options.connections {
+            let worker = WorkerConnection {
+                options: options.clone(),
+                connection: first.take(),
+                last_failure: None,
+            };
+            let takes_reads = takes_reads(number, options.connections);
+            let reads = takes_reads.then(|| reads.clone());
+            let queues = WorkerQueues { writes: writes.clone(), reads };
+            let shared = Arc::clone(shared);
+            let body = move || run_worker(worker, &queues, &shared);
+            threads.writers.push(spawn("urr-postgres", body));
         }
-        queue.try_send(JobMessage::Job(job)).map_err(|refused| match refused {
-            TrySendError::Full(_) => StorageError::Overloaded,
-            TrySendError::Disconnected(_) => StorageError::Closed,
-        })
-    }
-
-    pub(crate) fn write_queue_length(&self) -> usize {
-        self.writes.len()
-    }
-
-    /// Refuses new work, finishes what is queued, and waits for the threads.
-    pub(crate) fn close(&self) {
-        if self.closed.swap(true, Ordering::SeqCst) {
-            return;
-        }
-        for _ in 0..self.workers {
-            // A worker that has already ended no longer takes the message; that is the goal.
-            drop(self.writes.send(JobMessage::Stop));
-        }
-        let mut threads = self.threads.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        for handle in threads.drain(..) {
-            if handle.join().is_err() {
-                error!("a storage thread had panicked");
-            }
-        }
-    }
+        Ok(threads)
+    })
 }
 
 /// Runs a blocking call of the driver, which may not be made from a thread that drives async tasks.
@@ -132,7 +68,7 @@ struct WorkerConnection {
 }
 
 impl WorkerConnection {
-    fn connection(&mut self) -> Result<&mut PostgresConnection, StorageError> {
+    fn connection(&mut self) -> DbResult<&mut PostgresConnection> {
         if self.connection.as_ref().is_some_and(PostgresConnection::is_unusable) {
             self.connection = None;
         }
@@ -167,48 +103,32 @@ fn takes_reads(number: usize, workers: usize) -> bool {
 
 /// Where a worker gets its jobs.
 struct WorkerQueues {
-    writes: Receiver<JobMessage>,
-    reads: Option<Receiver<JobMessage>>,
+    writes: JobQueue,
+    reads: Option<JobQueue>,
 }
 
 impl WorkerQueues {
-    /// The next job, a write if there is one; `None` when it is time to stop.
+    /// The next job, a write if there is one; `None` when both queues are closed and empty.
     fn next(&self) -> Option<(Access, Box<dyn Job>)> {
-        let Some(reads) = &self.reads else { return job_of(Access::Write, self.writes.recv()) };
-        if let Ok(message) = self.writes.try_recv() {
-            return job_of(Access::Write, Ok(message));
+        let write = |job| (Access::Write, job);
+        let Some(reads) = &self.reads else { return self.writes.recv().ok().map(write) };
+        if let Ok(job) = self.writes.try_recv() {
+            return Some(write(job));
         }
-        crossbeam_channel::select! {
-            recv(self.writes) -> message => job_of(Access::Write, message),
-            recv(reads) -> message => job_of(Access::Read, message),
-        }
-    }
-
-    /// A read that is still queued when the worker stops.
-    fn last_read(&self) -> Option<Box<dyn Job>> {
-        match self.reads.as_ref()?.try_recv() {
-            Ok(JobMessage::Job(job)) => Some(job),
-            Ok(JobMessage::Stop) | Err(_) => None,
-        }
-    }
-}
-
-fn job_of(
-    access: Access,
-    message: Result<JobMessage, crossbeam_channel::RecvError>,
-) -> Option<(Access, Box<dyn Job>)> {
-    match message {
-        Ok(JobMessage::Job(job)) => Some((access, job)),
-        Ok(JobMessage::Stop) | Err(_) => None,
+        let read = |job| (Access::Read, job);
+        let next = crossbeam_channel::select! {
+            recv(self.writes) -> job => job.map(write),
+            recv(reads) -> job => job.map(read),
+        };
+        // One of the queues is closed: what is left in the other is still done.
+        let next = next.or_else(|_| self.writes.recv().map(write));
+        next.or_else(|_| reads.recv().map(read)).ok()
     }
 }
 
 fn run_worker(mut worker: WorkerConnection, queues: &WorkerQueues, shared: &EngineShared) {
     while let Some((access, job)) = queues.next() {
         run_job(&mut worker, access, job, shared);
-    }
-    while let Some(job) = queues.last_read() {
-        run_job(&mut worker, Access::Read, job, shared);
     }
 }
 
@@ -229,7 +149,7 @@ fn run_job(
         match run_once(connection, access, job, shared) {
             AttemptOutcome::Finished => return,
             AttemptOutcome::Again(unfinished, error) => {
-                shared.stats.count_retry();
+                shared.count(|stats| stats.retries += 1);
                 let is_lost = matches!(error, StorageError::Unavailable(_));
                 let attempts_max =
                     if is_lost { ATTEMPTS_WITHOUT_CONNECTION_MAX } else { ATTEMPTS_MAX };
@@ -263,7 +183,7 @@ fn run_once(
     connection.begin(access == Access::Read);
     let mut tx = Tx::new(TxConnection::Postgres(connection));
     let decision = job.run(&mut tx);
-    shared.stats.count_statements(tx.statements());
+    shared.count(|stats| stats.statements += tx.statements());
     let (failure, has_outbox_rows) = (tx.failure().cloned(), tx.has_outbox_rows());
     if decision == TxDecision::RollBack {
         drop(connection.roll_back());
@@ -271,7 +191,7 @@ fn run_once(
             return AttemptOutcome::Again(job, error);
         }
         if access == Access::Write {
-            shared.stats.count_rolled_back(1);
+            shared.count(|stats| stats.rolled_back += 1);
         }
         job.finish(Ok(()));
         return AttemptOutcome::Finished;
@@ -284,7 +204,7 @@ fn run_once(
     match connection.commit() {
         Ok(()) => {
             if access == Access::Write {
-                shared.stats.count_group(1, 0);
+                shared.count_group(1, 0);
             }
             job.finish(Ok(()));
             if has_outbox_rows {

@@ -4,23 +4,21 @@ mod connection;
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
-use std::thread;
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
-use tracing::{error, warn};
+use tracing::warn;
 
 pub(crate) use connection::SqliteConnection;
 
-use crate::db::{EngineShared, SqliteOptions};
-use crate::job::{Job, JobMessage, TxDecision};
+use crate::db::SqliteOptions;
+use crate::engine::{EngineShared, EngineThreads, JobQueue, StorageEngine, spawn};
+use crate::job::{Job, TxDecision};
 use crate::tx::TxConnection;
-use crate::{StorageError, Tx};
+use crate::{DbResult, StorageError, Tx};
 
 /// Looks whether a file is a sound database, without changing it.
-pub fn check_sqlite(path: &Path) -> Result<(), StorageError> {
+pub fn check_sqlite(path: &Path) -> DbResult<()> {
     SqliteConnection::open_reader(path, Duration::from_secs(3600))?.check()
 }
 
@@ -36,98 +34,28 @@ const GROUPS_BETWEEN_LOOKS: u32 = 64;
 /// closure that fails after writing tends to be retried.
 const CAREFUL_GROUPS: u32 = 64;
 
-pub(crate) struct SqliteEngine {
-    writes: Sender<JobMessage>,
-    reads: Sender<JobMessage>,
-    readers: usize,
-    closed: AtomicBool,
-    /// The writer is the last of them.
-    threads: std::sync::Mutex<Vec<thread::JoinHandle<()>>>,
-}
-
-impl SqliteEngine {
-    pub(crate) fn open(
-        path: &Path,
-        options: &SqliteOptions,
-        shared: &Arc<EngineShared>,
-    ) -> Result<SqliteEngine, StorageError> {
-        let (writes, write_queue) = bounded(options.queue_max);
-        let (reads, read_queue) = bounded(options.queue_max);
+/// Starts the threads of a file. The writer ends after the readers, because the last connection folds
+/// the log into the file, and of two that close at the same moment neither is the last.
+pub(crate) fn start(
+    path: &Path,
+    options: &SqliteOptions,
+    shared: &Arc<EngineShared>,
+) -> DbResult<StorageEngine> {
+    StorageEngine::start(options.queue_max, |writes, reads| {
         let gate = ReadGate::default();
-        let mut threads = Vec::new();
         let writer = SqliteConnection::open_writer(path, options.statement_timeout)?;
+        let mut threads = EngineThreads::default();
         for _ in 0..options.readers {
             let reader = SqliteConnection::open_reader(path, options.statement_timeout)?;
-            let (queue, gate) = (read_queue.clone(), Arc::clone(&gate));
-            let shared = Arc::clone(shared);
-            threads.push(spawn("urr-sqlite-reader", move || {
-                run_reader(&reader, &queue, &gate, &shared);
-            }));
+            let (queue, gate, shared) = (reads.clone(), Arc::clone(&gate), Arc::clone(shared));
+            let body = move || run_reader(&reader, &queue, &gate, &shared);
+            threads.readers.push(spawn("urr-sqlite-reader", body));
         }
-        let writer_shared = Arc::clone(shared);
-        let log = WriteAheadLog::new(path, gate);
-        threads.push(spawn("urr-sqlite-writer", move || {
-            run_writer(&writer, &write_queue, &log, &writer_shared);
-        }));
-        Ok(SqliteEngine {
-            writes,
-            reads,
-            readers: options.readers,
-            closed: AtomicBool::new(false),
-            threads: std::sync::Mutex::new(threads),
-        })
-    }
-
-    pub(crate) fn submit_write(&self, job: Box<dyn Job>) -> Result<(), StorageError> {
-        self.submit(&self.writes, job)
-    }
-
-    pub(crate) fn submit_read(&self, job: Box<dyn Job>) -> Result<(), StorageError> {
-        self.submit(&self.reads, job)
-    }
-
-    fn submit(&self, queue: &Sender<JobMessage>, job: Box<dyn Job>) -> Result<(), StorageError> {
-        if self.closed.load(Ordering::SeqCst) {
-            return Err(StorageError::Closed);
-        }
-        queue.try_send(JobMessage::Job(job)).map_err(|refused| match refused {
-            TrySendError::Full(_) => StorageError::Overloaded,
-            TrySendError::Disconnected(_) => StorageError::Closed,
-        })
-    }
-
-    pub(crate) fn write_queue_length(&self) -> usize {
-        self.writes.len()
-    }
-
-    /// Refuses new work, finishes what is queued, and waits for the threads.
-    pub(crate) fn close(&self) {
-        if self.closed.swap(true, Ordering::SeqCst) {
-            return;
-        }
-        // A thread that has already ended no longer takes the message; that is the goal.
-        for _ in 0..self.readers {
-            drop(self.reads.send(JobMessage::Stop));
-        }
-        let mut threads = self.threads.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let writer = threads.pop();
-        threads.drain(..).for_each(join);
-        // Alone: the last connection folds the log into the file, and of two that close at the same
-        // moment neither is the last.
-        drop(self.writes.send(JobMessage::Stop));
-        writer.into_iter().for_each(join);
-    }
-}
-
-fn join(thread: thread::JoinHandle<()>) {
-    if thread.join().is_err() {
-        error!("a storage thread had panicked");
-    }
-}
-
-fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> thread::JoinHandle<()> {
-    let builder = thread::Builder::new().name(name.to_owned());
-    builder.spawn(body).expect("the operating system can start a thread")
+        let (log, shared) = (WriteAheadLog::new(path, gate), Arc::clone(shared));
+        let body = move || run_writer(&writer, &writes, &log, &shared);
+        threads.writers.push(spawn("urr-sqlite-writer", body));
+        Ok(threads)
+    })
 }
 
 /// Readers hold it while they read; the writer takes it whole to shorten the log.
@@ -135,17 +63,17 @@ type ReadGate = Arc<RwLock<()>>;
 
 fn run_reader(
     connection: &SqliteConnection,
-    queue: &Receiver<JobMessage>,
+    queue: &JobQueue,
     gate: &ReadGate,
     shared: &EngineShared,
 ) {
-    while let Ok(JobMessage::Job(mut job)) = queue.recv() {
+    while let Ok(mut job) = queue.recv() {
         let _pass = gate.read().unwrap_or_else(PoisonError::into_inner);
         let outcome = connection.begin_read().map(|()| {
             connection.start_timer();
             let mut tx = Tx::new(TxConnection::Sqlite(connection));
             job.run(&mut tx);
-            shared.stats.count_statements(tx.statements());
+            shared.count(|stats| stats.statements += tx.statements());
             connection.stop_timer();
             connection.abandon();
         });
@@ -182,14 +110,13 @@ impl WriteAheadLog {
 
 fn run_writer(
     connection: &SqliteConnection,
-    queue: &Receiver<JobMessage>,
+    queue: &JobQueue,
     log: &WriteAheadLog,
     shared: &EngineShared,
 ) {
     let mut careful_groups = 0_u32;
     let mut groups = 0_u32;
-    loop {
-        let Ok(JobMessage::Job(first)) = queue.recv() else { break };
+    while let Ok(first) = queue.recv() {
         let mut group = CommitGroup {
             connection,
             shared,
@@ -200,14 +127,11 @@ fn run_writer(
             is_careful: careful_groups > 0,
             is_spoiled: false,
         };
-        let stop = group.run(queue);
+        group.run(queue);
         careful_groups = match group.is_spoiled {
             true => CAREFUL_GROUPS,
             false => careful_groups.saturating_sub(1),
         };
-        if stop {
-            break;
-        }
         groups = groups.wrapping_add(1);
         if groups.is_multiple_of(GROUPS_BETWEEN_LOOKS) {
             log.shorten(connection);
@@ -234,36 +158,31 @@ struct CommitGroup<'a> {
 }
 
 impl CommitGroup<'_> {
-    /// Runs what is queued, up to a full group, and answers everyone after the commit. Says whether
-    /// the message to stop came along.
+    /// Runs what is queued, up to a full group, and answers everyone after the commit.
     ///
     /// Also rejections are answered only then: they may rest on what a neighbour wrote before.
-    fn run(&mut self, queue: &Receiver<JobMessage>) -> bool {
-        let mut stop = false;
-        if let Err(error) = self.connection.begin_write() {
-            self.fail_all(&error);
-            return stop;
-        }
-        while self.done.len() < GROUP_MAX {
-            if self.waiting.is_empty() && !stop {
-                match queue.try_recv() {
-                    Ok(JobMessage::Job(job)) => self.waiting.push_back(job),
-                    Ok(JobMessage::Stop) => stop = true,
-                    Err(_) => break,
+    fn run(&mut self, queue: &JobQueue) {
+        match self.connection.begin_write().and_then(|()| self.run_jobs(queue)) {
+            Ok(()) => self.finish(),
+            Err(error) => {
+                for job in self.waiting.drain(..) {
+                    job.finish(Err(error.clone()));
                 }
             }
-            let Some(job) = self.waiting.pop_front() else { break };
-            if let Err(error) = self.run_job(job) {
-                self.fail_all(&error);
-                return stop;
-            }
         }
-        self.finish();
-        stop
+    }
+
+    fn run_jobs(&mut self, queue: &JobQueue) -> DbResult<()> {
+        while self.done.len() < GROUP_MAX {
+            let next = self.waiting.pop_front().or_else(|| queue.try_recv().ok());
+            let Some(job) = next else { break };
+            self.run_job(job)?;
+        }
+        Ok(())
     }
 
     /// Runs one closure. An error means that no transaction can be had at all.
-    fn run_job(&mut self, mut job: Box<dyn Job>) -> Result<(), StorageError> {
+    fn run_job(&mut self, mut job: Box<dyn Job>) -> DbResult<()> {
         match run_closure(self.connection, self.shared, job.as_mut(), self.is_careful) {
             Ok(ClosureOutcome::Stands { decision, has_outbox_rows }) => {
                 self.has_outbox_rows |= has_outbox_rows;
@@ -286,8 +205,8 @@ impl CommitGroup<'_> {
         }
     }
 
-    fn start_again(&mut self) -> Result<(), StorageError> {
-        self.shared.stats.count_lost_group();
+    fn start_again(&mut self) -> DbResult<()> {
+        self.shared.count(|stats| stats.groups_lost += 1);
         for job in self.done.drain(..).rev() {
             self.waiting.push_front(job);
         }
@@ -310,10 +229,10 @@ impl CommitGroup<'_> {
         let closures = u64::try_from(done.len()).unwrap_or(u64::MAX);
         let outcome = self.connection.commit();
         match &outcome {
-            Ok(()) => self.shared.stats.count_group(self.committed, closures - self.committed),
+            Ok(()) => self.shared.count_group(self.committed, closures - self.committed),
             Err(error) => {
                 warn!(%error, closures, "a group commit failed; all of it is undone");
-                self.shared.stats.count_rolled_back(closures);
+                self.shared.count(|stats| stats.rolled_back += closures);
             }
         }
         for job in done {
@@ -321,12 +240,6 @@ impl CommitGroup<'_> {
         }
         if self.has_outbox_rows && outcome.is_ok() {
             self.shared.outbox_signal.notify_one();
-        }
-    }
-
-    fn fail_all(&mut self, error: &StorageError) {
-        for job in self.waiting.drain(..) {
-            job.finish(Err(error.clone()));
         }
     }
 }
@@ -344,7 +257,7 @@ fn run_closure(
     shared: &EngineShared,
     job: &mut dyn Job,
     with_savepoint: bool,
-) -> Result<ClosureOutcome, StorageError> {
+) -> DbResult<ClosureOutcome> {
     if with_savepoint {
         connection.savepoint()?;
     }
@@ -352,7 +265,7 @@ fn run_closure(
     connection.start_timer();
     let mut tx = Tx::new(TxConnection::Sqlite(connection));
     let decision = job.run(&mut tx);
-    shared.stats.count_statements(tx.statements());
+    shared.count(|stats| stats.statements += tx.statements());
     connection.stop_timer();
     if connection.transaction_is_gone() {
         return Err(tx.failure().cloned().unwrap_or(StorageError::Aborted));

@@ -2,7 +2,7 @@
 
 use crate::postgres::PostgresConnection;
 use crate::sqlite::SqliteConnection;
-use crate::{Row, StorageError, Value};
+use crate::{DbResult, Row, StorageError, Value};
 
 /// The running transaction. It ends with the closure that was given it.
 ///
@@ -27,7 +27,7 @@ impl<'a> Tx<'a> {
     }
 
     /// Runs a statement and says how many rows it touched.
-    pub fn execute(&mut self, sql: &str, params: &[Value<'_>]) -> Result<u64, StorageError> {
+    pub fn execute(&mut self, sql: &str, params: &[Value<'_>]) -> DbResult<u64> {
         self.refuse_after_failure()?;
         self.refuse_nul(sql, params)?;
         self.statements += 1;
@@ -43,8 +43,8 @@ impl<'a> Tx<'a> {
         &mut self,
         sql: &str,
         params: &[Value<'_>],
-        mut read: impl FnMut(&Row<'_>) -> Result<T, StorageError>,
-    ) -> Result<Vec<T>, StorageError> {
+        mut read: impl FnMut(&Row<'_>) -> DbResult<T>,
+    ) -> DbResult<Vec<T>> {
         self.refuse_after_failure()?;
         self.refuse_nul(sql, params)?;
         self.statements += 1;
@@ -66,8 +66,8 @@ impl<'a> Tx<'a> {
         &mut self,
         sql: &str,
         params: &[Value<'_>],
-        read: impl FnMut(&Row<'_>) -> Result<T, StorageError>,
-    ) -> Result<Option<T>, StorageError> {
+        read: impl FnMut(&Row<'_>) -> DbResult<T>,
+    ) -> DbResult<Option<T>> {
         let mut rows = self.query(sql, params, read)?;
         assert!(rows.len() <= 1, "at most one row was expected of {sql:?}");
         Ok(rows.pop())
@@ -78,8 +78,8 @@ impl<'a> Tx<'a> {
         &mut self,
         sql: &str,
         params: &[Value<'_>],
-        read: impl FnMut(&Row<'_>) -> Result<T, StorageError>,
-    ) -> Result<T, StorageError> {
+        read: impl FnMut(&Row<'_>) -> DbResult<T>,
+    ) -> DbResult<T> {
         let row = self.query_opt(sql, params, read)?;
         Ok(row.unwrap_or_else(|| panic!("one row was expected of {sql:?}")))
     }
@@ -109,7 +109,7 @@ impl<'a> Tx<'a> {
 
     /// PostgreSQL has no text with U+0000, and SQLite is held to the same. Whatever a client can
     /// send is refused long before.
-    fn refuse_nul(&mut self, sql: &str, params: &[Value<'_>]) -> Result<(), StorageError> {
+    fn refuse_nul(&mut self, sql: &str, params: &[Value<'_>]) -> DbResult<()> {
         let has_nul = |value: &Value<'_>| matches!(value, Value::Text(text) if text.contains('\0'));
         if !params.iter().any(has_nul) {
             return Ok(());
@@ -118,11 +118,11 @@ impl<'a> Tx<'a> {
         self.note_failure(Err(StorageError::Statement { message, sql: sql.to_owned() }))
     }
 
-    fn refuse_after_failure(&self) -> Result<(), StorageError> {
+    fn refuse_after_failure(&self) -> DbResult<()> {
         if self.failure.is_some() { Err(StorageError::Aborted) } else { Ok(()) }
     }
 
-    fn note_failure<T>(&mut self, outcome: Result<T, StorageError>) -> Result<T, StorageError> {
+    fn note_failure<T>(&mut self, outcome: DbResult<T>) -> DbResult<T> {
         if let Err(error) = &outcome {
             self.failure = Some(error.clone());
         }

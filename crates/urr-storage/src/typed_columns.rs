@@ -17,7 +17,7 @@ macro_rules! from_row {
 macro_rules! storable_id {
     ($($name:ident),+ $(,)?) => {$(
         impl $crate::FromColumn for $name {
-            fn from_column(column: $crate::Column<'_>) -> Result<$name, String> {
+            fn from_column(column: $crate::Value<'_>) -> Result<$name, String> {
                 <::urr_kernel::Uuid as $crate::FromColumn>::from_column(column).map($name)
             }
         }
@@ -45,9 +45,9 @@ macro_rules! storable_enum {
 macro_rules! storable_named {
     ($name:ty) => {
         impl $crate::FromColumn for $name {
-            fn from_column(column: $crate::Column<'_>) -> Result<$name, String> {
+            fn from_column(column: $crate::Value<'_>) -> Result<$name, String> {
                 match column {
-                    $crate::Column::Text(text) => {
+                    $crate::Value::Text(text) => {
                         text.parse().map_err(|error| ::std::string::ToString::to_string(&error))
                     }
                     other => Err(format!("expected a text, found {other:?}")),
@@ -69,7 +69,7 @@ storable_named!(Tier);
 mod tests {
     use urr_kernel::{Uuid, define_id};
 
-    use crate::{Column, FromColumn, ToValue, Value};
+    use crate::{FromColumn, ToValue, Value};
 
     define_id!(
         /// A thing for this test.
@@ -88,18 +88,18 @@ mod tests {
     fn ids_and_enums_are_columns_and_parameters() {
         let id = ThingId(Uuid::from_u128(7));
         assert_eq!(id.to_value(), Value::Uuid(id.0));
-        assert_eq!(ThingId::from_column(Column::Bytes(id.0.as_bytes())), Ok(id));
+        assert_eq!(ThingId::from_column(Value::Bytes(id.0.as_bytes())), Ok(id));
         for colour in Colour::ALL {
             assert_eq!(colour.to_value(), Value::Text(colour.as_str()));
-            assert_eq!(Colour::from_column(Column::Text(colour.as_str())), Ok(colour));
+            assert_eq!(Colour::from_column(Value::Text(colour.as_str())), Ok(colour));
         }
     }
 
     #[test]
     fn a_stored_text_that_is_no_variant_is_an_error_and_not_a_panic() {
-        let error = Colour::from_column(Column::Text("green")).unwrap_err();
+        let error = Colour::from_column(Value::Text("green")).unwrap_err();
         assert_eq!(error, "\"green\" is not a Colour");
-        assert!(Colour::from_column(Column::Int(1)).is_err());
-        assert!(Option::<Colour>::from_column(Column::Null).unwrap().is_none());
+        assert!(Colour::from_column(Value::Int(1)).is_err());
+        assert!(Option::<Colour>::from_column(Value::Null).unwrap().is_none());
     }
 }

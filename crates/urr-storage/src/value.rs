@@ -1,4 +1,4 @@
-//! Parameters of statements: the few types that both databases store alike.
+//! Parameters of statements and columns of answers: the few types that both databases store alike.
 
 use std::error::Error;
 
@@ -7,7 +7,7 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use tokio_postgres::types::{IsNull, ToSql, Type};
 use urr_kernel::{Timestamp, Uuid, Won};
 
-/// One parameter. Floating point is deliberately absent: money and counts are whole.
+/// One parameter or column. Floating point is deliberately absent: money and counts are whole.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value<'a> {
     Null,
@@ -43,11 +43,11 @@ macro_rules! params {
 }
 
 macro_rules! to_value {
-    ($($type:ty => $variant:ident, $convert:expr;)*) => {$(
+    ($($type:ty => $variant:ident, |$value:ident| $converted:expr;)*) => {$(
         impl ToValue for $type {
             fn to_value(&self) -> Value<'_> {
-                let convert: fn(&$type) -> _ = $convert;
-                Value::$variant(convert(self))
+                let $value = self;
+                Value::$variant($converted)
             }
         }
     )*};
@@ -63,36 +63,11 @@ to_value! {
     Won => Int, |value| value.amount();
     Uuid => Uuid, |value| *value;
     Timestamp => Time, |value| *value;
-}
-
-impl ToValue for str {
-    fn to_value(&self) -> Value<'_> {
-        Value::Text(self)
-    }
-}
-
-impl ToValue for String {
-    fn to_value(&self) -> Value<'_> {
-        Value::Text(self)
-    }
-}
-
-impl ToValue for [u8] {
-    fn to_value(&self) -> Value<'_> {
-        Value::Bytes(self)
-    }
-}
-
-impl ToValue for Vec<u8> {
-    fn to_value(&self) -> Value<'_> {
-        Value::Bytes(self)
-    }
-}
-
-impl ToValue for serde_json::Value {
-    fn to_value(&self) -> Value<'_> {
-        Value::Json(self)
-    }
+    str => Text, |value| value;
+    String => Text, |value| value;
+    [u8] => Bytes, |value| value;
+    Vec<u8> => Bytes, |value| value;
+    serde_json::Value => Json, |value| value;
 }
 
 impl<T: ToValue + ?Sized> ToValue for &T {

@@ -27,6 +27,7 @@ use anyhow::{Result, bail};
 
 pub use self::kafka::KafkaServer;
 pub use self::postgres::PostgresServer;
+pub use self::process::TestServer;
 pub(crate) use self::program::variable;
 pub use self::redis::{RedisCluster, RedisServer};
 pub use self::sqs::SqsServer;

@@ -19,6 +19,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
+use urr_kernel::Clock;
+use urr_storage::Db;
 
 use crate::config::{self, CommandLineOverrides, Config, LoadMode, LoadOptions};
 use crate::data_folder::DataFolder;
@@ -88,7 +90,8 @@ enum Command {
     /// two minutes.
     Solve {
         /// What the proof is for
-        purpose: solve::ProofPurpose,
+        #[arg(value_parser = ["register", "login"])]
+        purpose: String,
         /// The site to ask [default: the one of this installation]
         #[arg(long)]
         url: Option<String>,
@@ -173,7 +176,7 @@ fn run_command(cli: Cli) -> Result<()> {
         Command::Config { json, defaults } => show_config(shared, json, defaults),
         Command::Doctor => doctor::doctor(load_for_inspection(shared)),
         Command::Admin { command } => admin::run(&load_for_inspection(shared)?, command),
-        Command::Solve { purpose, url } => solve::run(&load_for_inspection(shared)?, purpose, url),
+        Command::Solve { purpose, url } => solve::run(&load_for_inspection(shared)?, &purpose, url),
         Command::Queue(args) => queue::run(&load_for_inspection(shared)?, args),
         Command::Dlq { command } => dlq::run(&load_for_inspection(shared)?, command),
         Command::Audit { command } => {
@@ -217,8 +220,7 @@ fn show_config(shared: SharedArgs, json: bool, defaults: bool) -> Result<()> {
         return print_line(config::DEFAULT_TOML.trim_end());
     }
     let config = load(LoadMode::Inspect, shared, None)?;
-    let text = if json { config.render_json() } else { config.render_text() };
-    print_line(text.trim_end())
+    print_line(&if json { config.render_json() } else { config.render_text() })
 }
 
 /// Prints a line to standard output. A closed pipe, as in `urr config | head`, is no error.
@@ -227,6 +229,18 @@ fn print_line(line: &str) -> Result<()> {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written.context("standard output"),
     }
+}
+
+/// Opens the tables of a role for some work, and closes them after it.
+async fn with_storage<T>(
+    config: &Config,
+    role: ProcessRole,
+    work: impl AsyncFnOnce(Db) -> Result<T>,
+) -> Result<T> {
+    let db = engines::open_storage(config, role, &Clock::System).await?;
+    let done = work(db.clone()).await;
+    tokio::task::spawn_blocking(move || db.close()).await?;
+    done
 }
 
 /// Runs async work on a new runtime, and lets blocking leftovers go after a moment.

@@ -24,15 +24,10 @@ pub fn bus_path(folder: &Path) -> PathBuf {
 }
 
 /// The role's tables on SQLite, brought up to date, or on PostgreSQL, checked to be so.
-pub async fn open_storage(config: &Config, role: ProcessRole, clock: &Clock) -> Result<Option<Db>> {
-    let Some(schema) = role.schema() else {
-        return Ok(None);
-    };
+pub async fn open_storage(config: &Config, role: ProcessRole, clock: &Clock) -> Result<Db> {
+    let schema = role.schema().context("the gateway has no tables")?;
     let Some(url) = service_url(config, role)? else {
-        let path = sqlite_path(&config.data.dir, &schema);
-        let opened = migrate::migrate_sqlite(&path, &schema, clock.now())
-            .and_then(|_| Db::open_sqlite(&path, &sqlite_options(config)));
-        return opened.map(Some).with_context(|| format!("the database file {}", path.display()));
+        return open_sqlite(config, &schema, clock);
     };
     let mut options = PostgresOptions::new(url.expose(), schema.name);
     options.connections = config.database.connections_per_service;
@@ -47,7 +42,31 @@ pub async fn open_storage(config: &Config, role: ProcessRole, clock: &Clock) -> 
         let missing = missing.join(", ");
         bail!("the schema {} lacks migrations ({missing}); run `urr migrate`", schema.name);
     }
-    Ok(Some(db))
+    Ok(db)
+}
+
+fn open_sqlite(config: &Config, schema: &Schema, clock: &Clock) -> Result<Db> {
+    let path = sqlite_path(&config.data.dir, schema);
+    let options = SqliteOptions {
+        readers: config.database.sqlite_readers,
+        queue_max: config.database.queue_max,
+        statement_timeout: Duration::from_millis(config.database.statement_timeout_ms),
+        ..SqliteOptions::default()
+    };
+    let opened = migrate::migrate_sqlite(&path, schema, clock.now())
+        .and_then(|_| Db::open_sqlite(&path, &options));
+    opened.with_context(|| format!("the database file {}", path.display()))
+}
+
+/// Whether the role's tables exist, for commands that must not create them.
+pub fn has_tables(config: &Config, role: ProcessRole) -> bool {
+    let file = role.schema().map(|schema| sqlite_path(&config.data.dir, &schema));
+    !is_on_sqlite(config, role) || file.is_some_and(|file| file.exists())
+}
+
+/// Whether there is a bus, for commands that must not create one.
+pub fn has_bus(config: &Config) -> bool {
+    !config.bus.kafka_bootstrap_servers.is_empty() || bus_path(&config.data.dir).exists()
 }
 
 /// Whether waiting rooms are in the memory of the queue process, and not in Redis.
@@ -57,19 +76,7 @@ pub fn has_rooms_in_process(config: &Config) -> bool {
 
 /// The journal of waiting rooms in this process: always a file in the data folder.
 pub fn open_room_journal(config: &Config, clock: &Clock) -> Result<Db> {
-    let path = sqlite_path(&config.data.dir, &urr_room::JOURNAL);
-    let opened = migrate::migrate_sqlite(&path, &urr_room::JOURNAL, clock.now())
-        .and_then(|_| Db::open_sqlite(&path, &sqlite_options(config)));
-    opened.with_context(|| format!("the journal of the waiting rooms, {}", path.display()))
-}
-
-fn sqlite_options(config: &Config) -> SqliteOptions {
-    SqliteOptions {
-        readers: config.database.sqlite_readers,
-        queue_max: config.database.queue_max,
-        statement_timeout: Duration::from_millis(config.database.statement_timeout_ms),
-        ..SqliteOptions::default()
-    }
+    open_sqlite(config, &urr_room::JOURNAL, clock).context("the journal of the waiting rooms")
 }
 
 /// Brings the role's tables up to date. Returns what was applied now.
@@ -86,7 +93,7 @@ pub fn migrate_storage(config: &Config, role: ProcessRole, now: Timestamp) -> Re
 
 /// The database of a role: its own, or the one that all share.
 fn admin_url(config: &Config, role: ProcessRole) -> Option<&Secret> {
-    let own = config.database.of(role).and_then(|database| database.url.as_ref());
+    let own = config.service_databases.of(role).and_then(|database| database.url.as_ref());
     own.or(config.database.url.as_ref())
 }
 
@@ -102,7 +109,7 @@ pub fn is_on_postgres(config: &Config, role: ProcessRole) -> bool {
 
 /// The role's login: as configured, or a password that follows from a secret of the installation.
 fn service_role(config: &Config, role: ProcessRole) -> Result<ServiceRole> {
-    let own = config.database.of(role);
+    let own = config.service_databases.of(role);
     let name = own.and_then(|database| database.username.clone());
     let name = name.unwrap_or_else(|| role.database_user().to_owned());
     let password = own.and_then(|database| database.password.clone());

@@ -13,6 +13,7 @@ mod logging;
 pub mod openapi;
 pub mod role;
 mod supervisor;
+mod text_table;
 
 pub use data_folder::{DataFolder, FolderError};
 pub use engines::migrate_storage;

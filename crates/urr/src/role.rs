@@ -20,6 +20,13 @@ pub enum ProcessRole {
     Mail,
 }
 
+/// What the program knows of a service.
+struct RoleService {
+    schema: Schema,
+    openapi: fn() -> OpenApi,
+    database_user: &'static str,
+}
+
 /// A set of roles.
 pub type ProcessRoles = BTreeSet<ProcessRole>;
 
@@ -40,15 +47,10 @@ impl ProcessRole {
     ];
 
     /// The roles that keep tables: all but the gateway.
-    pub const SERVICES: [ProcessRole; 7] = [
-        ProcessRole::Auth,
-        ProcessRole::Catalog,
-        ProcessRole::Queue,
-        ProcessRole::Ticket,
-        ProcessRole::Payment,
-        ProcessRole::Stats,
-        ProcessRole::Mail,
-    ];
+    pub const SERVICES: [ProcessRole; 7] = {
+        let [_gateway, services @ ..] = ProcessRole::ALL;
+        services
+    };
 
     pub const fn name(self) -> &'static str {
         match self {
@@ -63,46 +65,46 @@ impl ProcessRole {
         }
     }
 
-    /// The tables of the role. The gateway has none.
-    pub const fn schema(self) -> Option<Schema> {
+    /// The tables, the interface and the login of a service. The gateway has none of them.
+    fn service(self) -> Option<RoleService> {
+        let service =
+            |schema, openapi, database_user| Some(RoleService { schema, openapi, database_user });
         match self {
             ProcessRole::Gateway => None,
-            ProcessRole::Auth => Some(urr_auth::SCHEMA),
-            ProcessRole::Catalog => Some(urr_catalog::SCHEMA),
-            ProcessRole::Queue => Some(urr_queue::SCHEMA),
-            ProcessRole::Ticket => Some(urr_ticket::SCHEMA),
-            ProcessRole::Payment => Some(urr_payment::SCHEMA),
-            ProcessRole::Stats => Some(urr_stats::SCHEMA),
-            ProcessRole::Mail => Some(urr_mail::SCHEMA),
+            ProcessRole::Auth => {
+                service(urr_auth::SCHEMA, urr_auth::openapi, urr_auth::DATABASE_USER)
+            }
+            ProcessRole::Catalog => {
+                service(urr_catalog::SCHEMA, urr_catalog::openapi, "event_svc_user")
+            }
+            ProcessRole::Queue => {
+                service(urr_queue::SCHEMA, urr_queue::openapi, urr_queue::DATABASE_USER)
+            }
+            ProcessRole::Ticket => {
+                service(urr_ticket::SCHEMA, urr_ticket::openapi, "reservation_svc_user")
+            }
+            ProcessRole::Payment => {
+                service(urr_payment::SCHEMA, urr_payment::openapi, urr_payment::DATABASE_USER)
+            }
+            ProcessRole::Stats => service(urr_stats::SCHEMA, urr_stats::openapi, "stats_svc_user"),
+            ProcessRole::Mail => {
+                service(urr_mail::SCHEMA, urr_mail::openapi, urr_mail::DATABASE_USER)
+            }
         }
+    }
+
+    pub fn schema(self) -> Option<Schema> {
+        self.service().map(|service| service.schema)
     }
 
     /// The OpenAPI document of the role.
     pub fn openapi(self) -> Option<OpenApi> {
-        match self {
-            ProcessRole::Gateway => None,
-            ProcessRole::Auth => Some(urr_auth::openapi()),
-            ProcessRole::Catalog => Some(urr_catalog::openapi()),
-            ProcessRole::Queue => Some(urr_queue::openapi()),
-            ProcessRole::Ticket => Some(urr_ticket::openapi()),
-            ProcessRole::Payment => Some(urr_payment::openapi()),
-            ProcessRole::Stats => Some(urr_stats::openapi()),
-            ProcessRole::Mail => Some(urr_mail::openapi()),
-        }
+        self.service().map(|service| (service.openapi)())
     }
 
     /// The login of the role on PostgreSQL, unless the configuration names another.
-    pub const fn database_user(self) -> &'static str {
-        match self {
-            ProcessRole::Gateway => "",
-            ProcessRole::Auth => urr_auth::DATABASE_USER,
-            ProcessRole::Catalog => "event_svc_user",
-            ProcessRole::Queue => urr_queue::DATABASE_USER,
-            ProcessRole::Ticket => "reservation_svc_user",
-            ProcessRole::Payment => urr_payment::DATABASE_USER,
-            ProcessRole::Stats => "stats_svc_user",
-            ProcessRole::Mail => urr_mail::DATABASE_USER,
-        }
+    pub fn database_user(self) -> &'static str {
+        self.service().map_or("", |service| service.database_user)
     }
 
     pub fn all() -> ProcessRoles {

@@ -99,36 +99,6 @@ impl HandlerContext {
     }
 }
 
-/// How a message ended, for the metrics.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum MessageOutcome {
-    Done,
-    Ignored,
-    Rejected { reason: String },
-    Duplicate,
-}
-
-impl From<HandlerOutcome> for MessageOutcome {
-    fn from(handled: HandlerOutcome) -> MessageOutcome {
-        match handled {
-            HandlerOutcome::Done => MessageOutcome::Done,
-            HandlerOutcome::Ignored => MessageOutcome::Ignored,
-            HandlerOutcome::Rejected { reason } => MessageOutcome::Rejected { reason },
-        }
-    }
-}
-
-impl MessageOutcome {
-    pub(super) fn name(&self) -> &'static str {
-        match self {
-            MessageOutcome::Done => "done",
-            MessageOutcome::Ignored => "ignored",
-            MessageOutcome::Rejected { .. } => "rejected",
-            MessageOutcome::Duplicate => "duplicate",
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

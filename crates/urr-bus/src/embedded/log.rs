@@ -4,27 +4,24 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 use urr_kernel::Timestamp;
-use urr_storage::{Row, StorageError, Tx, from_row, params};
+use urr_storage::{DbResult, Row, Tx, from_row, params};
 
 use super::PartitionKey;
 use crate::partition::partition_of;
 use crate::reader::PartitionRange;
 use crate::subscription::PartitionLag;
-use crate::{BusError, BusMessage, Delivery, MessageHeaders, MessagePosition};
+use crate::{BusError, BusMessage, Delivery, MessagePosition};
 
 /// Dead letters have no end of retention, as Kafka writes it.
 pub(super) const KEEP_FOR_EVER_MS: i64 = -1;
 
-pub(super) fn topic_list(tx: &mut Tx<'_>) -> Result<Vec<String>, StorageError> {
+pub(super) fn topic_list(tx: &mut Tx<'_>) -> DbResult<Vec<String>> {
     let sql = "select distinct topic from bus_partition order by topic";
     tx.query(sql, &[], |row| row.get("topic"))
 }
 
 /// The partitions of a topic, each from its first message to its end.
-pub(super) fn extent_list(
-    tx: &mut Tx<'_>,
-    topic: &str,
-) -> Result<Vec<PartitionRange>, StorageError> {
+pub(super) fn extent_list(tx: &mut Tx<'_>, topic: &str) -> DbResult<Vec<PartitionRange>> {
     tx.query(
         "select p.partition, p.next_offset, coalesce((select min(m.message_offset) \
          from bus_message m where m.topic = p.topic and m.partition = p.partition), \
@@ -47,7 +44,7 @@ pub(super) fn partition_insert(
     topic: &str,
     partition: i32,
     retention_ms: i64,
-) -> Result<(), StorageError> {
+) -> DbResult<()> {
     tx.execute(
         "insert into bus_partition (topic, partition, next_offset, retention_ms) \
          values ($1, $2, 0, $3) \
@@ -135,7 +132,7 @@ pub(super) struct PartitionEnd {
     next_offset: i64,
 }
 
-pub(super) fn partition_ends(tx: &mut Tx<'_>) -> Result<Vec<PartitionEnd>, StorageError> {
+pub(super) fn partition_ends(tx: &mut Tx<'_>) -> DbResult<Vec<PartitionEnd>> {
     tx.query(
         "select p.topic, p.partition, p.retention_ms, p.next_offset, \
          coalesce((select min(g.next_offset) from bus_group_offset g \
@@ -156,7 +153,7 @@ pub(super) fn message_trim(
     end: &PartitionEnd,
     now: Timestamp,
     limit: u32,
-) -> Result<u64, StorageError> {
+) -> DbResult<u64> {
     message_trim_range(tx, end, 0..end.read_by_all, before(now, end.retention_ms), limit)
 }
 
@@ -166,7 +163,7 @@ pub(super) fn message_trim_unread(
     end: &PartitionEnd,
     now: Timestamp,
     limit: u32,
-) -> Result<u64, StorageError> {
+) -> DbResult<u64> {
     let age_ms = end.retention_ms.saturating_mul(RETENTIONS_UNREAD_MAX);
     message_trim_range(tx, end, end.read_by_all..end.next_offset, before(now, age_ms), limit)
 }
@@ -183,7 +180,7 @@ fn message_trim_range(
     offsets: Range<i64>,
     before: Timestamp,
     limit: u32,
-) -> Result<u64, StorageError> {
+) -> DbResult<u64> {
     tx.execute(
         "delete from bus_message where topic = $1 and partition = $2 and message_offset in \
          (select message_offset from (select message_offset, appended_at from bus_message \
@@ -194,10 +191,7 @@ fn message_trim_range(
 }
 
 /// The groups that have not read up to where a partition begins by now.
-pub(super) fn group_deprived_list(
-    tx: &mut Tx<'_>,
-    end: &PartitionEnd,
-) -> Result<Vec<String>, StorageError> {
+pub(super) fn group_deprived_list(tx: &mut Tx<'_>, end: &PartitionEnd) -> DbResult<Vec<String>> {
     tx.query(
         "select consumer_group from bus_group_offset \
          where topic = $1 and partition = $2 and next_offset < coalesce((select \
@@ -207,28 +201,18 @@ pub(super) fn group_deprived_list(
     )
 }
 
-fn read_delivery(row: &Row<'_>) -> Result<Delivery, StorageError> {
-    let headers: serde_json::Value = row.get("headers")?;
-    let headers: MessageHeaders = serde_json::from_value(headers).map_err(|error| {
-        StorageError::Decode { column: "headers".to_owned(), reason: error.to_string() }
-    })?;
-    Ok(Delivery {
-        position: MessagePosition {
-            topic: row.get("topic")?,
-            partition: row.get("partition")?,
-            offset: row.get("message_offset")?,
-        },
-        key: row.get("key")?,
-        body: row.get("body")?,
-        headers,
-    })
+fn read_delivery(row: &Row<'_>) -> DbResult<Delivery> {
+    let offset = row.get("message_offset")?;
+    let position = from_row!(row => MessagePosition { topic, partition; offset: offset });
+    let headers = row.get_json("headers")?;
+    Ok(from_row!(row => Delivery { key, body; position: position, headers: headers }))
 }
 
 pub(super) fn partitions_with_news(
     tx: &mut Tx<'_>,
     topic: &str,
     positions: &BTreeMap<PartitionKey, i64>,
-) -> Result<Vec<(String, i32, i64)>, StorageError> {
+) -> DbResult<Vec<(String, i32, i64)>> {
     let ends: Vec<(i32, i64)> = tx.query(
         "select partition, next_offset from bus_partition where topic = $1 order by partition",
         params![topic],
@@ -251,7 +235,7 @@ pub(super) fn message_read(
     partition: i32,
     from: i64,
     limit: usize,
-) -> Result<Vec<Delivery>, StorageError> {
+) -> DbResult<Vec<Delivery>> {
     let limit = i64::try_from(limit).expect("a batch is small");
     tx.query(
         "select topic, partition, message_offset, key, body, headers from bus_message \
@@ -267,7 +251,7 @@ pub(super) fn group_offset_set(
     group: &str,
     (topic, partition): &PartitionKey,
     next_offset: i64,
-) -> Result<(), StorageError> {
+) -> DbResult<()> {
     tx.execute(
         "insert into bus_group_offset (consumer_group, topic, partition, next_offset) \
          values ($1, $2, $3, $4) on conflict (consumer_group, topic, partition) \
@@ -277,11 +261,7 @@ pub(super) fn group_offset_set(
     Ok(())
 }
 
-pub(super) fn group_lag(
-    tx: &mut Tx<'_>,
-    group: &str,
-    topic: &str,
-) -> Result<Vec<PartitionLag>, StorageError> {
+pub(super) fn group_lag(tx: &mut Tx<'_>, group: &str, topic: &str) -> DbResult<Vec<PartitionLag>> {
     tx.query(
         "select p.partition, p.next_offset - coalesce(g.next_offset, 0) as lag \
          from bus_partition p left join bus_group_offset g on g.consumer_group = $1 \

@@ -20,7 +20,7 @@ const DOING: &str = "publishing";
 /// The client queues this long when its memory is full.
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(1);
 
-pub(super) struct Producer {
+pub(crate) struct Producer {
     config: ClientConfig,
     /// Replaced when it has broken for good.
     client: RwLock<FutureProducer>,
@@ -47,7 +47,7 @@ impl Producer {
 
     /// Messages of one key are sent one after the other, each when the one before is confirmed:
     /// then a failure cannot be overtaken, whatever the client does inside. Keys go side by side.
-    pub(super) async fn publish(
+    pub(crate) async fn publish(
         &self,
         messages: Vec<BusMessage>,
     ) -> Vec<Result<MessagePosition, BusError>> {
@@ -96,7 +96,7 @@ impl Producer {
         blocking(move || drop(broken)).await;
     }
 
-    pub(super) async fn close(&self) {
+    pub(crate) async fn close(&self) {
         let client = self.client();
         if let Err(error) = blocking(move || client.flush(REQUEST_TIMEOUT)).await {
             warn!(%error, "messages were still on their way to Kafka; the relay sends them again");

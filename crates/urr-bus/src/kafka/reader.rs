@@ -65,7 +65,7 @@ fn consumer(options: &KafkaOptions) -> Result<BaseConsumer, BusError> {
     config.create().map_err(BusError::kafka("starting"))
 }
 
-pub(super) async fn topics(options: &KafkaOptions) -> Result<Vec<String>, BusError> {
+pub(crate) async fn topics(options: &KafkaOptions) -> Result<Vec<String>, BusError> {
     let options = options.clone();
     blocking(move || {
         let metadata = consumer(&options)?
@@ -79,7 +79,7 @@ pub(super) async fn topics(options: &KafkaOptions) -> Result<Vec<String>, BusErr
     .await
 }
 
-pub(super) async fn extents(
+pub(crate) async fn extents(
     options: &KafkaOptions,
     topic: &str,
 ) -> Result<Vec<PartitionRange>, BusError> {
@@ -114,7 +114,7 @@ pub(crate) struct KafkaReader {
 }
 
 impl KafkaReader {
-    pub(super) async fn open(
+    pub(crate) async fn open(
         options: &KafkaOptions,
         extent: &PartitionRange,
     ) -> Result<KafkaReader, BusError> {

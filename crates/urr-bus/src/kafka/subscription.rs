@@ -16,6 +16,7 @@ use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use rdkafka::types::RDKafkaErrorCode;
 use rdkafka::{ClientContext, Message as _};
 use tracing::{error, info, warn};
+use urr_kernel::error_chain;
 
 use super::{KafkaOptions, REQUEST_TIMEOUT, blocking};
 use crate::subscription::{BATCH_MAX, PartitionLag};
@@ -52,7 +53,7 @@ pub(crate) struct KafkaSubscription {
 }
 
 impl KafkaSubscription {
-    pub(super) fn start(
+    pub(crate) fn start(
         options: &KafkaOptions,
         group: &str,
         topics: &[String],
@@ -194,7 +195,7 @@ fn note_or_fail(error: KafkaError) -> Result<(), BusError> {
     if failure.is_fatal() {
         return Err(failure);
     }
-    warn!(error = failure.full_text(), "the Kafka consumer reports a problem and goes on");
+    warn!(error = error_chain(&failure), "the Kafka consumer reports a problem and goes on");
     Ok(())
 }
 

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use urr_kernel::Timestamp;
 
+use super::mail::MailStatus;
+
 /// A mail is given up after this many attempts, which take more than half a day.
 pub const ATTEMPTS_MAX: u32 = 12;
 
@@ -28,8 +30,15 @@ pub enum DeliveryOutcome {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeliveryDecision {
     Sent,
-    Failed { error: String },
-    Later { due_at: Timestamp, error: String },
+    /// It is not tried again.
+    Ended {
+        status: MailStatus,
+        error: String,
+    },
+    Later {
+        due_at: Timestamp,
+        error: String,
+    },
 }
 
 /// `attempts` includes the one that has just ended.
@@ -40,14 +49,17 @@ pub fn decide_delivery(
 ) -> DeliveryDecision {
     match outcome {
         DeliveryOutcome::Sent => DeliveryDecision::Sent,
-        DeliveryOutcome::Refused { code } => DeliveryDecision::Failed { error: code },
-        DeliveryOutcome::Unclear { code } if attempts >= ATTEMPTS_MAX => {
-            DeliveryDecision::Failed { error: code }
-        }
+        DeliveryOutcome::Refused { code } => failed(code),
+        DeliveryOutcome::Unclear { code } if attempts >= ATTEMPTS_MAX => failed(code),
         DeliveryOutcome::Unclear { code } => {
             DeliveryDecision::Later { due_at: now + pause(attempts), error: code }
         }
     }
+}
+
+/// The mail has failed.
+pub fn failed(error: String) -> DeliveryDecision {
+    DeliveryDecision::Ended { status: MailStatus::Failed, error }
 }
 
 /// Doubles with each attempt.
@@ -81,7 +93,7 @@ mod tests {
             decide_delivery(unclear(), ATTEMPTS_MAX - 1, now),
             DeliveryDecision::Later { .. }
         ));
-        let failed = |code: &str| DeliveryDecision::Failed { error: code.to_owned() };
+        let failed = |code: &str| failed(code.to_owned());
         assert_eq!(decide_delivery(unclear(), ATTEMPTS_MAX, now), failed("451"));
         let refused = DeliveryOutcome::Refused { code: "550".to_owned() };
         assert_eq!(decide_delivery(refused, 1, now), failed("550"));

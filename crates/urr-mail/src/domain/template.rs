@@ -59,27 +59,23 @@ pub fn render(
 }
 
 const fn template(kind: MailKind, language: MailLanguage) -> &'static str {
-    match (kind, language) {
-        (MailKind::Purchase, MailLanguage::Korean) => {
-            include_str!("../../templates/purchase.ko.txt")
-        }
-        (MailKind::Purchase, MailLanguage::English) => {
-            include_str!("../../templates/purchase.en.txt")
-        }
-        (MailKind::Cancellation, MailLanguage::Korean) => {
-            include_str!("../../templates/cancellation.ko.txt")
-        }
-        (MailKind::Cancellation, MailLanguage::English) => {
-            include_str!("../../templates/cancellation.en.txt")
-        }
-        (MailKind::Refund, MailLanguage::Korean) => include_str!("../../templates/refund.ko.txt"),
-        (MailKind::Refund, MailLanguage::English) => include_str!("../../templates/refund.en.txt"),
-        (MailKind::AdmissionNear, MailLanguage::Korean) => {
-            include_str!("../../templates/admission_near.ko.txt")
-        }
-        (MailKind::AdmissionNear, MailLanguage::English) => {
-            include_str!("../../templates/admission_near.en.txt")
-        }
+    macro_rules! text {
+        ($name:literal) => {
+            match language {
+                MailLanguage::Korean => {
+                    include_str!(concat!("../../templates/", $name, ".ko.txt"))
+                }
+                MailLanguage::English => {
+                    include_str!(concat!("../../templates/", $name, ".en.txt"))
+                }
+            }
+        };
+    }
+    match kind {
+        MailKind::Purchase => text!("purchase"),
+        MailKind::Cancellation => text!("cancellation"),
+        MailKind::Refund => text!("refund"),
+        MailKind::AdmissionNear => text!("admission_near"),
     }
 }
 

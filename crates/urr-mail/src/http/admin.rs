@@ -41,11 +41,8 @@ struct MailView {
     #[schema(example = "RECIPIENT 550")]
     last_error: Option<String>,
     /// When a waiting mail is tried next; otherwise null.
-    #[schema(value_type = Option<String>, format = DateTime)]
     due_at: Option<Timestamp>,
-    #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
-    #[schema(value_type = Option<String>, format = DateTime)]
     ended_at: Option<Timestamp>,
 }
 

@@ -27,7 +27,6 @@ struct NotificationView {
     subject: String,
     /// The page with more about it.
     link: String,
-    #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
 }
 

@@ -92,17 +92,15 @@ pub struct SmtpTransport {
     idle: Mutex<Vec<AsyncSmtpConnection>>,
 }
 
-/// The step that failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum SmtpStage {
-    Connect,
-    StartTls,
-    Login,
-    Mail,
-    Recipient,
-    Data,
-    Content,
-}
+/// The step that failed, as administrators read it.
+type SmtpStage = &'static str;
+const CONNECT: SmtpStage = "CONNECT";
+const START_TLS: SmtpStage = "STARTTLS";
+const LOGIN: SmtpStage = "LOGIN";
+const MAIL: SmtpStage = "MAIL";
+const RECIPIENT: SmtpStage = "RECIPIENT";
+const DATA: SmtpStage = "DATA";
+const CONTENT: SmtpStage = "CONTENT";
 
 type StepResult<T> = Result<T, DeliveryOutcome>;
 
@@ -159,12 +157,10 @@ impl SmtpTransport {
 
     async fn deliver(&self, to: &Address, content: &[u8]) -> StepResult<()> {
         let mut connection = self.sender_accepted().await?;
-        let step = connection.command(Rcpt::new(to.clone(), Vec::new())).await;
-        step.map_err(|error| outcome_at(SmtpStage::Recipient, &error))?;
-        let step = connection.command(Data).await;
-        step.map_err(|error| outcome_at(SmtpStage::Data, &error))?;
-        let step = connection.message(content).await;
-        step.map_err(|error| outcome_at(SmtpStage::Content, &error))?;
+        let recipient = Rcpt::new(to.clone(), Vec::new());
+        connection.command(recipient).await.map_err(failed_at(RECIPIENT))?;
+        connection.command(Data).await.map_err(failed_at(DATA))?;
+        connection.message(content).await.map_err(failed_at(CONTENT))?;
         let mut idle = self.idle();
         if idle.len() < IDLE_MAX {
             idle.push(connection);
@@ -182,8 +178,7 @@ impl SmtpTransport {
             return Ok(connection);
         }
         let mut connection = self.connect().await?;
-        let step = self.send_mail_from(&mut connection).await;
-        step.map_err(|error| outcome_at(SmtpStage::Mail, &error))?;
+        self.send_mail_from(&mut connection).await.map_err(failed_at(MAIL))?;
         Ok(connection)
     }
 
@@ -206,16 +201,14 @@ impl SmtpTransport {
         let (server, timeout) = ((host.as_str(), *port), Some(CONNECT_TIMEOUT));
         let opened =
             AsyncSmtpConnection::connect_tokio1(server, timeout, &self.hello, implicit, None);
-        let mut connection =
-            opened.await.map_err(|error| outcome_at(SmtpStage::Connect, &error))?;
+        let mut connection = opened.await.map_err(failed_at(CONNECT))?;
         if let Some(tls) = starttls {
-            let step = connection.starttls(tls, &self.hello).await;
-            step.map_err(|error| outcome_at(SmtpStage::StartTls, &error))?;
+            connection.starttls(tls, &self.hello).await.map_err(failed_at(START_TLS))?;
         }
         if let Some(SmtpCredentials { username, password }) = credentials {
             let credentials = Credentials::new(username.clone(), password.expose().to_owned());
-            let step = connection.auth(&[Mechanism::Plain, Mechanism::Login], &credentials).await;
-            step.map_err(|error| outcome_at(SmtpStage::Login, &error))?;
+            let mechanisms = [Mechanism::Plain, Mechanism::Login];
+            connection.auth(&mechanisms, &credentials).await.map_err(failed_at(LOGIN))?;
         }
         Ok(connection)
     }
@@ -235,6 +228,10 @@ fn tls_parameters(
     tls.build_rustls()
 }
 
+fn failed_at(stage: SmtpStage) -> impl Fn(lettre::transport::smtp::Error) -> DeliveryOutcome {
+    move |error| outcome_at(stage, &error)
+}
+
 /// What a failed step means. The server's sentence is not stored: it may repeat the address.
 fn outcome_at(stage: SmtpStage, error: &lettre::transport::smtp::Error) -> DeliveryOutcome {
     let status = error.status().map(u16::from);
@@ -246,7 +243,7 @@ fn outcome_at(stage: SmtpStage, error: &lettre::transport::smtp::Error) -> Deliv
         None => format!("{stage} BROKEN"),
     };
     let is_about_us = matches!(status, Some(530 | 535 | 538));
-    let is_about_the_mail = matches!(stage, SmtpStage::Recipient | SmtpStage::Content);
+    let is_about_the_mail = matches!(stage, RECIPIENT | CONTENT);
     match error.is_permanent() && is_about_the_mail && !is_about_us {
         true => DeliveryOutcome::Refused { code },
         false => DeliveryOutcome::Unclear { code },
@@ -256,20 +253,6 @@ fn outcome_at(stage: SmtpStage, error: &lettre::transport::smtp::Error) -> Deliv
 /// Only names that cannot mean another machine.
 fn is_loopback(host: &str) -> bool {
     host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
-}
-
-impl fmt::Display for SmtpStage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            SmtpStage::Connect => "CONNECT",
-            SmtpStage::StartTls => "STARTTLS",
-            SmtpStage::Login => "LOGIN",
-            SmtpStage::Mail => "MAIL",
-            SmtpStage::Recipient => "RECIPIENT",
-            SmtpStage::Data => "DATA",
-            SmtpStage::Content => "CONTENT",
-        })
-    }
 }
 
 impl fmt::Debug for SmtpTransport {

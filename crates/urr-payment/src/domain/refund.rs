@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use urr_contracts::events::payment::RefundCause;
 use urr_kernel::{Timestamp, UnknownName, Uuid, Won, define_id};
-use urr_storage::{Column, FromColumn, storable_enum, storable_id};
+use urr_storage::{FromColumn, Value, storable_enum, storable_id};
 
 use super::charge_outcome::ORDER_MISMATCH;
 use super::payment::{Payment, PaymentId, PaymentStatus};
@@ -92,7 +92,7 @@ impl FromStr for RefundOrigin {
 }
 
 impl FromColumn for RefundOrigin {
-    fn from_column(column: Column<'_>) -> Result<RefundOrigin, String> {
+    fn from_column(column: Value<'_>) -> Result<RefundOrigin, String> {
         String::from_column(column)?.parse().map_err(|error: UnknownName| error.to_string())
     }
 }

@@ -11,9 +11,10 @@ use tokio::runtime::Runtime;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Config, NoTls, Statement};
+use urr_kernel::{causes, error_chain};
 
 use crate::db::PostgresOptions;
-use crate::{ConstraintKind, Row, StorageError, Value};
+use crate::{ConstraintKind, DbResult, Row, StorageError, Value};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -39,7 +40,7 @@ pub(crate) struct PostgresConnection {
 }
 
 impl PostgresConnection {
-    pub(crate) fn open(options: &PostgresOptions) -> Result<PostgresConnection, StorageError> {
+    pub(crate) fn open(options: &PostgresOptions) -> DbResult<PostgresConnection> {
         let mut config = parse_url(&options.url)?;
         let timeout_ms = options.statement_timeout.as_millis();
         // Read-only unless a transaction says otherwise: a statement whose `begin` failed in front
@@ -57,7 +58,7 @@ impl PostgresConnection {
     pub(crate) fn connect(
         config: &Config,
         statement_timeout: Duration,
-    ) -> Result<PostgresConnection, StorageError> {
+    ) -> DbResult<PostgresConnection> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -97,16 +98,16 @@ impl PostgresConnection {
         });
     }
 
-    pub(crate) fn commit(&mut self) -> Result<(), StorageError> {
+    pub(crate) fn commit(&mut self) -> DbResult<()> {
         self.end("commit")
     }
 
-    pub(crate) fn roll_back(&mut self) -> Result<(), StorageError> {
+    pub(crate) fn roll_back(&mut self) -> DbResult<()> {
         self.end("rollback")
     }
 
     /// A transaction without statements was never begun.
-    fn end(&mut self, sql: &str) -> Result<(), StorageError> {
+    fn end(&mut self, sql: &str) -> DbResult<()> {
         match self.pending_begin.take() {
             Some(_) => Ok(()),
             None => {
@@ -119,13 +120,13 @@ impl PostgresConnection {
     }
 
     /// Runs statements as they are, without parameters.
-    pub(crate) fn run_plain(&mut self, sql: &str) -> Result<(), StorageError> {
+    pub(crate) fn run_plain(&mut self, sql: &str) -> DbResult<()> {
         let done = answer(&self.runtime, self.answer_timeout, self.client.batch_execute(sql));
         self.settle(done, sql)
     }
 
     /// Explains a failure and remembers what it means for the connection.
-    fn settle<T>(&mut self, done: ServerAnswer<T>, sql: &str) -> Result<T, StorageError> {
+    fn settle<T>(&mut self, done: ServerAnswer<T>, sql: &str) -> DbResult<T> {
         match done {
             ServerAnswer::Given(value) => Ok(value),
             ServerAnswer::Refused(error) => {
@@ -150,7 +151,7 @@ impl PostgresConnection {
         }
     }
 
-    pub(crate) fn execute(&mut self, sql: &str, params: &[Value<'_>]) -> Result<u64, StorageError> {
+    pub(crate) fn execute(&mut self, sql: &str, params: &[Value<'_>]) -> DbResult<u64> {
         let statement = self.prepare(sql)?;
         let begin = self.pending_begin.take();
         let (client, params) = (&self.client, as_parameters(params));
@@ -163,8 +164,8 @@ impl PostgresConnection {
         &mut self,
         sql: &str,
         params: &[Value<'_>],
-        take: &mut dyn FnMut(&Row<'_>) -> Result<(), StorageError>,
-    ) -> Result<(), StorageError> {
+        take: &mut dyn FnMut(&Row<'_>) -> DbResult<()>,
+    ) -> DbResult<()> {
         let statement = self.prepare(sql)?;
         let begin = self.pending_begin.take();
         let (client, params) = (&self.client, as_parameters(params));
@@ -176,7 +177,7 @@ impl PostgresConnection {
         Ok(())
     }
 
-    fn prepare(&mut self, sql: &str) -> Result<Statement, StorageError> {
+    fn prepare(&mut self, sql: &str) -> DbResult<Statement> {
         if let Some(statement) = self.statements.get(sql) {
             return Ok(statement.clone());
         }
@@ -194,7 +195,7 @@ impl PostgresConnection {
     }
 
     /// A server that may forget acknowledged commits is refused.
-    fn require_safe_settings(&mut self) -> Result<(), StorageError> {
+    fn require_safe_settings(&mut self) -> DbResult<()> {
         let sql = "select current_setting('fsync') as fsync, \
                    current_setting('full_page_writes') as full_page_writes, \
                    current_setting('synchronous_commit') as synchronous_commit";
@@ -251,7 +252,7 @@ fn as_parameters<'a>(params: &'a [Value<'a>]) -> Vec<&'a (dyn ToSql + Sync)> {
 }
 
 /// Reads a connection URL and adds the limits that every connection of ours has.
-pub(crate) fn parse_url(url: &str) -> Result<Config, StorageError> {
+pub(crate) fn parse_url(url: &str) -> DbResult<Config> {
     let mut config: Config = url.parse().map_err(|error| {
         StorageError::Unavailable(format!("the database URL is wrong: {error}"))
     })?;
@@ -268,7 +269,7 @@ pub(crate) fn parse_url(url: &str) -> Result<Config, StorageError> {
 /// Says where we tried to connect: the password stays out.
 pub(crate) fn explain_connect(config: &Config, error: &tokio_postgres::Error) -> StorageError {
     let reason =
-        error.as_db_error().map_or_else(|| whole_text(error), |db| db.message().to_owned());
+        error.as_db_error().map_or_else(|| error_chain(error), |db| db.message().to_owned());
     unreachable_at(config, &reason)
 }
 
@@ -279,22 +280,11 @@ fn unreachable_at(config: &Config, reason: &str) -> StorageError {
     StorageError::Unavailable(format!("cannot connect to PostgreSQL at {place}: {reason}"))
 }
 
-/// An error with its causes in one line: the driver keeps the interesting half in the source.
-fn whole_text(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
-}
-
 pub(crate) fn explain(error: &tokio_postgres::Error, sql: &str) -> StorageError {
     let Some(db) = error.as_db_error() else {
-        let text = whole_text(error);
-        return if error.is_closed() || is_io(error) {
+        // The driver keeps the interesting half in the source.
+        let text = error_chain(error);
+        return if error.is_closed() || causes(error).any(|cause| cause.is::<std::io::Error>()) {
             StorageError::Unavailable(text)
         } else {
             StorageError::Statement { message: text, sql: sql.to_owned() }
@@ -346,15 +336,4 @@ fn is_stale_statement(error: &tokio_postgres::Error) -> bool {
     };
     error.code() == Some(&SqlState::INVALID_SQL_STATEMENT_NAME)
         || error.as_db_error().is_some_and(is_old_plan)
-}
-
-fn is_io(error: &tokio_postgres::Error) -> bool {
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        if cause.is::<std::io::Error>() {
-            return true;
-        }
-        source = cause.source();
-    }
-    false
 }

@@ -11,7 +11,7 @@ use urr_kernel::{Secret, Timestamp};
 use super::connection::{PostgresConnection, parse_url};
 use crate::dialect::SqlEngine;
 use crate::migrate::{self, AppliedMigration, Migration, Schema, plan};
-use crate::{StorageError, params};
+use crate::{DbResult, StorageError, params};
 
 /// Two programs that migrate at once take turns by this lock of the database.
 const MIGRATION_LOCK: i64 = 0x0075_7272_6d69_6772;
@@ -34,7 +34,7 @@ pub fn provision(
     schema: &Schema,
     role: &ServiceRole,
     now: Timestamp,
-) -> Result<Vec<String>, StorageError> {
+) -> DbResult<Vec<String>> {
     super::on_own_thread(|| provision_here(admin_url, schema, role, now))
 }
 
@@ -43,7 +43,7 @@ fn provision_here(
     schema: &Schema,
     role: &ServiceRole,
     now: Timestamp,
-) -> Result<Vec<String>, StorageError> {
+) -> DbResult<Vec<String>> {
     let mut client = PostgresConnection::connect(&parse_url(admin_url)?, MIGRATION_TIMEOUT)?;
     require_plain_name(schema.name)?;
     require_plain_name(&role.name)?;
@@ -55,7 +55,7 @@ fn provision_here(
 }
 
 /// Names go into statements as they are, so they are held to letters that need no quotes.
-fn require_plain_name(name: &str) -> Result<(), StorageError> {
+fn require_plain_name(name: &str) -> DbResult<()> {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     if name.is_empty() || name.len() > 63 || !name.chars().all(plain) {
         return Err(StorageError::Unsafe(format!(
@@ -67,7 +67,7 @@ fn require_plain_name(name: &str) -> Result<(), StorageError> {
 
 /// Roles belong to the whole server, while our lock is the database's: programs that migrate other
 /// databases of the server may change the same role at this moment. The last one counts.
-fn set_login(client: &mut PostgresConnection, role: &ServiceRole) -> Result<(), StorageError> {
+fn set_login(client: &mut PostgresConnection, role: &ServiceRole) -> DbResult<()> {
     let mut attempts = 1..=LOGIN_ATTEMPTS_MAX;
     loop {
         let is_last = attempts.next() == Some(LOGIN_ATTEMPTS_MAX);
@@ -83,7 +83,7 @@ fn set_login(client: &mut PostgresConnection, role: &ServiceRole) -> Result<(), 
     }
 }
 
-fn try_set_login(client: &mut PostgresConnection, role: &ServiceRole) -> Result<(), StorageError> {
+fn try_set_login(client: &mut PostgresConnection, role: &ServiceRole) -> DbResult<()> {
     let name = &role.name;
     let mut known = None;
     let look = "select rolsuper or rolname = current_user as is_ours from pg_roles \
@@ -109,7 +109,7 @@ fn create_role_and_schema(
     client: &mut PostgresConnection,
     schema: &str,
     role: &ServiceRole,
-) -> Result<(), StorageError> {
+) -> DbResult<()> {
     set_login(client, role)?;
     let name = &role.name;
     client.run_plain(&format!("create schema if not exists {schema}"))?;
@@ -118,11 +118,7 @@ fn create_role_and_schema(
 }
 
 /// Rows only: the role can neither change a table's definition nor empty it unseen.
-fn grant_rows(
-    client: &mut PostgresConnection,
-    schema: &str,
-    role: &str,
-) -> Result<(), StorageError> {
+fn grant_rows(client: &mut PostgresConnection, schema: &str, role: &str) -> DbResult<()> {
     let rows = "select, insert, update, delete";
     client.run_plain(&format!("grant {rows} on all tables in schema {schema} to {role}"))?;
     // Only who migrates writes down what was migrated.
@@ -139,7 +135,7 @@ fn migrate_schema(
     client: &mut PostgresConnection,
     schema: &Schema,
     now: Timestamp,
-) -> Result<Vec<String>, StorageError> {
+) -> DbResult<Vec<String>> {
     client.run_plain(&format!("set search_path to {}", schema.name))?;
     client.run_plain(migrate::JOURNAL_POSTGRES)?;
     let mut applied = Vec::new();
@@ -158,11 +154,7 @@ fn migrate_schema(
 }
 
 /// After an error the connection is given up, and with it the transaction.
-fn apply(
-    client: &mut PostgresConnection,
-    migration: &Migration,
-    now: Timestamp,
-) -> Result<(), StorageError> {
+fn apply(client: &mut PostgresConnection, migration: &Migration, now: Timestamp) -> DbResult<()> {
     client.execute(migrate::JOURNAL_INSERT, &migration.journal_row(&migration.checksum(), now))?;
     for statement in migration.statements()? {
         if statement.only != Some(SqlEngine::Sqlite) {

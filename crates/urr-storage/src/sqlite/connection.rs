@@ -12,7 +12,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{ErrorCode, OpenFlags, ffi};
 
 use crate::dialect::statement_to_sqlite;
-use crate::{ConstraintKind, Row, StorageError, Value};
+use crate::{ConstraintKind, DbResult, Row, StorageError, Value};
 
 /// Older versions can corrupt a write-ahead log when two connections write and checkpoint.
 const OLDEST_SAFE_VERSION: i32 = 3_051_003;
@@ -54,7 +54,7 @@ impl Timer {
 }
 
 impl SqliteConnection {
-    pub(crate) fn open_writer(path: &Path, limit: Duration) -> Result<Self, StorageError> {
+    pub(crate) fn open_writer(path: &Path, limit: Duration) -> DbResult<Self> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         let connection = Self::open(path, flags, limit)?;
         connection.pragma("journal_mode", "wal")?;
@@ -64,13 +64,13 @@ impl SqliteConnection {
         Ok(connection)
     }
 
-    pub(crate) fn open_reader(path: &Path, limit: Duration) -> Result<Self, StorageError> {
+    pub(crate) fn open_reader(path: &Path, limit: Duration) -> DbResult<Self> {
         let connection = Self::open(path, OpenFlags::SQLITE_OPEN_READ_WRITE, limit)?;
         connection.pragma("query_only", "on")?;
         Ok(connection)
     }
 
-    fn open(path: &Path, flags: OpenFlags, limit: Duration) -> Result<Self, StorageError> {
+    fn open(path: &Path, flags: OpenFlags, limit: Duration) -> DbResult<Self> {
         let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut inner = rusqlite::Connection::open_with_flags(path, flags)
             .map_err(|error| StorageError::Unavailable(format!("{}: {error}", path.display())))?;
@@ -97,7 +97,7 @@ impl SqliteConnection {
     }
 
     /// Whether the file is a database without damage that a quick look can see.
-    pub(crate) fn check(&self) -> Result<(), StorageError> {
+    pub(crate) fn check(&self) -> DbResult<()> {
         let mut report = String::new();
         self.query("pragma quick_check(1)", &[], &mut |row| {
             report = row.get("quick_check")?;
@@ -109,18 +109,18 @@ impl SqliteConnection {
         }
     }
 
-    fn pragma(&self, name: &str, value: &str) -> Result<(), StorageError> {
+    fn pragma(&self, name: &str, value: &str) -> DbResult<()> {
         self.run_plain(&format!("pragma {name} = {value}"))
     }
 
-    fn require_safe_settings(&self) -> Result<(), StorageError> {
+    fn require_safe_settings(&self) -> DbResult<()> {
         if rusqlite::version_number() < OLDEST_SAFE_VERSION {
             return Err(StorageError::Unsafe(format!(
                 "SQLite {} can corrupt its log; build with 3.51.3 or newer",
                 rusqlite::version()
             )));
         }
-        let read = |sql: &str| -> Result<String, StorageError> {
+        let read = |sql: &str| -> DbResult<String> {
             let value =
                 self.inner.query_row(sql, [], |row| row.get::<_, rusqlite::types::Value>(0));
             value.map(|value| format!("{value:?}")).map_err(|error| self.explain(&error, sql))
@@ -136,32 +136,32 @@ impl SqliteConnection {
     }
 
     /// Runs statements as they are, without parameters: pragmas and translated migrations.
-    pub(crate) fn run_plain(&self, sql: &str) -> Result<(), StorageError> {
+    pub(crate) fn run_plain(&self, sql: &str) -> DbResult<()> {
         self.inner.execute_batch(sql).map_err(|error| self.explain(&error, sql))
     }
 
-    fn run_cached(&self, sql: &str) -> Result<(), StorageError> {
+    fn run_cached(&self, sql: &str) -> DbResult<()> {
         let run = || self.inner.prepare_cached(sql)?.execute([]);
         run().map(drop).map_err(|error| self.explain(&error, sql))
     }
 
-    pub(crate) fn begin_write(&self) -> Result<(), StorageError> {
+    pub(crate) fn begin_write(&self) -> DbResult<()> {
         self.run_cached("begin immediate")
     }
 
     /// Commits. After an error the transaction is certainly over and nothing of it remains.
-    pub(crate) fn commit(&self) -> Result<(), StorageError> {
+    pub(crate) fn commit(&self) -> DbResult<()> {
         let outcome = self.run_cached("commit");
         self.abandon();
         outcome
     }
 
     /// Moves all of the log into the file and makes it empty. Nobody may be reading.
-    pub(crate) fn fold_log(&self) -> Result<(), StorageError> {
+    pub(crate) fn fold_log(&self) -> DbResult<()> {
         self.query("pragma wal_checkpoint(truncate)", &[], &mut |_| Ok(()))
     }
 
-    pub(crate) fn begin_read(&self) -> Result<(), StorageError> {
+    pub(crate) fn begin_read(&self) -> DbResult<()> {
         self.run_cached("begin deferred")
     }
 
@@ -172,15 +172,15 @@ impl SqliteConnection {
         }
     }
 
-    pub(crate) fn savepoint(&self) -> Result<(), StorageError> {
+    pub(crate) fn savepoint(&self) -> DbResult<()> {
         self.run_cached("savepoint closure")
     }
 
-    pub(crate) fn release_savepoint(&self) -> Result<(), StorageError> {
+    pub(crate) fn release_savepoint(&self) -> DbResult<()> {
         self.run_cached("release closure")
     }
 
-    pub(crate) fn roll_back_to_savepoint(&self) -> Result<(), StorageError> {
+    pub(crate) fn roll_back_to_savepoint(&self) -> DbResult<()> {
         self.run_cached("rollback to closure")?;
         self.release_savepoint()
     }
@@ -204,7 +204,7 @@ impl SqliteConnection {
         self.timer.deadline_ms.store(u64::MAX, Ordering::Relaxed);
     }
 
-    pub(crate) fn execute(&self, sql: &str, params: &[Value<'_>]) -> Result<u64, StorageError> {
+    pub(crate) fn execute(&self, sql: &str, params: &[Value<'_>]) -> DbResult<u64> {
         let run = || -> rusqlite::Result<u64> {
             let mut statement = self.inner.prepare_cached(&self.translate(sql))?;
             if statement.column_count() == 0 {
@@ -226,8 +226,8 @@ impl SqliteConnection {
         &self,
         sql: &str,
         params: &[Value<'_>],
-        take: &mut dyn FnMut(&Row<'_>) -> Result<(), StorageError>,
-    ) -> Result<(), StorageError> {
+        take: &mut dyn FnMut(&Row<'_>) -> DbResult<()>,
+    ) -> DbResult<()> {
         let explain = |error: rusqlite::Error| self.explain(&error, sql);
         let mut statement = self.inner.prepare_cached(&self.translate(sql)).map_err(explain)?;
         let mut rows = statement.query(rusqlite::params_from_iter(params)).map_err(explain)?;
@@ -318,7 +318,7 @@ impl SqliteConnection {
     }
 
     /// Refuses tables whose unique indexes SQLite could not tell apart in an error.
-    pub(crate) fn require_distinct_unique_indexes(&self) -> Result<(), StorageError> {
+    pub(crate) fn require_distinct_unique_indexes(&self) -> DbResult<()> {
         let sql = "select name from sqlite_master where type = 'table'";
         let find = || -> rusqlite::Result<Option<(String, String)>> {
             let mut statement = self.inner.prepare(sql)?;

@@ -10,57 +10,23 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::process::{Instance, Process, Recipe};
+use super::process::{Recipe, TestServer};
 use super::{Server, folder, port, program};
 
 /// A Kafka broker. Topics are not created by use.
-pub struct KafkaServer {
-    instance: Instance,
-    bootstrap: String,
-}
+pub type KafkaServer = TestServer<KafkaKind>;
+
+/// The kind of a [`KafkaServer`].
+pub enum KafkaKind {}
 
 impl KafkaServer {
     pub fn start() -> Result<KafkaServer> {
-        if let Some(bootstrap) = Server::Kafka.external() {
-            return Ok(KafkaServer { instance: Instance::Theirs(Server::Kafka), bootstrap });
-        }
-        let process = Process::start(recipe)?;
-        let bootstrap = format!("127.0.0.1:{}", process.port());
-        Ok(KafkaServer { instance: Instance::Ours(process), bootstrap })
+        TestServer::find_or_start(Server::Kafka, recipe, |port| format!("127.0.0.1:{port}"))
     }
 
     /// The value of `bootstrap.servers`.
     pub fn bootstrap(&self) -> &str {
-        &self.bootstrap
-    }
-
-    /// Stops it in order: its data are written out.
-    pub fn stop(&mut self) -> Result<()> {
-        self.instance.ours()?.stop()
-    }
-
-    /// Stops it in order and starts it on the same port and data.
-    pub fn restart(&mut self) -> Result<()> {
-        self.instance.ours()?.restart()
-    }
-
-    /// Crashes it; what the file system already has survives.
-    pub fn kill(&mut self) -> Result<()> {
-        self.instance.ours()?.kill()
-    }
-
-    /// Starts it after `stop` or `kill`, on the same port and data.
-    pub fn start_again(&mut self) -> Result<()> {
-        self.instance.ours()?.start_again()
-    }
-
-    /// Freezes it: clients can connect, but nothing answers until `resume`.
-    pub fn pause(&mut self) -> Result<()> {
-        self.instance.ours()?.pause()
-    }
-
-    pub fn resume(&mut self) -> Result<()> {
-        self.instance.ours()?.resume()
+        self.address()
     }
 }
 
@@ -84,17 +50,9 @@ fn recipe(port: u16) -> Result<Recipe> {
     )
     .context("formatting Kafka's data folder")?;
     let command = java.into_iter().chain(["kafka.Kafka", "server.properties"].map(OsString::from));
-    Ok(Recipe {
-        name: "Kafka",
-        port,
-        command: command.collect(),
-        folder,
-        user: None,
-        ready_line: "Kafka Server started",
-        answers: |port| coordinates_groups(port).unwrap_or(false),
-        stop_signal: "TERM",
-        end_signal: "KILL",
-    })
+    let answers = |port| coordinates_groups(port).unwrap_or(false);
+    let recipe = Recipe::new("Kafka", folder, port, command.collect(), "Kafka Server started");
+    Ok(Recipe { answers, ..recipe })
 }
 
 fn java_command(folder: &Path) -> Result<Vec<OsString>> {

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use super::process::{Instance, Process, Recipe};
+use super::process::{Recipe, TestServer};
 use super::{Server, folder, port, program};
 
 const ADMIN: &str = "urr_admin";
@@ -18,25 +18,21 @@ const UNPRIVILEGED_USER: &str = "postgres";
 
 /// A PostgreSQL server. `fsync` and `synchronous_commit` are on, and every login needs its
 /// password: crash tests rely on the one, tests of the services' roles on the other.
-pub struct PostgresServer {
-    instance: Instance,
-    url: String,
-}
+pub type PostgresServer = TestServer<PostgresKind>;
+
+/// The kind of a [`PostgresServer`].
+pub enum PostgresKind {}
 
 impl PostgresServer {
     pub fn start() -> Result<PostgresServer> {
-        if let Some(url) = Server::Postgres.external() {
-            return Ok(PostgresServer { instance: Instance::Theirs(Server::Postgres), url });
-        }
         let password = format!("{:016x}", port::random());
-        let process = Process::start(|port| recipe(port, &password))?;
-        let url = format!("postgres://{ADMIN}:{password}@127.0.0.1:{}/postgres", process.port());
-        Ok(PostgresServer { instance: Instance::Ours(process), url })
+        let url = |port| format!("postgres://{ADMIN}:{password}@127.0.0.1:{port}/postgres");
+        TestServer::find_or_start(Server::Postgres, |port| recipe(port, &password), url)
     }
 
     /// The administrator's URL of the database `postgres`.
     pub fn url(&self) -> &str {
-        &self.url
+        self.address()
     }
 
     /// Creates an empty database and gives the administrator's URL of it. Its name gets a random
@@ -51,30 +47,10 @@ impl PostgresServer {
         let database = format!("{name}_{:016x}", port::random());
         program::run(
             Command::new(program::find_postgres("psql")?)
-                .args(["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--dbname", &self.url])
+                .args(["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--dbname", self.url()])
                 .args(["--command", &format!("create database {database}")]),
         )?;
-        Ok(with_database(&self.url, &database))
-    }
-
-    /// Stops it in order: open transactions are rolled back, the rest is written out.
-    pub fn stop(&mut self) -> Result<()> {
-        self.instance.ours()?.stop()
-    }
-
-    /// Stops it in order and starts it on the same port and data.
-    pub fn restart(&mut self) -> Result<()> {
-        self.instance.ours()?.restart()
-    }
-
-    /// Crashes it: every process of it is killed at once.
-    pub fn kill(&mut self) -> Result<()> {
-        self.instance.ours()?.kill()
-    }
-
-    /// Starts it after `stop` or `kill`, on the same port and data.
-    pub fn start_again(&mut self) -> Result<()> {
-        self.instance.ours()?.start_again()
+        Ok(with_database(self.url(), &database))
     }
 }
 
@@ -108,19 +84,11 @@ pub(super) fn recipe(port: u16, password: &str) -> Result<Recipe> {
     ] {
         command.extend(["-c", setting].map(OsString::from));
     }
-    Ok(Recipe {
-        name: "PostgreSQL",
-        folder,
-        port,
-        command,
-        user,
-        ready_line: "database system is ready to accept connections",
-        answers: port::accepts,
-        stop_signal: "INT",
-        // Its immediate shutdown: as quick as KILL, but it frees its System V shared memory, of
-        // which the kernel has only 4096 pieces.
-        end_signal: "QUIT",
-    })
+    let ready_line = "database system is ready to accept connections";
+    let recipe = Recipe::new("PostgreSQL", folder, port, command, ready_line);
+    // QUIT is its immediate shutdown: as quick as KILL, but it frees its System V shared memory, of
+    // which the kernel has only 4096 pieces.
+    Ok(Recipe { user, stop_signal: "INT", end_signal: "QUIT", ..recipe })
 }
 
 /// Creates the data folder `data` and hands everything to the user that will run the server.

@@ -8,6 +8,7 @@
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
+use std::marker::PhantomData;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Sender};
@@ -50,6 +51,21 @@ pub(super) struct Recipe {
     pub(super) end_signal: &'static str,
 }
 
+impl Recipe {
+    /// A server that runs as we do, serves when its port accepts, and stops by TERM.
+    pub(super) fn new(
+        name: &'static str,
+        folder: TempDir,
+        port: u16,
+        command: Vec<OsString>,
+        ready_line: &'static str,
+    ) -> Recipe {
+        let (stop_signal, end_signal) = ("TERM", "KILL");
+        let (user, answers) = (None, port::accepts);
+        Recipe { name, folder, port, command, user, ready_line, answers, stop_signal, end_signal }
+    }
+}
+
 /// A server process of ours, running or not.
 pub(super) struct Process {
     recipe: Recipe,
@@ -77,7 +93,7 @@ impl Process {
     }
 
     /// Starts it on the same port and data, and waits until it serves.
-    pub(super) fn start_again(&mut self) -> Result<()> {
+    fn start_again(&mut self) -> Result<()> {
         let name = self.recipe.name;
         if self.pid().is_ok() {
             bail!("{name} already runs");
@@ -103,7 +119,7 @@ impl Process {
     }
 
     /// Lets it finish its work and end.
-    pub(super) fn stop(&mut self) -> Result<()> {
+    fn stop(&mut self) -> Result<()> {
         signal(self.pid()?, self.recipe.stop_signal)?;
         if self.await_exit(STOP_MAX)?.is_none() {
             self.end();
@@ -113,14 +129,9 @@ impl Process {
         Ok(())
     }
 
-    pub(super) fn restart(&mut self) -> Result<()> {
-        self.stop()?;
-        self.start_again()
-    }
-
     /// Kills it and the processes it started, at once, as a crash would. PostgreSQL's would else
     /// run on until they notice, and finish what they were at.
-    pub(super) fn kill(&mut self) -> Result<()> {
+    fn kill(&mut self) -> Result<()> {
         // While it is paused it can neither start more processes nor let the ids of ended ones go.
         self.pause()?;
         let pid = self.pid()?;
@@ -139,14 +150,14 @@ impl Process {
     }
 
     /// Freezes it: connections stay open and connect, but nothing answers.
-    pub(super) fn pause(&mut self) -> Result<()> {
+    fn pause(&mut self) -> Result<()> {
         let pid = self.pid()?;
         signal(pid, "STOP")?;
         poll(STOP_MAX, || Ok(matches!(state_of(pid), Some('T' | 'Z')).then_some(())))?
             .with_context(|| format!("{} did not pause", self.recipe.name))
     }
 
-    pub(super) fn resume(&mut self) -> Result<()> {
+    fn resume(&mut self) -> Result<()> {
         signal(self.pid()?, "CONT")
     }
 
@@ -216,21 +227,72 @@ impl Drop for Process {
     }
 }
 
-/// A private server, or one that the environment named.
-pub(super) enum Instance {
-    Ours(Process),
-    Theirs(Server),
+/// A private server of kind `K`, or one that the environment named.
+pub struct TestServer<K> {
+    server: Server,
+    /// None if the environment named it.
+    process: Option<Process>,
+    address: String,
+    kind: PhantomData<K>,
 }
 
-impl Instance {
-    /// The process, if it is ours to stop and start.
-    pub(super) fn ours(&mut self) -> Result<&mut Process> {
-        match self {
-            Instance::Ours(process) => Ok(process),
-            Instance::Theirs(server) => {
-                bail!("this server is not ours to restart: {} named it", server.variable())
+impl<K> TestServer<K> {
+    /// The server that the environment names; otherwise one of ours, and its address by its port.
+    pub(super) fn find_or_start(
+        server: Server,
+        recipe: impl Fn(u16) -> Result<Recipe>,
+        address: impl FnOnce(u16) -> String,
+    ) -> Result<TestServer<K>> {
+        let (process, address) = match server.external() {
+            Some(address) => (None, address),
+            None => {
+                let process = Process::start(recipe)?;
+                let address = address(process.port());
+                (Some(process), address)
             }
-        }
+        };
+        Ok(TestServer { server, process, address, kind: PhantomData })
+    }
+
+    pub(super) fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// The process, if it is ours to stop and start.
+    fn ours(&mut self) -> Result<&mut Process> {
+        let variable = self.server.variable();
+        let process = self.process.as_mut();
+        process.with_context(|| format!("this server is not ours to restart: {variable} named it"))
+    }
+
+    /// Stops it in order: its data are written out.
+    pub fn stop(&mut self) -> Result<()> {
+        self.ours()?.stop()
+    }
+
+    /// Stops it in order and starts it on the same port and data.
+    pub fn restart(&mut self) -> Result<()> {
+        self.stop()?;
+        self.start_again()
+    }
+
+    /// Crashes it: every process of it is killed at once. What the file system already has survives.
+    pub fn kill(&mut self) -> Result<()> {
+        self.ours()?.kill()
+    }
+
+    /// Starts it after `stop` or `kill`, on the same port and data.
+    pub fn start_again(&mut self) -> Result<()> {
+        self.ours()?.start_again()
+    }
+
+    /// Freezes it: clients can connect, but nothing answers until `resume`.
+    pub fn pause(&mut self) -> Result<()> {
+        self.ours()?.pause()
+    }
+
+    pub fn resume(&mut self) -> Result<()> {
+        self.ours()?.resume()
     }
 }
 

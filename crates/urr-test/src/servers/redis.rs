@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::process::{Instance, Process, Recipe, poll};
+use super::process::{Process, Recipe, TestServer, poll};
 use super::{Server, folder, port, program};
 
 /// A Redis server that keeps its data: an append-only file, synced every second.
-pub struct RedisServer {
-    instance: Instance,
-    url: String,
-}
+pub type RedisServer = TestServer<RedisKind>;
+
+/// The kind of a [`RedisServer`].
+pub enum RedisKind {}
 
 impl RedisServer {
     pub fn start() -> Result<RedisServer> {
@@ -23,45 +23,11 @@ impl RedisServer {
     /// With settings of its own, as in `["--appendfsync", "always"]`; a server that the environment
     /// named has what it has.
     pub fn start_with(settings: &[[&str; 2]]) -> Result<RedisServer> {
-        if let Some(url) = Server::Redis.external() {
-            return Ok(RedisServer { instance: Instance::Theirs(Server::Redis), url });
-        }
-        let process = Process::start(|port| recipe(port, settings))?;
-        let url = url_of(&process);
-        Ok(RedisServer { instance: Instance::Ours(process), url })
+        TestServer::find_or_start(Server::Redis, |port| recipe(port, settings), url_of)
     }
 
     pub fn url(&self) -> &str {
-        &self.url
-    }
-
-    /// Stops it in order: its data are written out.
-    pub fn stop(&mut self) -> Result<()> {
-        self.instance.ours()?.stop()
-    }
-
-    /// Stops it in order and starts it on the same port and data.
-    pub fn restart(&mut self) -> Result<()> {
-        self.instance.ours()?.restart()
-    }
-
-    /// Crashes it; what the file system already has survives.
-    pub fn kill(&mut self) -> Result<()> {
-        self.instance.ours()?.kill()
-    }
-
-    /// Starts it after `stop` or `kill`, on the same port and data.
-    pub fn start_again(&mut self) -> Result<()> {
-        self.instance.ours()?.start_again()
-    }
-
-    /// Freezes it: clients can connect, but nothing answers until `resume`.
-    pub fn pause(&mut self) -> Result<()> {
-        self.instance.ours()?.pause()
-    }
-
-    pub fn resume(&mut self) -> Result<()> {
-        self.instance.ours()?.resume()
+        self.address()
     }
 }
 
@@ -93,7 +59,7 @@ impl RedisCluster {
             })?
             .context("the Redis Cluster did not form")?;
         }
-        let urls = nodes.iter().map(url_of).collect();
+        let urls = nodes.iter().map(|node| url_of(node.port())).collect();
         Ok(RedisCluster { _nodes: nodes, urls })
     }
 
@@ -112,8 +78,8 @@ fn redis_cli() -> Result<Command> {
     Ok(Command::new(program::find("Redis", "redis-cli")?))
 }
 
-fn url_of(process: &Process) -> String {
-    format!("redis://127.0.0.1:{}", process.port())
+fn url_of(port: u16) -> String {
+    format!("redis://127.0.0.1:{port}")
 }
 
 fn start_node() -> Result<Process> {
@@ -147,15 +113,5 @@ pub(super) fn recipe(port: u16, more_settings: &[[&str; 2]]) -> Result<Recipe> {
     for setting in settings.iter().chain(more_settings) {
         command.extend(setting.map(OsString::from));
     }
-    Ok(Recipe {
-        name: "Redis",
-        folder,
-        port,
-        command,
-        user: None,
-        ready_line: "Ready to accept connections",
-        answers: port::accepts,
-        stop_signal: "TERM",
-        end_signal: "KILL",
-    })
+    Ok(Recipe::new("Redis", folder, port, command, "Ready to accept connections"))
 }

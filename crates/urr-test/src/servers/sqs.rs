@@ -5,29 +5,23 @@ use std::fs;
 
 use anyhow::Result;
 
-use super::process::{Process, Recipe};
-use super::{Server, folder, port, program};
+use super::process::{Recipe, TestServer};
+use super::{Server, folder, program};
 
 /// An SQS-compatible server. Its queues live in memory.
-pub struct SqsServer {
-    /// Held for its `Drop`; none if the environment named the server.
-    _process: Option<Process>,
-    endpoint: String,
-}
+pub type SqsServer = TestServer<SqsKind>;
+
+/// The kind of a [`SqsServer`].
+pub enum SqsKind {}
 
 impl SqsServer {
     pub fn start() -> Result<SqsServer> {
-        if let Some(endpoint) = Server::Sqs.external() {
-            return Ok(SqsServer { _process: None, endpoint });
-        }
-        let process = Process::start(recipe)?;
-        let endpoint = format!("http://127.0.0.1:{}", process.port());
-        Ok(SqsServer { _process: Some(process), endpoint })
+        TestServer::find_or_start(Server::Sqs, recipe, |port| format!("http://127.0.0.1:{port}"))
     }
 
     /// The URL to send requests to. Any region and credentials will do.
     pub fn endpoint(&self) -> &str {
-        &self.endpoint
+        self.address()
     }
 }
 
@@ -58,15 +52,5 @@ rest-stats.enabled = false
         program::find_jars("ElasticMQ", "elasticmq")?,
         "org.elasticmq.server.Main".into(),
     ];
-    Ok(Recipe {
-        name: "ElasticMQ",
-        folder,
-        port,
-        command,
-        user: None,
-        ready_line: "Started SQS rest server",
-        answers: port::accepts,
-        stop_signal: "TERM",
-        end_signal: "KILL",
-    })
+    Ok(Recipe::new("ElasticMQ", folder, port, command, "Started SQS rest server"))
 }

@@ -6,12 +6,10 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use clap::Subcommand;
 use urr_auth::{AuthService, Email, NewAdmin, Password, PersonName};
-use urr_kernel::Clock;
 
-use super::{block_on, print_line};
+use super::{block_on, print_line, with_storage};
 use crate::compose::{ClockAndIds, auth_parts};
 use crate::config::Config;
-use crate::engines;
 use crate::role::ProcessRole;
 
 #[derive(Debug, Subcommand)]
@@ -45,14 +43,9 @@ pub fn run(config: &Config, command: AdminCommand) -> Result<()> {
 }
 
 fn with_accounts(config: &Config, work: impl AsyncFnOnce(AuthService) -> Result<()>) -> Result<()> {
-    block_on(async {
-        let db = engines::open_storage(config, ProcessRole::Auth, &Clock::System).await?;
-        let db = db.context("accounts are stored")?;
-        let auth = AuthService::new(auth_parts(config, db.clone(), &ClockAndIds::system())?);
-        let done = work(auth).await;
-        tokio::task::spawn_blocking(move || db.close()).await?;
-        done
-    })
+    block_on(with_storage(config, ProcessRole::Auth, async |db| {
+        work(AuthService::new(auth_parts(config, db, &ClockAndIds::system())?)).await
+    }))
 }
 
 /// Accounts per transaction: small, because the sale goes on in between.

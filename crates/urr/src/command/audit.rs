@@ -105,7 +105,7 @@ impl PaymentAccess {
     async fn open(config: &Config) -> Result<PaymentAccess> {
         let folder = config.data.dir.display();
         ensure!(
-            has_tables(config, ProcessRole::Payment),
+            engines::has_tables(config, ProcessRole::Payment),
             "no `urr up` runs on the data folder {folder}, and there are no payments in it; choose \
              another folder with --data, or name the payments of a cluster with --url or \
              PAYMENT_SERVICE_URL"
@@ -113,15 +113,13 @@ impl PaymentAccess {
         let kit = kit();
         let mut databases = Vec::new();
         let tickets = LocalService::default();
-        if has_tables(config, ProcessRole::Ticket)
-            && let Some(db) = engines::open_storage(config, ProcessRole::Ticket, &kit.clock).await?
-        {
+        if engines::has_tables(config, ProcessRole::Ticket) {
+            let db = engines::open_storage(config, ProcessRole::Ticket, &kit.clock).await?;
             databases.push(db.clone());
             let service = ticket_service_to_read(config, db, &ClockAndIds::system()).service(&kit);
             tickets.set(&service);
         }
         let db = engines::open_storage(config, ProcessRole::Payment, &kit.clock).await?;
-        let db = db.expect("payments have tables");
         databases.push(db.clone());
         // Without its tables the ticket service is not set and does not answer.
         let tickets = Upstream::local(Caller::Payment, ProcessRole::Ticket.name(), tickets, &kit);
@@ -142,12 +140,6 @@ impl PaymentAccess {
         tokio::task::spawn_blocking(move || databases.iter().for_each(Db::close)).await?;
         Ok(())
     }
-}
-
-/// Whether a role's tables exist. An audit must not create them.
-fn has_tables(config: &Config, role: ProcessRole) -> bool {
-    let file = role.schema().map(|schema| engines::sqlite_path(&config.data.dir, &schema));
-    !engines::is_on_sqlite(config, role) || file.is_some_and(|file| file.exists())
 }
 
 /// How far back an audit goes: a span before now, or a moment.

@@ -45,8 +45,7 @@ pub enum DlqCommand {
 
 /// The embedded bus is a file: this works beside a running `urr up`.
 pub fn run(config: &Config, command: DlqCommand) -> Result<()> {
-    let is_embedded = config.bus.kafka_bootstrap_servers.is_empty();
-    if is_embedded && !config.data.dir.join("bus.db").exists() {
+    if !engines::has_bus(config) {
         bail!("there is no bus in {}; has `urr up` run there?", config.data.dir.display());
     }
     block_on(async {

@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use urr_contracts::events::TOPICS;
 use urr_kernel::Clock;
 
-use super::{block_on, print_line};
+use super::{block_on, print_line, with_storage};
 use crate::config::{Config, PaymentProviderKind};
 use crate::data_folder::{DataFolder, FolderError};
 use crate::engines;
@@ -67,16 +67,17 @@ fn check_folder(config: &Config) -> CheckResult {
         ));
     }
     if !folder.exists() {
-        return CheckResult::Note(format!(
-            "{} does not exist yet; it will be made",
-            folder.display()
-        ));
+        return not_made_yet(folder);
     }
     match DataFolder::lock(folder) {
         Ok(_) => CheckResult::Good(format!("the data folder {} can be used", folder.display())),
         Err(error @ FolderError::InUse { .. }) => CheckResult::Note(error.to_string()),
         Err(error) => CheckResult::Problem(error.to_string()),
     }
+}
+
+fn not_made_yet(path: &Path) -> CheckResult {
+    CheckResult::Note(format!("{} does not exist yet; it will be made", path.display()))
 }
 
 fn check_port(config: &Config) -> CheckResult {
@@ -90,22 +91,13 @@ fn check_port(config: &Config) -> CheckResult {
 }
 
 fn check_storage(config: &Config) -> Vec<CheckResult> {
-    let mut results = Vec::new();
-    for schema in ProcessRole::ALL
-        .into_iter()
-        .filter(|r| engines::is_on_sqlite(config, *r))
-        .filter_map(ProcessRole::schema)
-    {
-        results.push(check_file(&engines::sqlite_path(&config.data.dir, &schema)));
-    }
+    let on_sqlite =
+        ProcessRole::ALL.into_iter().filter(|role| engines::is_on_sqlite(config, *role));
+    let files = on_sqlite.filter_map(ProcessRole::schema);
+    let files = files.map(|schema| engines::sqlite_path(&config.data.dir, &schema));
+    let mut results: Vec<CheckResult> = files.map(|file| check_file(&file)).collect();
     for role in ProcessRole::ALL.into_iter().filter(|role| engines::is_on_postgres(config, *role)) {
-        let opened = block_on(async {
-            let db = engines::open_storage(config, role, &Clock::System).await?;
-            if let Some(db) = db {
-                tokio::task::spawn_blocking(move || db.close()).await?;
-            }
-            Ok(())
-        });
+        let opened = block_on(with_storage(config, role, async |_| Ok(())));
         results.push(match opened {
             Ok(()) => CheckResult::Good(format!("PostgreSQL: the tables of {role} are up to date")),
             Err(error) => CheckResult::Problem(format!("{error:#}")),
@@ -117,10 +109,7 @@ fn check_storage(config: &Config) -> Vec<CheckResult> {
 /// A database file may be absent, but not damaged.
 fn check_file(path: &Path) -> CheckResult {
     if !path.exists() {
-        return CheckResult::Note(format!(
-            "{} does not exist yet; it will be made",
-            path.display()
-        ));
+        return not_made_yet(path);
     }
     match urr_storage::check_sqlite(path) {
         Ok(()) => CheckResult::Good(format!("{} is sound", path.display())),

@@ -5,10 +5,9 @@ mod render;
 use std::fs::File;
 use std::io::{self, BufReader, IsTerminal};
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 use anyhow::{Context, Result, bail, ensure};
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use urr_contracts::clients::QueueClient;
 use urr_contracts::internal::queue::{ChangeRoom, ClearRoom, GetRoom, ListRooms};
@@ -98,77 +97,43 @@ enum QueueCommand {
 #[group(required = true, multiple = true)]
 struct RoomSettingArgs {
     /// How many may have a slot at the same time
-    #[arg(long, value_name = "N")]
-    threshold: Option<NumberOrDefault>,
+    #[arg(long, value_name = "N", value_parser = number_or_default)]
+    threshold: Option<Value>,
     /// How many are admitted within a second at most
-    #[arg(long, value_name = "N")]
-    rate: Option<NumberOrDefault>,
+    #[arg(long, value_name = "N", value_parser = number_or_default)]
+    rate: Option<Value>,
     /// How long before the sale people may line up
-    #[arg(long, value_name = "SECONDS")]
-    gathering: Option<NumberOrDefault>,
+    #[arg(long, value_name = "SECONDS", value_parser = number_or_default)]
+    gathering: Option<Value>,
     /// The order of those who came before the sale: by arrival or by a draw
-    #[arg(long)]
-    opening: Option<OpeningArg>,
+    #[arg(long, value_parser = ["fifo", "lottery"])]
+    opening: Option<String>,
     /// Whether the rate follows the health of booking
-    #[arg(long)]
-    autopilot: Option<OnOff>,
+    #[arg(long, value_parser = ["on", "off"])]
+    autopilot: Option<String>,
 }
 
-/// A number, or the value of the installation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct NumberOrDefault(Option<i64>);
-
-impl FromStr for NumberOrDefault {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<NumberOrDefault, &'static str> {
-        match text {
-            "default" => Ok(NumberOrDefault(None)),
-            number => match number.parse() {
-                Ok(number) => Ok(NumberOrDefault(Some(number))),
-                Err(_) => Err("expected a number or `default`"),
-            },
+/// A number, or null for the value of the installation.
+fn number_or_default(text: &str) -> Result<Value, &'static str> {
+    match text {
+        "default" => Ok(Value::Null),
+        number => {
+            number.parse::<i64>().map(Value::from).map_err(|_| "expected a number or `default`")
         }
     }
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum OpeningArg {
-    Fifo,
-    Lottery,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum OnOff {
-    On,
-    Off,
 }
 
 impl RoomSettingArgs {
     /// The body of the request: a field that is not named stays, null is the default.
     fn to_body(&self) -> Value {
-        let mut body = serde_json::Map::new();
-        let numbers = [
-            ("threshold", self.threshold),
-            ("admittedPerSecondMax", self.rate),
-            ("gatheringSeconds", self.gathering),
+        let fields = [
+            ("threshold", self.threshold.clone()),
+            ("admittedPerSecondMax", self.rate.clone()),
+            ("gatheringSeconds", self.gathering.clone()),
+            ("opening", self.opening.clone().map(Value::from)),
+            ("autopilot", self.autopilot.as_ref().map(|choice| Value::from(choice == "on"))),
         ];
-        for (field, argument) in numbers {
-            if let Some(NumberOrDefault(number)) = argument {
-                body.insert(field.to_owned(), json!(number));
-            }
-        }
-        if let Some(opening) = self.opening {
-            let name = match opening {
-                OpeningArg::Fifo => "fifo",
-                OpeningArg::Lottery => "lottery",
-            };
-            body.insert("opening".to_owned(), json!(name));
-        }
-        if let Some(on_off) = self.autopilot {
-            body.insert("autopilot".to_owned(), json!(matches!(on_off, OnOff::On)));
-        }
-        Value::Object(body)
+        fields.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
     }
 }
 

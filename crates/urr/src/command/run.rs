@@ -24,27 +24,18 @@ const CLOSING_SHARE: Duration = Duration::from_secs(2);
 
 /// Everything in this process, on a data folder that is already locked.
 pub fn up(config: Config, folder: DataFolder) -> Result<()> {
-    let _log = logging::start(&config.log)?;
-    block_on(async {
-        let mut signals = StopSignals::listen()?;
-        let start = async {
-            let listeners = listen(&config, true).await?.with_internal_listener().await?;
-            for role in ProcessRole::ALL {
-                engines::migrate_storage(&config, role, Clock::System.now())?;
-            }
-            folder.write_internal_url(&listeners.internal_url()?).context("the data folder")?;
-            let system =
-                System::start(&config, &ProcessRole::all(), ClockAndIds::system(), Some(folder))
-                    .await?;
-            seed_once(&system, &config).await?;
-            let invite = system.admin_invite().await?;
-            print_welcome(&config, &listeners, invite.as_ref())?;
-            Ok((system, listeners))
-        };
-        match signals.unless_stopped(start).await? {
-            Some((system, listeners)) => run(system, listeners, &config, signals).await,
-            None => Ok(()),
+    start_and_serve(&config, async {
+        let listeners = listen(&config, true).await?.with_internal_listener().await?;
+        for role in ProcessRole::ALL {
+            engines::migrate_storage(&config, role, Clock::System.now())?;
         }
+        folder.write_internal_url(&listeners.internal_url()?).context("the data folder")?;
+        let (roles, sources) = (ProcessRole::all(), ClockAndIds::system());
+        let system = System::start(&config, &roles, sources, Some(folder)).await?;
+        seed_once(&system, &config).await?;
+        let invite = system.admin_invite().await?;
+        print_welcome(&config, &listeners, invite.as_ref())?;
+        Ok((system, listeners))
     })
 }
 
@@ -62,21 +53,34 @@ async fn seed_once(system: &System, config: &Config) -> Result<()> {
 }
 
 pub fn serve(config: Config, roles: &ProcessRoles) -> Result<()> {
+    start_and_serve(&config, async {
+        require_distributed(&config, roles)?;
+        let listeners = listen(&config, roles.contains(&ProcessRole::Gateway)).await?;
+        let folder = lock_folder(&config, roles)?;
+        let system = System::start(&config, roles, ClockAndIds::system(), folder).await?;
+        let names: Vec<&str> = roles.iter().map(|role| role.name()).collect();
+        info!(roles = names.join(","), address = %listeners.main.local_addr()?, "ready");
+        Ok((system, listeners))
+    })
+}
+
+/// Starts, unless a stop signal comes first, and serves until one comes.
+fn start_and_serve(
+    config: &Config,
+    start: impl Future<Output = Result<(System, Listeners)>>,
+) -> Result<()> {
     let _log = logging::start(&config.log)?;
-    require_distributed(&config, roles)?;
     block_on(async {
         let mut signals = StopSignals::listen()?;
-        let start = async {
-            let listeners = listen(&config, roles.contains(&ProcessRole::Gateway)).await?;
-            let folder = lock_folder(&config, roles)?;
-            let system = System::start(&config, roles, ClockAndIds::system(), folder).await?;
-            let names: Vec<&str> = roles.iter().map(|role| role.name()).collect();
-            info!(roles = names.join(","), address = %listeners.main.local_addr()?, "ready");
-            Ok((system, listeners))
-        };
-        match signals.unless_stopped(start).await? {
-            Some((system, listeners)) => run(system, listeners, &config, signals).await,
-            None => Ok(()),
+        tokio::select! {
+            started = start => {
+                let (system, listeners) = started?;
+                run(system, listeners, config, signals).await
+            }
+            () = signals.next() => {
+                info!("stop signal during the start");
+                Ok(())
+            }
         }
     })
 }
@@ -224,20 +228,6 @@ impl StopSignals {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
-        }
-    }
-
-    /// The result of `start`, or none if a stop signal comes first.
-    async fn unless_stopped<T>(
-        &mut self,
-        start: impl Future<Output = Result<T>>,
-    ) -> Result<Option<T>> {
-        tokio::select! {
-            started = start => started.map(Some),
-            () = self.next() => {
-                info!("stop signal during the start");
-                Ok(None)
-            }
         }
     }
 }

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use urr_catalog::{CatalogCounts, CatalogParts, CatalogService, CatalogSettings};
 use urr_kernel::Clock;
 
-use super::{block_on, print_line};
+use super::{block_on, print_line, with_storage};
 use crate::compose::{ClockAndIds, System};
 use crate::config::Config;
 use crate::data_folder::DataFolder;
@@ -49,17 +49,14 @@ async fn seed_folder(config: &Config, folder: DataFolder) -> Result<u64> {
 
 /// On PostgreSQL the tables of the catalog are enough: the running services do the rest.
 async fn seed_servers(config: &Config) -> Result<u64> {
-    let world = ClockAndIds::system();
-    let db = engines::open_storage(config, ProcessRole::Catalog, &world.clock).await?;
-    let db = db.context("the catalog has tables")?;
-    let catalog = CatalogService::new(CatalogParts {
-        db,
-        clock: world.clock,
-        ids: world.ids,
-        settings: CatalogSettings::default(),
-    });
-    catalog.seed_demo().await.context("the demo data")?;
-    Ok(count_events(&catalog.get_counts().await?))
+    with_storage(config, ProcessRole::Catalog, async |db| {
+        let ClockAndIds { clock, ids } = ClockAndIds::system();
+        let settings = CatalogSettings::default();
+        let catalog = CatalogService::new(CatalogParts { db, clock, ids, settings });
+        catalog.seed_demo().await.context("the demo data")?;
+        Ok(count_events(&catalog.get_counts().await?))
+    })
+    .await
 }
 
 fn count_events(figures: &CatalogCounts) -> u64 {

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use axum::http::HeaderMap;
-use clap::ValueEnum;
 use serde::Deserialize;
 use urr_auth::{PROOF_DIFFICULTY_MAX, solve_challenge};
 use urr_outbound::Outbound;
@@ -14,13 +13,6 @@ use crate::config::Config;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What a proof is for.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum ProofPurpose {
-    Register,
-    Login,
-}
-
 #[derive(Debug, Deserialize)]
 struct ProofChallenge {
     method: String,
@@ -29,12 +21,8 @@ struct ProofChallenge {
 }
 
 /// Prints the value of the header `x-proof-of-work`; an empty line if no proof is needed.
-pub fn run(config: &Config, purpose: ProofPurpose, url: Option<String>) -> Result<()> {
+pub fn run(config: &Config, purpose: &str, url: Option<String>) -> Result<()> {
     let site = url.unwrap_or_else(|| site_of(config));
-    let purpose = match purpose {
-        ProofPurpose::Register => "register",
-        ProofPurpose::Login => "login",
-    };
     let url = format!("{}/api/auth/challenge?for={purpose}", site.trim_end_matches('/'));
     let answer = block_on(async {
         let asked = Outbound::new().get_json(&url, HeaderMap::new(), TIMEOUT).await;

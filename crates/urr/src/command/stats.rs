@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use clap::Subcommand;
 use urr_bus::Bus;
 use urr_kernel::Clock;
@@ -41,18 +41,12 @@ pub fn run(config: &Config, command: StatsCommand) -> Result<()> {
 
 /// A running URR is no obstacle: rebuilds and consumers exclude each other in the database.
 async fn open(config: &Config) -> Result<(Db, Bus)> {
-    let has_bus = !config.bus.kafka_bootstrap_servers.is_empty()
-        || engines::bus_path(&config.data.dir).exists();
-    let schema = ProcessRole::Stats.schema().context("the statistics have tables")?;
-    let has_tables = !engines::is_on_sqlite(config, ProcessRole::Stats)
-        || engines::sqlite_path(&config.data.dir, &schema).exists();
     ensure!(
-        has_bus && has_tables,
+        engines::has_bus(config) && engines::has_tables(config, ProcessRole::Stats),
         "there are no statistics in {}; has `urr up` run there?",
         config.data.dir.display()
     );
     let db = engines::open_storage(config, ProcessRole::Stats, &Clock::System).await?;
-    let db = db.context("the statistics have tables")?;
     Ok((db, engines::connect_bus(config, &Clock::System)?))
 }
 

@@ -170,7 +170,6 @@ impl<'a> Builder<'a> {
     /// Opens the storage of a role and starts the relay of its outbox.
     async fn open_storage(&mut self, role: ProcessRole) -> Result<Db> {
         let db = engines::open_storage(self.config, role, &self.kit.clock).await?;
-        let db = db.expect("every service has tables");
         let relay = Relay {
             db: db.clone(),
             bus: self.bus().clone(),

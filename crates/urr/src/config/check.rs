@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use urr_mail::SmtpSecurity;
 
 use super::reader::SettingReader;
-use super::{BotCheckKind, Config, IdentityProviderKind, MailSenderKind, PaymentProviderKind};
+use super::{BotCheckKind, Config, IdentityProviderKind, MailSenderKind};
 
 const SEEN_TTL_SECONDS_MIN: u64 = 180;
 const SWEEP_INTERVAL_MS_MAX: u64 = 60_000;
@@ -153,36 +153,8 @@ fn check_mails(config: &Config, read: &mut SettingReader) {
 }
 
 fn check_payments(config: &Config, read: &mut SettingReader) {
-    let payments = &config.payments;
-    let needs = [
-        (PaymentProviderKind::Toss, "payments.toss_client_key", payments.toss_client_key.is_some()),
-        (PaymentProviderKind::Toss, "payments.toss_secret_key", payments.toss_secret_key.is_some()),
-        (
-            PaymentProviderKind::PortOne,
-            "payments.portone_store_id",
-            payments.portone_store_id.is_some(),
-        ),
-        (
-            PaymentProviderKind::PortOne,
-            "payments.portone_api_secret",
-            payments.portone_api_secret.is_some(),
-        ),
-        (
-            PaymentProviderKind::PortOne,
-            "payments.portone_channel_key",
-            payments.portone_channel_key.is_some(),
-        ),
-        (
-            PaymentProviderKind::PortOne,
-            "payments.portone_webhook_secret",
-            payments.portone_webhook_secret.is_some(),
-        ),
-    ];
-    for (provider, key, given) in needs {
-        read.require(
-            &["payments.provider", key],
-            payments.provider != provider || given,
-            "this provider cannot be called without it; set it",
-        );
+    for (key, given) in config.payments.keys_of(config.payments.provider) {
+        let problem = "this provider cannot be called without it; set it";
+        read.require(&["payments.provider", key], given, problem);
     }
 }

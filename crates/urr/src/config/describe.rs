@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::Config;
 use super::source::SettingSource;
+use crate::text_table::align;
 
 /// One setting in force. Its value is already fit to be shown: secrets are not in it.
 #[derive(Debug, Clone)]
@@ -29,7 +30,7 @@ impl Config {
             let Setting { key, display_value, source, env_names, .. } = setting;
             [key.clone(), display_value.clone(), source.to_string(), env_names.join(" ")]
         });
-        align(std::iter::once(head).chain(rows).collect())
+        align(&std::iter::once(head).chain(rows).collect::<Vec<_>>())
     }
 
     /// The same as JSON, with the comments.
@@ -44,21 +45,6 @@ impl Config {
             })
         };
         let settings: Vec<_> = self.settings.iter().map(setting).collect();
-        format!("{:#}\n", json!({ "settings": settings }))
+        format!("{:#}", json!({ "settings": settings }))
     }
-}
-
-/// Columns as wide as their widest cell; the last one is ragged.
-fn align<const N: usize>(rows: Vec<[String; N]>) -> String {
-    let width = |column: usize| {
-        rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default()
-    };
-    let widths: Vec<usize> = (0..N).map(width).collect();
-    let mut text = String::new();
-    for row in &rows {
-        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
-        text.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
-        text.push('\n');
-    }
-    text
 }

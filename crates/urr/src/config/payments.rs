@@ -38,26 +38,34 @@ section! {
 }
 
 impl PaymentsConfig {
+    /// What a provider cannot be called without, and whether it is set. The first two have no other
+    /// use, while PortOne's store and secret are also set where it only checks identities.
+    pub fn keys_of(&self, provider: PaymentProviderKind) -> Vec<(&'static str, bool)> {
+        match provider {
+            PaymentProviderKind::Sandbox => Vec::new(),
+            PaymentProviderKind::Toss => vec![
+                ("payments.toss_client_key", self.toss_client_key.is_some()),
+                ("payments.toss_secret_key", self.toss_secret_key.is_some()),
+            ],
+            PaymentProviderKind::PortOne => vec![
+                ("payments.portone_channel_key", self.portone_channel_key.is_some()),
+                ("payments.portone_webhook_secret", self.portone_webhook_secret.is_some()),
+                ("payments.portone_store_id", self.portone_store_id.is_some()),
+                ("payments.portone_api_secret", self.portone_api_secret.is_some()),
+            ],
+        }
+    }
+
     /// Providers that have some of their keys and not all, and what they lack.
     pub fn half_configured(&self) -> Vec<(&'static str, String)> {
-        let toss = [
-            ("payments.toss_client_key", self.toss_client_key.is_some()),
-            ("payments.toss_secret_key", self.toss_secret_key.is_some()),
-        ];
-        // Its store and secret alone are known where it only checks identities.
-        let portone = [
-            ("payments.portone_channel_key", self.portone_channel_key.is_some()),
-            ("payments.portone_webhook_secret", self.portone_webhook_secret.is_some()),
-            ("payments.portone_store_id", self.portone_store_id.is_some()),
-            ("payments.portone_api_secret", self.portone_api_secret.is_some()),
-        ];
-        let lacking = |keys: &[(&str, bool)], own: usize| {
-            let missing: Vec<&str> =
-                keys.iter().filter(|(_, given)| !given).map(|(key, _)| *key).collect();
-            let is_begun = keys[..own].iter().any(|(_, given)| *given);
-            (is_begun && !missing.is_empty()).then(|| missing.join(", "))
-        };
-        let half = [("Toss", lacking(&toss, 2)), ("PortOne", lacking(&portone, 2))];
-        half.into_iter().filter_map(|(name, missing)| Some((name, missing?))).collect()
+        let all = [("Toss", PaymentProviderKind::Toss), ("PortOne", PaymentProviderKind::PortOne)];
+        let half = all.into_iter().filter_map(|(name, provider)| {
+            let keys = self.keys_of(provider);
+            let missing = keys.iter().filter(|(_, given)| !given).map(|(key, _)| *key);
+            let missing = missing.collect::<Vec<_>>().join(", ");
+            let is_begun = keys[..2].iter().any(|(_, given)| *given);
+            (is_begun && !missing.is_empty()).then_some((name, missing))
+        });
+        half.collect()
     }
 }

@@ -228,39 +228,16 @@ fn show(raw: &RawValue, source: &SettingSource, visibility: ValueVisibility) -> 
 
 /// `; did you mean …?` when a known name is near.
 fn suggest(name: &str, known: &[&str]) -> String {
-    let nearest = known.iter().map(|known| (distance(name, known), known)).min();
+    let nearest = known.iter().map(|known| (strsim::levenshtein(name, known), known)).min();
     match nearest {
         Some((steps, known)) if steps <= name.len() / 3 => format!("; did you mean {known}?"),
         _ => "; remove it".to_owned(),
     }
 }
 
-/// Letters to insert, delete or replace to make one word of the other (Levenshtein).
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, letter) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, other) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(letter != *other);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_distance_of_words_counts_letters_to_change() {
-        assert_eq!(distance("kitten", "sitting"), 3);
-        assert_eq!(distance("", "abc"), 3);
-        assert_eq!(distance("port", "port"), 0);
-    }
 
     #[test]
     fn only_a_near_name_is_suggested() {

@@ -7,8 +7,8 @@ use urr_redis::RedisTopology;
 
 use super::reader::SettingReader;
 use super::rule::{
-    OWN_SECRET_BYTES_MIN, connection_url, host, host_and_port, list, millis, number, optional,
-    password, port, secret, text,
+    OWN_SECRET_BYTES_MIN, ValueRule, connection_url, host, host_and_port, list, millis, number,
+    optional, password, port, secret, text,
 };
 use super::section::section;
 use crate::role::ProcessRole;
@@ -16,17 +16,25 @@ use crate::role::ProcessRole;
 const POSTGRES: &[&str] = &["postgres", "postgresql"];
 const REDIS: &[&str] = &["redis"];
 
-#[derive(Debug, Clone)]
-pub struct DatabaseConfig {
-    /// The administrator's connection. None: embedded SQLite.
-    pub url: Option<Secret>,
-    pub role_secret: Secret,
-    pub connections_per_service: usize,
-    pub sqlite_readers: usize,
-    pub statement_timeout_ms: u64,
-    pub queue_max: usize,
-    services: BTreeMap<ProcessRole, ServiceDatabase>,
+fn threads() -> ValueRule<usize> {
+    number(1..=1000)
 }
+
+section! {
+    DatabaseConfig = "database" {
+        /// The administrator's connection. None: embedded SQLite.
+        url: Option<Secret> = value(optional(connection_url(POSTGRES)));
+        role_secret: Secret = own_secret(secret(OWN_SECRET_BYTES_MIN));
+        connections_per_service: usize = value(threads());
+        sqlite_readers: usize = value(threads());
+        statement_timeout_ms: u64 = value(millis());
+        queue_max: usize = value(number(1..=1_000_000));
+    }
+}
+
+/// What is set for single services. The gateway has no database.
+#[derive(Debug, Clone)]
+pub struct ServiceDatabases(BTreeMap<ProcessRole, ServiceDatabase>);
 
 /// Where one service's schema is, as far as it differs from what follows from `database.url`.
 #[derive(Debug, Clone)]
@@ -36,27 +44,16 @@ pub struct ServiceDatabase {
     pub password: Option<Secret>,
 }
 
-impl DatabaseConfig {
-    pub(super) fn read(read: &mut SettingReader) -> DatabaseConfig {
-        let own_secret = secret(OWN_SECRET_BYTES_MIN);
-        let threads = || number(1..=1000);
-        DatabaseConfig {
-            url: read.value("database.url", &[], optional(connection_url(POSTGRES))),
-            role_secret: read.own_secret("database.role_secret", &[], own_secret),
-            connections_per_service: read.value("database.connections_per_service", &[], threads()),
-            sqlite_readers: read.value("database.sqlite_readers", &[], threads()),
-            statement_timeout_ms: read.value("database.statement_timeout_ms", &[], millis()),
-            queue_max: read.value("database.queue_max", &[], number(1..=1_000_000)),
-            services: ProcessRole::SERVICES
-                .into_iter()
-                .map(|role| (role, ServiceDatabase::read(read, role.name())))
-                .collect(),
-        }
+impl ServiceDatabases {
+    pub(super) fn read(read: &mut SettingReader) -> ServiceDatabases {
+        let services = ProcessRole::SERVICES.into_iter();
+        ServiceDatabases(
+            services.map(|role| (role, ServiceDatabase::read(read, role.name()))).collect(),
+        )
     }
 
-    /// What is set for one service. The gateway has no database.
     pub fn of(&self, role: ProcessRole) -> Option<&ServiceDatabase> {
-        self.services.get(&role)
+        self.0.get(&role)
     }
 }
 

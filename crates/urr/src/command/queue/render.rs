@@ -5,6 +5,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use urr_kernel::{Timestamp, Uuid};
 
+use crate::text_table::align;
+
 /// The fields of a room that are printed. A newer system may send more.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -114,17 +116,7 @@ pub fn table(rooms: &[Value]) -> Result<String> {
             room.title,
         ]);
     }
-    Ok(aligned(&lines))
-}
-
-fn aligned<const N: usize>(lines: &[[String; N]]) -> String {
-    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max();
-    let widths: Vec<usize> = (0..N).map(|column| width(column).unwrap_or_default()).collect();
-    let line = |cells: &[String; N]| {
-        let padded = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
-        padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
-    };
-    lines.iter().map(line).collect::<Vec<_>>().join("\n")
+    Ok(align(&lines))
 }
 
 /// The details of one room.
@@ -164,7 +156,7 @@ pub fn room(answer: &Value) -> Result<String> {
         pair("autopilot", autopilot),
         pair("message", room.message.unwrap_or_else(|| "-".to_owned())),
     ];
-    Ok(aligned(&lines))
+    Ok(align(&lines))
 }
 
 /// To the second.

@@ -110,7 +110,8 @@ fn every_variable_of_the_reference_works_under_its_own_name() {
     assert_eq!(config.server.port, 4001);
     assert_eq!(config.gateway.cors_allowed_origins, ["https://a.kr", "https://b.kr"]);
     assert_eq!(config.auth.cookie_secure, urr_auth::CookieSecurity::Always);
-    let auth_url = config.database.of(ProcessRole::Auth).and_then(|auth| auth.url.clone()).unwrap();
+    let auth_url =
+        config.service_databases.of(ProcessRole::Auth).and_then(|auth| auth.url.clone()).unwrap();
     assert_eq!(auth_url.expose(), "postgresql://db:5432/x");
 }
 

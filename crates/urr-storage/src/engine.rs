@@ -1,0 +1,124 @@
+//! What both engines have in common: queues of closures, and the threads that run them.
+
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::thread;
+
+use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
+use tokio::sync::Notify;
+use tracing::error;
+
+use crate::job::Job;
+use crate::{DbResult, DbStats, StorageError};
+
+/// What a closure does with the database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    Read,
+    Write,
+}
+
+/// Where a thread gets its closures. It ends when the engine is closed and the queue is empty.
+pub(crate) type JobQueue = Receiver<Box<dyn Job>>;
+
+pub(crate) struct StorageEngine {
+    /// None after `close`.
+    senders: RwLock<Option<JobSenders>>,
+    threads: Mutex<EngineThreads>,
+}
+
+struct JobSenders {
+    writes: Sender<Box<dyn Job>>,
+    reads: Sender<Box<dyn Job>>,
+}
+
+#[derive(Default)]
+pub(crate) struct EngineThreads {
+    /// They run what only reads, and end first.
+    pub(crate) readers: Vec<thread::JoinHandle<()>>,
+    pub(crate) writers: Vec<thread::JoinHandle<()>>,
+}
+
+impl StorageEngine {
+    /// Makes the queues, and starts the threads with the ends of writes and of reads.
+    pub(crate) fn start(
+        queue_max: usize,
+        start: impl FnOnce(JobQueue, JobQueue) -> DbResult<EngineThreads>,
+    ) -> DbResult<StorageEngine> {
+        let (writes, write_queue) = bounded(queue_max);
+        let (reads, read_queue) = bounded(queue_max);
+        let threads = Mutex::new(start(write_queue, read_queue)?);
+        Ok(StorageEngine { senders: RwLock::new(Some(JobSenders { writes, reads })), threads })
+    }
+
+    pub(crate) fn submit(&self, access: Access, job: Box<dyn Job>) -> DbResult<()> {
+        let senders = self.senders.read().unwrap_or_else(PoisonError::into_inner);
+        let JobSenders { writes, reads } = senders.as_ref().ok_or(StorageError::Closed)?;
+        let queue = if access == Access::Write { writes } else { reads };
+        queue.try_send(job).map_err(|refused| match refused {
+            TrySendError::Full(_) => StorageError::Overloaded,
+            TrySendError::Disconnected(_) => StorageError::Closed,
+        })
+    }
+
+    pub(crate) fn write_queue_length(&self) -> usize {
+        let senders = self.senders.read().unwrap_or_else(PoisonError::into_inner);
+        senders.as_ref().map_or(0, |senders| senders.writes.len())
+    }
+
+    /// Refuses new work, finishes what is queued, and waits for the threads.
+    pub(crate) fn close(&self) {
+        let senders = self.senders.write().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(JobSenders { writes, reads }) = senders else { return };
+        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(reads);
+        threads.readers.drain(..).for_each(join);
+        drop(writes);
+        threads.writers.drain(..).for_each(join);
+    }
+}
+
+pub(crate) fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> thread::JoinHandle<()> {
+    let builder = thread::Builder::new().name(name.to_owned());
+    builder.spawn(body).expect("the operating system can start a thread")
+}
+
+fn join(thread: thread::JoinHandle<()>) {
+    if thread.join().is_err() {
+        error!("a storage thread had panicked");
+    }
+}
+
+/// State that the engine's threads and the handles share.
+pub(crate) struct EngineShared {
+    pub(crate) outbox_signal: Notify,
+    pub(crate) dangerous_acknowledge_before_commit: bool,
+    stats: Mutex<DbStats>,
+}
+
+impl EngineShared {
+    pub(crate) fn new(dangerous_acknowledge_before_commit: bool) -> Arc<EngineShared> {
+        Arc::new(EngineShared {
+            outbox_signal: Notify::new(),
+            dangerous_acknowledge_before_commit,
+            stats: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn count(&self, change: impl FnOnce(&mut DbStats)) {
+        change(&mut self.stats.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Counts a commit of the database that carried `committed` closures, `rolled_back` having
+    /// refused.
+    pub(crate) fn count_group(&self, committed: u64, rolled_back: u64) {
+        self.count(|stats| {
+            stats.groups += 1;
+            stats.committed += committed;
+            stats.rolled_back += rolled_back;
+        });
+    }
+
+    pub(crate) fn stats(&self) -> DbStats {
+        *self.stats.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
