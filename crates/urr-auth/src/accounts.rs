@@ -11,7 +11,7 @@ pub mod views;
 
 use urr_kernel::{CallContext, Secret};
 use urr_service::UserRole;
-use urr_storage::{StorageError, Tx, outbox};
+use urr_storage::{DbResult, Tx, outbox};
 
 use crate::accounts::account::{AccountStatus, PersonalDetails, UserAccount, UserId};
 use crate::accounts::email::Email;
@@ -20,10 +20,10 @@ use crate::accounts::profile::{PersonName, PhoneNumber};
 use crate::accounts::store::{self as users, StoredUser};
 use crate::internal_error::from_internal_errors;
 use crate::passwords::rules::Password;
-use crate::sessions::login_history::{ClientInfo, LoginMethod};
+use crate::sessions::login_history::LoginMethod;
 use crate::sessions::{NewSession, Session};
 use crate::terms::{TermsAnswers, TermsKind};
-use crate::{AuthService, InternalError, SOURCE};
+use crate::{AuthService, ClientInfo, InternalError, SOURCE};
 use urr_contracts::events::user::UserRegistered;
 
 #[derive(Clone, Debug)]
@@ -55,7 +55,7 @@ pub struct Profile {
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RegisterError {
-    #[error("the address has an account already")]
+    #[error("We could not register this address. Please log in if you have an account.")]
     EmailTaken,
     #[error(transparent)]
     Internal(#[from] InternalError),
@@ -63,7 +63,7 @@ pub enum RegisterError {
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UserError {
-    #[error("there is no such user")]
+    #[error("There is no such user.")]
     NotFound,
     #[error(transparent)]
     Internal(#[from] InternalError),
@@ -86,7 +86,7 @@ impl NewAccount {
     }
 
     /// Inserts and announces it with its first session. `None` if the address is taken.
-    pub fn write(&self, tx: &mut Tx<'_>) -> Result<Option<StoredUser>, StorageError> {
+    pub fn write(&self, tx: &mut Tx<'_>) -> DbResult<Option<StoredUser>> {
         let user = self.write_without_session(tx)?;
         if user.is_some() {
             self.new_session.write(tx)?;
@@ -95,10 +95,7 @@ impl NewAccount {
     }
 
     /// Inserts and announces it. `None` if the address is taken.
-    pub fn write_without_session(
-        &self,
-        tx: &mut Tx<'_>,
-    ) -> Result<Option<StoredUser>, StorageError> {
+    pub fn write_without_session(&self, tx: &mut Tx<'_>) -> DbResult<Option<StoredUser>> {
         // The unique index covers the current data key only. During a key rotation the address may
         // still be indexed with another one.
         if users::user_find_by_email(tx, &self.email_indexes)?.is_some() {
@@ -144,7 +141,7 @@ impl AuthService {
         let parts =
             AccountParts { person, password, terms, language, role, method, client, context };
         let account = self.new_account(parts).await?;
-        let opened = self.db.write(move |tx| {
+        let opened = self.0.db.write(move |tx| {
             let user = account.write(tx)?.ok_or(RegisterError::EmailTaken)?;
             Ok::<_, RegisterError>((account.new_session.token.clone(), user))
         });
@@ -161,11 +158,11 @@ impl AuthService {
         let AccountParts { person, password, terms, language, role, method, client, context } =
             parts;
         let password_hash = match password {
-            Some(password) => Some(self.passwords.hash(password).await?),
+            Some(password) => Some(self.0.passwords.hash(password).await?),
             None => None,
         };
-        let (id, now) = (UserId(self.ids.next_id()), self.clock.now());
-        let sealed = self.data_keys.seal(id, &person);
+        let (id, now) = (UserId(self.0.ids.next_id()), self.0.clock.now());
+        let sealed = self.0.data_keys.seal(id, &person);
         let user = StoredUser {
             id,
             person: Some(sealed),
@@ -179,7 +176,7 @@ impl AuthService {
         };
         Ok(NewAccount {
             user,
-            email_indexes: self.data_keys.email_indexes(&person.email),
+            email_indexes: self.0.data_keys.email_indexes(&person.email),
             terms,
             new_session: self.new_session(id, method, client),
             metadata: self.event_metadata(context),
@@ -187,31 +184,28 @@ impl AuthService {
     }
 
     pub async fn get_user(&self, id: UserId) -> Result<UserAccount, UserError> {
-        let find = move |tx: &mut Tx<'_>| users::user_find(tx, id);
-        let found: Option<StoredUser> = self.db.read(find).await?;
+        let found = self.read(move |tx| users::user_find(tx, id)).await?;
         let user = found.map(|user| self.unseal(&user)).transpose()?.flatten();
         user.ok_or(UserError::NotFound)
     }
 
     pub async fn get_profile(&self, id: UserId) -> Result<Profile, UserError> {
         let auth = self.clone();
-        self.db
-            .read(move |tx| {
-                let stored = users::user_find(tx, id)?.ok_or(UserError::NotFound)?;
-                Ok(Profile {
-                    user: auth.unseal(&stored)?.ok_or(UserError::NotFound)?,
-                    has_password: stored.password_hash.is_some(),
-                    identity_verified: auth.is_identity_verified(tx, id)?,
-                    terms_outstanding: auth.terms_outstanding(tx, id)?,
-                })
+        let found = self.0.db.read(move |tx| {
+            let stored = users::user_find(tx, id)?.ok_or(UserError::NotFound)?;
+            Ok(Profile {
+                user: auth.unseal(&stored)?.ok_or(UserError::NotFound)?,
+                has_password: stored.password_hash.is_some(),
+                identity_verified: auth.is_identity_verified(tx, id)?,
+                terms_outstanding: auth.terms_outstanding(tx, id)?,
             })
-            .await
+        });
+        found.await
     }
 
     /// Users by their ids; deleted and unknown ones are left out.
     pub async fn get_users(&self, ids: Vec<UserId>) -> Result<Vec<UserAccount>, InternalError> {
-        let find = move |tx: &mut Tx<'_>| users::user_find_many(tx, &ids);
-        let found: Vec<StoredUser> = self.db.read(find).await?;
+        let found = self.read(move |tx| users::user_find_many(tx, &ids)).await?;
         let users = found.iter().map(|user| self.unseal(user));
         users.filter_map(Result::transpose).collect()
     }
@@ -224,24 +218,23 @@ impl AuthService {
         phone: Option<PhoneNumber>,
         language: Option<Language>,
     ) -> Result<(), UserError> {
-        let (auth, now) = (self.clone(), self.clock.now());
-        self.db
-            .write(move |tx| {
-                let stored = users::user_lock(tx, id)?.ok_or(UserError::NotFound)?;
-                let mut user = auth.unseal(&stored)?.ok_or(UserError::NotFound)?;
-                user.person.name = name.clone();
-                user.person.phone = phone.clone();
-                users::user_set_person(tx, id, &auth.data_keys.seal(id, &user.person), now)?;
-                if let Some(language) = language {
-                    users::user_set_language(tx, id, language, now)?;
-                }
-                Ok(())
-            })
-            .await
+        let (auth, now) = (self.clone(), self.0.clock.now());
+        let written = self.0.db.write(move |tx| {
+            let stored = users::user_lock(tx, id)?.ok_or(UserError::NotFound)?;
+            let mut user = auth.unseal(&stored)?.ok_or(UserError::NotFound)?;
+            user.person.name = name.clone();
+            user.person.phone = phone.clone();
+            users::user_set_person(tx, id, &auth.0.data_keys.seal(id, &user.person), now)?;
+            if let Some(language) = language {
+                users::user_set_language(tx, id, language, now)?;
+            }
+            Ok(())
+        });
+        written.await
     }
 
     pub(crate) fn event_metadata(&self, context: CallContext) -> outbox::EventMetadata {
-        let (event_id, time) = (self.ids.next_id(), self.clock.now());
+        let (event_id, time) = (self.0.ids.next_id(), self.0.clock.now());
         outbox::EventMetadata { event_id, source: SOURCE, time, context }
     }
 }

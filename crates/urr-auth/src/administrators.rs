@@ -6,19 +6,19 @@ mod store;
 use urr_kernel::{CallContext, Secret};
 use urr_service::admin_log::{self, AdminAction};
 use urr_service::{Page, UserRole};
-use urr_storage::{StorageError, Tx};
+use urr_storage::{DbResult, StorageError};
 
 use crate::accounts::AccountParts;
 use crate::accounts::account::{PersonalDetails, UserAccount, UserId, may_stop_being_admin};
 use crate::accounts::email::Email;
 use crate::accounts::profile::PersonName;
-use crate::accounts::store::{self as users, StoredUser};
+use crate::accounts::store as users;
 use crate::internal_error::from_internal_errors;
 use crate::passwords::rules::Password;
-use crate::sessions::login_history::{ClientInfo, LoginMethod};
+use crate::sessions::login_history::LoginMethod;
 use crate::sessions::store::{self as sessions, SessionSelection};
 use crate::sessions::{Session, hash_of};
-use crate::{AuthService, InternalError, RegisterError};
+use crate::{AuthService, ClientInfo, InternalError, RegisterError};
 
 #[derive(Clone, Debug)]
 pub struct NewAdmin {
@@ -38,9 +38,10 @@ pub struct RoleChange {
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InviteError {
-    #[error("the invitation is unknown, used or too old, or there is an administrator already")]
+    /// It is unknown, used or too old, or there is an administrator already.
+    #[error("This invitation was used already or is too old.")]
     Invalid,
-    #[error("the address has an account already")]
+    #[error("We could not register this address. Please log in if you have an account.")]
     EmailTaken,
     #[error(transparent)]
     Internal(#[from] InternalError),
@@ -48,9 +49,9 @@ pub enum InviteError {
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChangeRoleError {
-    #[error("there is no such user")]
+    #[error("There is no such user.")]
     NotFound,
-    #[error("the last administrator cannot leave")]
+    #[error("The last administrator cannot leave. Name another first.")]
     LastAdmin,
     #[error(transparent)]
     Internal(#[from] InternalError),
@@ -61,11 +62,11 @@ from_internal_errors!(InviteError, ChangeRoleError);
 impl AuthService {
     /// Creates an administrator's account for the operator of the installation.
     pub async fn create_admin(&self, admin: NewAdmin) -> Result<UserAccount, RegisterError> {
-        let context = CallContext::root(self.ids.next_id());
+        let context = CallContext::root(self.0.ids.next_id());
         let method = LoginMethod::Registration;
         let account = self.new_account(admin.parts(method, ClientInfo::default(), context)).await?;
         let logged = self.admin_action(None, "ADMIN_CREATED", "user", account.id(), "");
-        let opened = self.db.write(move |tx| {
+        let opened = self.0.db.write(move |tx| {
             let user = account.write_without_session(tx)?.ok_or(RegisterError::EmailTaken)?;
             admin_log::insert(tx, &logged)?;
             Ok::<_, RegisterError>(user)
@@ -76,12 +77,12 @@ impl AuthService {
 
     /// A secret that creates the first administrator's account, once. `None` if there is an
     /// administrator. Only its hash is stored, and an earlier secret stops working.
-    pub async fn issue_admin_invite(&self) -> Result<Option<Secret>, StorageError> {
+    pub async fn issue_admin_invite(&self) -> DbResult<Option<Secret>> {
         let secret = Secret::generate();
-        let (hash, now) = (hash_of(secret.expose()), self.clock.now());
-        let expires_at = now + self.settings.admin_invite_lifetime;
+        let (hash, now) = (hash_of(secret.expose()), self.0.clock.now());
+        let expires_at = now + self.0.settings.admin_invite_lifetime;
         let logged = self.admin_action(None, "ADMIN_INVITED", "admin_invite", "", "");
-        let issued = self.db.write(move |tx| {
+        let issued = self.0.db.write(move |tx| {
             if users::admin_exists(tx)? {
                 return Ok(false);
             }
@@ -100,17 +101,16 @@ impl AuthService {
         client: ClientInfo,
         context: CallContext,
     ) -> Result<Session, InviteError> {
-        let (hash, now) = (hash_of(invite), self.clock.now());
+        let (hash, now) = (hash_of(invite), self.0.clock.now());
         // Checked before the password is hashed, so that a guess costs us one read and no hash.
-        let is_open = move |tx: &mut Tx<'_>| store::invite_is_open(tx, &hash, now);
-        if !self.db.read(is_open).await? {
+        if !self.read(move |tx| store::invite_is_open(tx, &hash, now)).await? {
             return Err(InviteError::Invalid);
         }
         let parts = admin.parts(LoginMethod::AdminInvite, client, context);
         let account = self.new_account(parts).await?;
         let id = account.id();
         let logged = self.admin_action(Some(id), "ADMIN_CREATED", "user", id, "by invitation");
-        let opened = self.db.write(move |tx| {
+        let opened = self.0.db.write(move |tx| {
             if users::admin_exists(tx)? || !store::invite_is_open(tx, &hash, now)? {
                 return Err(InviteError::Invalid);
             }
@@ -128,9 +128,9 @@ impl AuthService {
     /// Gives a user another role. Their sessions continue, but need new access tokens.
     pub async fn change_role(&self, change: RoleChange) -> Result<UserAccount, ChangeRoleError> {
         let RoleChange { user_id: id, role, admin_id } = change;
-        let now = self.clock.now();
+        let now = self.0.clock.now();
         let logged = self.admin_action(admin_id, "ROLE_CHANGED", "user", id, role.as_str());
-        let changed = self.db.write(move |tx| {
+        let changed = self.0.db.write(move |tx| {
             let (user, admins) = users::user_lock_with_admins(tx, id)?;
             let user = user.filter(|user| user.person.is_some());
             let mut user = user.ok_or(ChangeRoleError::NotFound)?;
@@ -152,9 +152,8 @@ impl AuthService {
 
     /// One page of the accounts, the newest first, and their total.
     pub async fn list_users(&self, page: Page) -> Result<(Vec<UserAccount>, u64), InternalError> {
-        let list = move |tx: &mut Tx<'_>| Ok((users::user_list(tx, page)?, users::user_count(tx)?));
-        let listed: Result<(Vec<StoredUser>, u64), StorageError> = self.db.read(list).await;
-        let (stored, total) = listed?;
+        let listed = self.read(move |tx| Ok((users::user_list(tx, page)?, users::user_count(tx)?)));
+        let (stored, total) = listed.await?;
         let users = stored.iter().map(|user| self.unseal(user));
         let users: Result<Vec<UserAccount>, InternalError> =
             users.filter_map(Result::transpose).collect();
@@ -166,9 +165,8 @@ impl AuthService {
         &self,
         email: &Email,
     ) -> Result<Option<UserAccount>, InternalError> {
-        let indexes = self.data_keys.email_indexes(email);
-        let find = move |tx: &mut Tx<'_>| users::user_find_by_email(tx, &indexes);
-        let found: Option<StoredUser> = self.db.read(find).await?;
+        let indexes = self.0.data_keys.email_indexes(email);
+        let found = self.read(move |tx| users::user_find_by_email(tx, &indexes)).await?;
         Ok(found.map(|user| self.unseal(&user)).transpose()?.flatten())
     }
 }
@@ -185,14 +183,14 @@ impl AuthService {
         summary: &str,
     ) -> AdminAction {
         AdminAction {
-            id: self.ids.next_id(),
+            id: self.0.ids.next_id(),
             admin_id: admin_id.map(|id| id.0),
             action: action.into(),
             resource_type: resource_type.into(),
             resource_id: resource_id.to_string(),
             summary: summary.to_owned(),
             details: None,
-            created_at: self.clock.now(),
+            created_at: self.0.clock.now(),
         }
     }
 }

@@ -17,7 +17,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, named_enum};
 use urr_service::token::{TokenError, TokenFacts, TokenPurpose};
-use urr_storage::{StorageError, Tx};
+use urr_storage::DbResult;
 use utoipa::ToSchema;
 
 use crate::accounts::email::Email;
@@ -32,12 +32,10 @@ pub use remote_verifier::{RemoteVerifier, RemoteVerifierKind};
 const CHALLENGE: TokenPurpose = TokenPurpose { audience: "urr-bot-check", typ: "pow+jwt" };
 const CHALLENGE_LIFETIME: Duration = Duration::from_secs(120);
 /// How long failed logins count against an address.
-const FAILURES_WINDOW: Duration = Duration::from_secs(15 * 60);
+pub(crate) const FAILURES_WINDOW: Duration = Duration::from_secs(15 * 60);
 /// More failed logins per minute in one process mean that somebody tries stolen addresses and
 /// passwords. Each address is tried once or twice, so counting by address does not show it.
 const FAILURES_ATTACK_PER_MINUTE: u32 = 300;
-/// Spent challenges are kept a little longer than they live, because clocks differ.
-const SPENT_KEPT: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Debug)]
 pub struct BotCheckSettings {
@@ -157,7 +155,7 @@ struct ChallengeClaims {
 impl AuthService {
     /// The task for a purpose.
     pub fn bot_task(&self, purpose: BotCheckPurpose) -> BotCheckTask {
-        let BotCheckSettings { method, register, login, .. } = &self.settings.bot_check;
+        let BotCheckSettings { method, register, login, .. } = &self.0.settings.bot_check;
         let is_guarded = match purpose {
             BotCheckPurpose::Register => *register,
             BotCheckPurpose::Login => *login != LoginCheck::Never,
@@ -182,7 +180,7 @@ impl AuthService {
         }
         let purpose = attempt.purpose;
         let work = attempt.proof_of_work.as_deref();
-        let rejection = match &self.settings.bot_check.method {
+        let rejection = match &self.0.settings.bot_check.method {
             BotCheckMethod::Off => None,
             BotCheckMethod::ProofOfWork => self.reject_proof_of_work(purpose, work).await?,
             // The client has a challenge of ours, because the verifier was down.
@@ -193,7 +191,7 @@ impl AuthService {
         };
         let Some(rejection) = rejection else { return Ok(()) };
         if !matches!(rejection, ProofRejection::Missing | ProofRejection::VerifierDown) {
-            self.bot_pressure.count_failure(self.clock.now());
+            self.0.bot_pressure.count_failure(self.0.clock.now());
         }
         let task = match rejection {
             ProofRejection::VerifierDown => BotCheckTask::Work(self.issue_challenge(purpose)),
@@ -203,22 +201,22 @@ impl AuthService {
     }
 
     /// Counts a failed login, if the settings need that.
-    pub async fn note_failed_login(&self, email: &Email) -> Result<(), StorageError> {
-        let BotCheckSettings { method, login, .. } = &self.settings.bot_check;
+    pub async fn note_failed_login(&self, email: &Email) -> DbResult<()> {
+        let BotCheckSettings { method, login, .. } = &self.0.settings.bot_check;
         if matches!(method, BotCheckMethod::Off) {
             return Ok(());
         }
-        let now = self.clock.now();
-        self.bot_pressure.count_failure(now);
+        let now = self.0.clock.now();
+        self.0.bot_pressure.count_failure(now);
         if !matches!(login, LoginCheck::AfterFailures(_)) {
             return Ok(());
         }
         let index = self.email_index(email);
-        self.db.write(move |tx| store::failure_insert(tx, &index, now)).await
+        self.0.db.write(move |tx| store::failure_insert(tx, &index, now)).await
     }
 
-    async fn is_checked(&self, attempt: &BotAttempt) -> Result<bool, StorageError> {
-        let BotCheckSettings { method, register, login, .. } = &self.settings.bot_check;
+    async fn is_checked(&self, attempt: &BotAttempt) -> DbResult<bool> {
+        let BotCheckSettings { method, register, login, .. } = &self.0.settings.bot_check;
         if matches!(method, BotCheckMethod::Off) {
             return Ok(false);
         }
@@ -231,31 +229,30 @@ impl AuthService {
             }
             (BotCheckPurpose::Login, LoginCheck::AfterFailures(enough)) => {
                 let index = self.email_index(&attempt.email);
-                let since = self.clock.now() - FAILURES_WINDOW;
-                let count = move |tx: &mut Tx<'_>| store::failure_count(tx, &index, since, enough);
-                let failures: u32 = self.db.read(count).await?;
-                Ok(failures >= enough)
+                let since = self.0.clock.now() - FAILURES_WINDOW;
+                let count = self.read(move |tx| store::failure_count(tx, &index, since, enough));
+                Ok(count.await? >= enough)
             }
         }
     }
 
     fn is_under_attack(&self) -> bool {
-        self.bot_pressure.pressure(self.clock.now()).failures >= FAILURES_ATTACK_PER_MINUTE
+        self.0.bot_pressure.pressure(self.0.clock.now()).failures >= FAILURES_ATTACK_PER_MINUTE
     }
 
     fn email_index(&self, email: &Email) -> Vec<u8> {
-        let indexes = self.data_keys.email_indexes(email);
+        let indexes = self.0.data_keys.email_indexes(email);
         indexes.into_iter().next().expect("there is always a current key")
     }
 
     fn issue_challenge(&self, purpose: BotCheckPurpose) -> Challenge {
-        let now = self.clock.now();
-        let pressure = self.bot_pressure.count_challenge(now);
-        let base = self.settings.bot_check.base_difficulty;
+        let now = self.0.clock.now();
+        let pressure = self.0.bot_pressure.count_challenge(now);
+        let base = self.0.settings.bot_check.base_difficulty;
         let difficulty = proof_of_work::difficulty_now(base, pressure);
-        let (subject, id) = (purpose.as_str().to_owned(), self.ids.next_id());
+        let (subject, id) = (purpose.as_str().to_owned(), self.0.ids.next_id());
         let issue = TokenFacts { subject, id, issued_at: now, lifetime: CHALLENGE_LIFETIME };
-        let text = self.token_key.sign(CHALLENGE, &issue, &ChallengeClaims { difficulty });
+        let text = self.0.token_key.sign(CHALLENGE, &issue, &ChallengeClaims { difficulty });
         Challenge { text, difficulty, expires_at: now + CHALLENGE_LIFETIME }
     }
 
@@ -264,13 +261,13 @@ impl AuthService {
         &self,
         purpose: BotCheckPurpose,
         proof: Option<&str>,
-    ) -> Result<Option<ProofRejection>, StorageError> {
+    ) -> DbResult<Option<ProofRejection>> {
         let Some(proof) = proof else { return Ok(Some(ProofRejection::Missing)) };
         let Some(challenge) = proof_of_work::challenge_of(proof) else {
             return Ok(Some(ProofRejection::Malformed));
         };
-        let now = self.clock.now();
-        let verified = self.token_key.verify::<ChallengeClaims>(CHALLENGE, challenge, now);
+        let now = self.0.clock.now();
+        let verified = self.0.token_key.verify::<ChallengeClaims>(CHALLENGE, challenge, now);
         let verified = match verified {
             Ok(verified) => verified,
             Err(TokenError::Expired) => return Ok(Some(ProofRejection::Expired)),
@@ -284,8 +281,7 @@ impl AuthService {
             return Ok(Some(ProofRejection::TooEasy));
         }
         let (id, expires_at) = (verified.id, verified.expires_at);
-        let spend = move |tx: &mut Tx<'_>| store::challenge_spend(tx, id, expires_at);
-        let is_first: bool = self.db.write(spend).await?;
+        let is_first = self.write(move |tx| store::challenge_spend(tx, id, expires_at)).await?;
         Ok((!is_first).then_some(ProofRejection::Spent))
     }
 
@@ -295,20 +291,10 @@ impl AuthService {
         attempt: &BotAttempt,
     ) -> Option<ProofRejection> {
         let Some(token) = &attempt.remote_token else { return Some(ProofRejection::Missing) };
-        match remote.ask(&self.outbound, attempt.purpose, token, &attempt.address).await {
+        match remote.ask(&self.0.outbound, attempt.purpose, token, &attempt.address).await {
             VerifierVerdict::Passed => None,
             VerifierVerdict::Denied => Some(ProofRejection::Denied),
             VerifierVerdict::Unknown => Some(ProofRejection::VerifierDown),
         }
     }
-}
-
-/// Deletes expired challenges and failed logins. Returns how many of each.
-pub(crate) fn purge(
-    tx: &mut Tx<'_>,
-    now: Timestamp,
-    limit: u32,
-) -> Result<(u64, u64), StorageError> {
-    let challenges = store::challenge_purge(tx, now - SPENT_KEPT, limit)?;
-    Ok((challenges, store::failure_purge(tx, now - FAILURES_WINDOW, limit)?))
 }

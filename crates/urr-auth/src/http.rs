@@ -1,6 +1,6 @@
 //! The routes of the auth service, and its error answers.
 
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::HeaderMap;
 use urr_kernel::Secret;
 use urr_service::ApiError;
 use urr_service::admin_log::{self, AdminLogRoute};
@@ -43,22 +43,6 @@ pub fn reauthentication(password: Option<String>, headers: &HeaderMap) -> Reauth
     }
 }
 
-/// The same sentence for every reason: the answer must not tell who has an account.
-pub fn registration_failed() -> ApiError {
-    ApiError::conflict(
-        "REGISTRATION_FAILED",
-        "We could not register this address. Please log in if you have an account.",
-    )
-}
-
-pub fn user_not_found() -> ApiError {
-    ApiError::not_found("USER_NOT_FOUND", "There is no such user.")
-}
-
-fn last_admin() -> ApiError {
-    ApiError::conflict("LAST_ADMIN", "The last administrator cannot leave. Name another first.")
-}
-
 macro_rules! bad_input {
     ($($invalid:ty => $code:literal;)*) => {$(
         impl From<$invalid> for ApiError {
@@ -78,9 +62,11 @@ bad_input! {
 }
 
 impl From<RegisterError> for ApiError {
+    /// The same sentence for every reason: the answer must not tell who has an account.
     fn from(error: RegisterError) -> ApiError {
+        let sentence = error.to_string();
         match error {
-            RegisterError::EmailTaken => registration_failed(),
+            RegisterError::EmailTaken => ApiError::conflict("REGISTRATION_FAILED", sentence),
             RegisterError::Internal(error) => error.into(),
         }
     }
@@ -88,11 +74,11 @@ impl From<RegisterError> for ApiError {
 
 impl From<LoginError> for ApiError {
     fn from(error: LoginError) -> ApiError {
+        let sentence = error.to_string();
         match error {
-            LoginError::InvalidCredentials => ApiError::unauthorized(
-                "INVALID_CREDENTIALS",
-                "The e-mail address or the password is wrong.",
-            ),
+            LoginError::InvalidCredentials => {
+                ApiError::unauthorized("INVALID_CREDENTIALS", sentence)
+            }
             LoginError::Internal(error) => error.into(),
         }
     }
@@ -100,31 +86,23 @@ impl From<LoginError> for ApiError {
 
 impl From<RefreshError> for ApiError {
     fn from(error: RefreshError) -> ApiError {
-        let (code, sentence) = match error {
-            RefreshError::Invalid => ("REFRESH_TOKEN_INVALID", "Please log in again."),
-            RefreshError::Expired => {
-                ("REFRESH_TOKEN_EXPIRED", "Your session has expired. Please log in again.")
-            }
-            RefreshError::Revoked => {
-                ("REFRESH_TOKEN_REVOKED", "You were logged out. Please log in again.")
-            }
-            RefreshError::Reused => (
-                "REFRESH_TOKEN_REUSED",
-                "For your safety this session was ended, because its token was used twice. Please log \
-                 in again.",
-            ),
+        let sentence = error.to_string();
+        let code = match error {
+            RefreshError::Invalid => "REFRESH_TOKEN_INVALID",
+            RefreshError::Expired => "REFRESH_TOKEN_EXPIRED",
+            RefreshError::Revoked => "REFRESH_TOKEN_REVOKED",
+            RefreshError::Reused => "REFRESH_TOKEN_REUSED",
             RefreshError::Internal(error) => return error.into(),
         };
-        ApiError::new(StatusCode::UNAUTHORIZED, code, sentence)
+        ApiError::unauthorized(code, sentence)
     }
 }
 
 impl From<VerifyTokenError> for ApiError {
     fn from(error: VerifyTokenError) -> ApiError {
+        let sentence = error.to_string();
         match error {
-            VerifyTokenError::Invalid => {
-                ApiError::unauthorized("INVALID_TOKEN", "The token is not valid.")
-            }
+            VerifyTokenError::Invalid => ApiError::unauthorized("INVALID_TOKEN", sentence),
             VerifyTokenError::Internal(error) => error.into(),
         }
     }
@@ -132,8 +110,9 @@ impl From<VerifyTokenError> for ApiError {
 
 impl From<UserError> for ApiError {
     fn from(error: UserError) -> ApiError {
+        let sentence = error.to_string();
         match error {
-            UserError::NotFound => user_not_found(),
+            UserError::NotFound => ApiError::not_found("USER_NOT_FOUND", sentence),
             UserError::Internal(error) => error.into(),
         }
     }
@@ -142,20 +121,18 @@ impl From<UserError> for ApiError {
 impl From<ReauthenticationError> for ApiError {
     /// A wrong password is 403 here: the client is logged in, and a 401 would make it refresh.
     fn from(error: ReauthenticationError) -> ApiError {
+        let sentence = error.to_string();
         match error {
-            ReauthenticationError::NotFound => user_not_found(),
-            ReauthenticationError::WrongPassword => {
-                ApiError::forbidden("WRONG_PASSWORD", "The password is wrong.")
-            }
+            ReauthenticationError::NotFound => ApiError::not_found("USER_NOT_FOUND", sentence),
+            ReauthenticationError::WrongPassword => ApiError::forbidden("WRONG_PASSWORD", sentence),
             ReauthenticationError::PasswordRequired => {
-                ApiError::bad_request("PASSWORD_REQUIRED", "Please give your present password.")
+                ApiError::bad_request("PASSWORD_REQUIRED", sentence)
             }
-            ReauthenticationError::RecentLoginRequired => ApiError::forbidden(
-                "RECENT_LOGIN_REQUIRED",
-                "Please log in once more, and do this within ten minutes.",
-            ),
+            ReauthenticationError::RecentLoginRequired => {
+                ApiError::forbidden("RECENT_LOGIN_REQUIRED", sentence)
+            }
             ReauthenticationError::InvalidPassword(invalid) => invalid.into(),
-            ReauthenticationError::LastAdmin => last_admin(),
+            ReauthenticationError::LastAdmin => ApiError::conflict("LAST_ADMIN", sentence),
             ReauthenticationError::Internal(error) => error.into(),
         }
     }
@@ -163,12 +140,10 @@ impl From<ReauthenticationError> for ApiError {
 
 impl From<InviteError> for ApiError {
     fn from(error: InviteError) -> ApiError {
+        let sentence = error.to_string();
         match error {
-            InviteError::Invalid => ApiError::forbidden(
-                "ADMIN_INVITE_INVALID",
-                "This invitation was used already or is too old.",
-            ),
-            InviteError::EmailTaken => registration_failed(),
+            InviteError::Invalid => ApiError::forbidden("ADMIN_INVITE_INVALID", sentence),
+            InviteError::EmailTaken => ApiError::conflict("REGISTRATION_FAILED", sentence),
             InviteError::Internal(error) => error.into(),
         }
     }
@@ -176,9 +151,10 @@ impl From<InviteError> for ApiError {
 
 impl From<ChangeRoleError> for ApiError {
     fn from(error: ChangeRoleError) -> ApiError {
+        let sentence = error.to_string();
         match error {
-            ChangeRoleError::NotFound => user_not_found(),
-            ChangeRoleError::LastAdmin => last_admin(),
+            ChangeRoleError::NotFound => ApiError::not_found("USER_NOT_FOUND", sentence),
+            ChangeRoleError::LastAdmin => ApiError::conflict("LAST_ADMIN", sentence),
             ChangeRoleError::Internal(error) => error.into(),
         }
     }

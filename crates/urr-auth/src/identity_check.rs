@@ -9,12 +9,12 @@
 
 pub mod http;
 mod provider;
-mod store;
+pub mod store;
 
 use std::time::Duration;
 
 use urr_kernel::{Timestamp, define_id};
-use urr_storage::{StorageError, Tx, storable_enum, storable_id};
+use urr_storage::{DbResult, Tx, storable_enum, storable_id};
 
 use crate::accounts::account::UserId;
 use crate::accounts::store as users;
@@ -32,8 +32,6 @@ use store::{SealedPersonKeys, StoredPersonIdentity};
 const VERIFICATION_LIFETIME: Duration = Duration::from_secs(15 * 60);
 /// How many verifications a user may start within that time, because each costs money.
 const VERIFICATIONS_OPEN_MAX: u32 = 10;
-/// How long verifications are kept for inquiries.
-const VERIFICATIONS_KEPT: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 
 define_id!(
     /// Which verification.
@@ -67,41 +65,42 @@ pub struct Verification {
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StartVerificationError {
-    #[error("identity checks are off")]
+    #[error("Identity verification is not enabled here.")]
     Off,
-    #[error("there is no such user")]
+    #[error("There is no such user.")]
     UserNotFound,
-    #[error("the user is verified")]
+    #[error("Your identity is verified already.")]
     AlreadyVerified,
-    #[error("the user has begun too many attempts")]
+    #[error("You have tried too often. Please wait 15 minutes.")]
     TooMany,
     #[error(transparent)]
     Internal(#[from] InternalError),
 }
 
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CompleteVerificationError {
-    #[error("identity checks are off")]
+    #[error("Identity verification is not enabled here.")]
     Off,
     /// Or it belongs to another user.
-    #[error("there is no such verification")]
+    #[error("There is no such verification. Please begin again.")]
     NotFound,
-    #[error("the user has not completed their part")]
+    #[error("Please finish in the window of the identity provider first.")]
     Pending,
-    #[error("the person could not be verified")]
+    #[error("The identity provider could not verify you. Please begin again.")]
     Failed,
-    #[error("the provider did not return the ci of the person")]
+    /// The provider did not return the `ci` of the person.
+    #[error("This method of verification is not sufficient. Please choose another.")]
     KeyMissing,
-    #[error("the verification has expired")]
+    #[error("This took too long. Please begin again.")]
     Expired,
-    #[error("the person has another account")]
+    #[error("You have another account already. A person can have only one.")]
     VerifiedElsewhere,
-    #[error("the person has deleted an account recently")]
+    #[error("You deleted an account recently. Please try again later.")]
     DeletedRecently { until: Timestamp },
-    #[error("the account belongs to another person")]
+    #[error("This account belongs to another person already.")]
     OtherPerson,
-    #[error(transparent)]
-    SocialProvider(#[from] IdentityProviderError),
+    #[error("The identity provider does not answer. Please try again in a moment.")]
+    Provider(#[from] IdentityProviderError),
     #[error(transparent)]
     Internal(#[from] InternalError),
 }
@@ -115,41 +114,24 @@ struct PersonKeys {
     di: Option<PersonKey>,
 }
 
-/// The answer of the provider that ends a verification.
-#[derive(Clone)]
-enum VerificationResult {
-    Verified(PersonKeys),
-    Failed(VerificationFailure),
-}
-
-#[derive(Clone, Copy)]
-enum VerificationFailure {
-    SocialProvider,
-    KeyMissing,
-}
-
 /// When the identity was verified, or why not.
 type CompletionResult = Result<Timestamp, CompleteVerificationError>;
 
-/// Interprets a report. An error leaves the verification open.
+/// The person of a report, or why there is none. An outer error leaves the verification open.
 fn decide(
     id: VerificationId,
     report: VerificationReport,
-) -> Result<VerificationResult, CompleteVerificationError> {
+) -> Result<Result<PersonKeys, CompleteVerificationError>, CompleteVerificationError> {
     if report.verification_id != id.to_string() {
         return Err(IdentityProviderError::OtherVerification.into());
     }
     match report.outcome {
         VerificationOutcome::Pending => Err(CompleteVerificationError::Pending),
-        VerificationOutcome::Failed => {
-            Ok(VerificationResult::Failed(VerificationFailure::SocialProvider))
-        }
+        VerificationOutcome::Failed => Ok(Err(CompleteVerificationError::Failed)),
         VerificationOutcome::Verified { ci: None, .. } => {
-            Ok(VerificationResult::Failed(VerificationFailure::KeyMissing))
+            Ok(Err(CompleteVerificationError::KeyMissing))
         }
-        VerificationOutcome::Verified { ci: Some(ci), di } => {
-            Ok(VerificationResult::Verified(PersonKeys { ci, di }))
-        }
+        VerificationOutcome::Verified { ci: Some(ci), di } => Ok(Ok(PersonKeys { ci, di })),
     }
 }
 
@@ -159,37 +141,32 @@ impl AuthService {
         &self,
         user_id: UserId,
     ) -> Result<Verification, StartVerificationError> {
-        let provider = self.settings.identity.name();
-        if matches!(self.settings.identity, IdentityProvider::Off) {
+        let provider = self.0.settings.identity.name();
+        if matches!(self.0.settings.identity, IdentityProvider::Off) {
             return Err(StartVerificationError::Off);
         }
-        let now = self.clock.now();
+        let now = self.0.clock.now();
         let verification = Verification {
-            id: VerificationId(self.ids.next_id()),
+            id: VerificationId(self.0.ids.next_id()),
             user_id,
             status: VerificationStatus::Started,
             created_at: now,
             expires_at: now + VERIFICATION_LIFETIME,
         };
-        let settings = self.settings.clone();
-        self.db
-            .write(move |tx| {
-                let user = users::user_lock_existing(tx, user_id)?;
-                if user.is_none() {
-                    return Err(StartVerificationError::UserNotFound);
-                }
-                let known = store::identity_find(tx, user_id)?;
-                if known.is_some_and(|known| settings.identity.trusts(&known.provider)) {
-                    return Err(StartVerificationError::AlreadyVerified);
-                }
-                let since = now - VERIFICATION_LIFETIME;
-                if store::verification_count(tx, user_id, since)? >= VERIFICATIONS_OPEN_MAX {
-                    return Err(StartVerificationError::TooMany);
-                }
-                store::verification_insert(tx, &verification, provider)?;
-                Ok(verification.clone())
-            })
-            .await
+        let auth = self.clone();
+        let written = self.0.db.write(move |tx| {
+            users::user_lock_existing(tx, user_id)?.ok_or(StartVerificationError::UserNotFound)?;
+            if auth.is_identity_verified(tx, user_id)? {
+                return Err(StartVerificationError::AlreadyVerified);
+            }
+            let since = now - VERIFICATION_LIFETIME;
+            if store::verification_count(tx, user_id, since)? >= VERIFICATIONS_OPEN_MAX {
+                return Err(StartVerificationError::TooMany);
+            }
+            store::verification_insert(tx, &verification, provider)?;
+            Ok(verification.clone())
+        });
+        written.await
     }
 
     /// Asks the provider for the result of a verification, and stores it. A repetition gets the same
@@ -202,19 +179,19 @@ impl AuthService {
         id: VerificationId,
         sandbox: Option<SandboxPerson>,
     ) -> CompletionResult {
-        if matches!(self.settings.identity, IdentityProvider::Off) {
+        if matches!(self.0.settings.identity, IdentityProvider::Off) {
             return Err(CompleteVerificationError::Off);
         }
-        let now = self.clock.now();
+        let now = self.0.clock.now();
         let look = move |tx: &mut Tx<'_>| verification_result(tx, user_id, id, now);
-        let ended: Option<CompletionResult> = self.db.write(look).await?;
+        let ended: Option<CompletionResult> = self.0.db.write(look).await?;
         if let Some(ended) = ended {
             return ended;
         }
-        let report = match &self.settings.identity {
+        let report = match &self.0.settings.identity {
             IdentityProvider::Off => return Err(CompleteVerificationError::Off),
             IdentityProvider::Sandbox => ask_sandbox(id, sandbox.as_ref())?,
-            IdentityProvider::PortOne(portone) => portone.ask(&self.outbound, id).await?,
+            IdentityProvider::PortOne(portone) => portone.ask(&self.0.outbound, id).await?,
         };
         let (auth, result) = (self.clone(), decide(id, report)?);
         let write = move |tx: &mut Tx<'_>| {
@@ -226,18 +203,14 @@ impl AuthService {
             }
         };
         let written: Result<CompletionResult, CompleteVerificationError> =
-            self.db.write(write).await;
+            self.0.db.write(write).await;
         written?
     }
 
     /// Whether a provider has verified the identity.
-    pub(crate) fn is_identity_verified(
-        &self,
-        tx: &mut Tx<'_>,
-        user_id: UserId,
-    ) -> Result<bool, StorageError> {
+    pub(crate) fn is_identity_verified(&self, tx: &mut Tx<'_>, user_id: UserId) -> DbResult<bool> {
         let found = store::identity_find(tx, user_id)?;
-        Ok(found.is_some_and(|found| self.settings.identity.trusts(&found.provider)))
+        Ok(found.is_some_and(|found| self.0.settings.identity.trusts(&found.provider)))
     }
 
     /// Erases the identity of an account that is being deleted, except for a hash that prevents a new
@@ -247,8 +220,8 @@ impl AuthService {
         tx: &mut Tx<'_>,
         user_id: UserId,
         now: Timestamp,
-    ) -> Result<(), StorageError> {
-        let (identity, kept) = (&self.settings.identity, self.settings.departure_kept);
+    ) -> DbResult<()> {
+        let (identity, kept) = (&self.0.settings.identity, self.0.settings.departure_kept);
         let known = store::identity_find(tx, user_id)?;
         let known = known.filter(|known| identity.trusts(&known.provider));
         if let Some(known) = known.filter(|_| !kept.is_zero()) {
@@ -264,17 +237,12 @@ impl AuthService {
         tx: &mut Tx<'_>,
         user_id: UserId,
         id: VerificationId,
-        result: &VerificationResult,
+        result: &Result<PersonKeys, CompleteVerificationError>,
     ) -> Result<CompletionResult, CompleteVerificationError> {
-        let now = self.clock.now();
+        let now = self.0.clock.now();
         let written = match result {
-            VerificationResult::Failed(VerificationFailure::SocialProvider) => {
-                Err(CompleteVerificationError::Failed)
-            }
-            VerificationResult::Failed(VerificationFailure::KeyMissing) => {
-                Err(CompleteVerificationError::KeyMissing)
-            }
-            VerificationResult::Verified(keys) => self.bind_identity(tx, user_id, keys, now)?,
+            Ok(keys) => self.bind_identity(tx, user_id, keys, now)?,
+            Err(failure) => Err(failure.clone()),
         };
         let status = match written {
             Ok(_) => VerificationStatus::Verified,
@@ -292,12 +260,12 @@ impl AuthService {
         user_id: UserId,
         keys: &PersonKeys,
         now: Timestamp,
-    ) -> Result<CompletionResult, StorageError> {
-        let ci_indexes = self.data_keys.person_indexes("ci", keys.ci.expose());
+    ) -> DbResult<CompletionResult> {
+        let ci_indexes = self.0.data_keys.person_indexes("ci", keys.ci.expose());
         let di = keys.di.as_ref();
         let di_indexes =
-            di.map(|di| self.data_keys.person_indexes("di", di.expose())).unwrap_or_default();
-        let (known, provider) = (store::identity_find(tx, user_id)?, &self.settings.identity);
+            di.map(|di| self.0.data_keys.person_indexes("di", di.expose())).unwrap_or_default();
+        let (known, provider) = (store::identity_find(tx, user_id)?, &self.0.settings.identity);
         if known.as_ref().is_some_and(|known| !provider.trusts(&known.provider)) {
             store::identity_delete(tx, user_id)?;
         } else if let Some(own) = known {
@@ -314,35 +282,13 @@ impl AuthService {
         if let Some(until) = store::departure_find(tx, &ci_indexes, now)? {
             return Ok(Err(CompleteVerificationError::DeletedRecently { until }));
         }
-        let sealed = seal(&self.data_keys, user_id, keys);
+        let sealed = seal(&self.0.data_keys, user_id, keys);
         let provider = provider.name().to_owned();
         let identity = StoredPersonIdentity { user_id, sealed, provider, verified_at: now };
         Ok(match store::identity_insert(tx, &identity)? {
             true => Ok(now),
             false => Err(CompleteVerificationError::VerifiedElsewhere),
         })
-    }
-
-    /// Encrypts up to `batch` identities with the current data key. Returns how many were encrypted
-    /// and how many are left.
-    pub(crate) async fn rotate_identities(&self, batch: u32) -> Result<(u64, u64), InternalError> {
-        let current = self.data_keys.current_version();
-        let list = move |tx: &mut Tx<'_>| store::identity_list_with_other_key(tx, current, batch);
-        let stored: Vec<StoredPersonIdentity> = self.db.read(list).await?;
-        let mut resealed = Vec::with_capacity(stored.len());
-        for old in stored {
-            let keys = open(&self.data_keys, &old)?;
-            let new = seal(&self.data_keys, old.user_id, &keys);
-            resealed.push((old, new));
-        }
-        let rotated = self.db.write(move |tx| {
-            let mut rotated = 0;
-            for (old, new) in &resealed {
-                rotated += u64::from(store::identity_reseal(tx, old, new)?);
-            }
-            Ok::<_, StorageError>((rotated, store::identity_count_with_other_key(tx, current)?))
-        });
-        Ok(rotated.await?)
     }
 }
 
@@ -384,6 +330,14 @@ fn seal(data_keys: &DataKeys, user_id: UserId, keys: &PersonKeys) -> SealedPerso
     }
 }
 
+/// The identifiers of a person, encrypted with the current key.
+pub(crate) fn reseal(
+    data_keys: &DataKeys,
+    identity: &StoredPersonIdentity,
+) -> Result<SealedPersonKeys, UnsealError> {
+    Ok(seal(data_keys, identity.user_id, &open(data_keys, identity)?))
+}
+
 fn open(data_keys: &DataKeys, identity: &StoredPersonIdentity) -> Result<PersonKeys, UnsealError> {
     let SealedPersonKeys { key_version, ci_cipher, di, .. } = &identity.sealed;
     let open = |kind, cipher: &[u8]| {
@@ -392,14 +346,4 @@ fn open(data_keys: &DataKeys, identity: &StoredPersonIdentity) -> Result<PersonK
     };
     let di = di.as_ref().map(|(cipher, _)| open("di", cipher)).transpose()?;
     Ok(PersonKeys { ci: open("ci", ci_cipher)?, di })
-}
-
-/// Deletes old verifications, and expired hashes of deleted accounts. Returns how many of each.
-pub(crate) fn purge(
-    tx: &mut Tx<'_>,
-    now: Timestamp,
-    limit: u32,
-) -> Result<(u64, u64), StorageError> {
-    let verifications = store::verification_purge(tx, now - VERIFICATIONS_KEPT, limit)?;
-    Ok((verifications, store::departure_purge(tx, now, limit)?))
 }

@@ -5,17 +5,33 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use urr_service::admin_log;
 use urr_service::jobs::run_every;
-use urr_storage::{StorageError, Tx};
+use urr_storage::{DbResult, StorageError, Tx, params};
 
-use crate::accounts::store::{self as users, StoredUser};
-use crate::sessions::{login_history, store as sessions};
+use crate::accounts::store as users;
+use crate::identity_check::{self, store as identities};
+use crate::personal_data::UnsealError;
 use crate::social::store as social;
-use crate::{AuthService, InternalError, bot_check, identity_check};
+use crate::sql::rows_purge;
+use crate::{AuthService, InternalError, bot_check, sessions};
 
 const PURGE_INTERVAL: Duration = Duration::from_secs(60);
 const DORMANT_INTERVAL: Duration = Duration::from_secs(60 * 60);
 /// Small enough not to slow down a sale.
 const ROWS_PER_TRANSACTION: u32 = 500;
+/// Spent challenges are kept a little longer than they live, because clocks differ.
+const SPENT_KEPT: Duration = Duration::from_secs(60);
+/// How long verifications are kept for inquiries.
+const VERIFICATIONS_KEPT: Duration = Duration::from_secs(90 * 24 * 60 * 60);
+
+/// What expires: the table, its key, and how the time of a row is compared.
+type ExpiringRows = (&'static str, &'static str, &'static str);
+const REVOKED: ExpiringRows = ("revoked_access_tokens", "seq", "expires_at <=");
+const HISTORY: ExpiringRows = ("login_history", "id", "happened_at <");
+const CHALLENGES: ExpiringRows = ("spent_challenges", "id", "expires_at <");
+const FAILURES: ExpiringRows = ("failed_logins", "id", "failed_at <");
+const VERIFICATIONS: ExpiringRows = ("identity_verifications", "id", "expires_at <");
+const DEPARTED: ExpiringRows = ("departed_people", "ci_index", "kept_until <=");
+const ATTEMPTS: ExpiringRows = ("social_attempts", "state_hash", "expires_at <=");
 
 /// How many rows were deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,19 +46,6 @@ pub struct PurgeCounts {
     pub social_attempts: u64,
 }
 
-impl PurgeCounts {
-    pub fn total(self) -> u64 {
-        self.refresh_tokens
-            + self.revoked_access_tokens
-            + self.login_history
-            + self.spent_challenges
-            + self.failed_logins
-            + self.verifications
-            + self.departed_people
-            + self.social_attempts
-    }
-}
-
 /// How many rows were encrypted with the current data key, and how many are left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyRotationProgress {
@@ -52,70 +55,109 @@ pub struct KeyRotationProgress {
 
 impl AuthService {
     /// Deletes expired rows, up to `limit` of each table.
-    pub async fn purge_expired(&self, limit: u32) -> Result<PurgeCounts, StorageError> {
-        let now = self.clock.now();
-        let history_before = now - self.settings.login_history_kept;
-        self.db
-            .write(move |tx| {
-                let (spent_challenges, failed_logins) = bot_check::purge(tx, now, limit)?;
-                let (verifications, departed_people) = identity_check::purge(tx, now, limit)?;
-                Ok(PurgeCounts {
-                    spent_challenges,
-                    failed_logins,
-                    verifications,
-                    departed_people,
-                    social_attempts: social::attempt_purge(tx, now, limit)?,
-                    refresh_tokens: sessions::refresh_purge(tx, now, limit)?,
-                    revoked_access_tokens: sessions::revoked_purge(tx, now, limit)?,
-                    login_history: login_history::login_history_purge(tx, history_before, limit)?,
-                })
+    pub async fn purge_expired(&self, limit: u32) -> DbResult<PurgeCounts> {
+        let now = self.0.clock.now();
+        let history_kept = self.0.settings.login_history_kept;
+        let purged = self.0.db.write(move |tx| {
+            let refresh_tokens = sessions::store::refresh_purge(tx, now, limit)?;
+            let mut purge = |rows, time| rows_purge(tx, rows, time, limit);
+            Ok(PurgeCounts {
+                refresh_tokens,
+                revoked_access_tokens: purge(REVOKED, now)?,
+                login_history: purge(HISTORY, now - history_kept)?,
+                spent_challenges: purge(CHALLENGES, now - SPENT_KEPT)?,
+                failed_logins: purge(FAILURES, now - bot_check::FAILURES_WINDOW)?,
+                verifications: purge(VERIFICATIONS, now - VERIFICATIONS_KEPT)?,
+                departed_people: purge(DEPARTED, now)?,
+                social_attempts: purge(ATTEMPTS, now)?,
             })
-            .await
+        });
+        purged.await
     }
 
     /// Marks up to `limit` accounts as dormant that were not used for long. Returns how many.
-    pub async fn mark_dormant(&self, limit: u32) -> Result<u64, StorageError> {
-        let now = self.clock.now();
-        let before = now - self.settings.dormant_after;
-        self.db.write(move |tx| users::user_mark_dormant(tx, before, now, limit)).await
+    pub async fn mark_dormant(&self, limit: u32) -> DbResult<u64> {
+        let now = self.0.clock.now();
+        let before = now - self.0.settings.dormant_after;
+        self.write(move |tx| users::user_mark_dormant(tx, before, now, limit)).await
     }
 
-    /// Encrypts the personal data of up to `batch` users with the current key. The service keeps
-    /// running; rows that change at the same time are left to the next call.
+    /// Encrypts up to `batch` rows of each table of personal data with the current key. The service
+    /// keeps running; rows that change at the same time are left to the next call.
     pub async fn rotate_personal_data(
         &self,
         batch: u32,
     ) -> Result<KeyRotationProgress, InternalError> {
-        let current = self.data_keys.current_version();
-        let list = move |tx: &mut Tx<'_>| users::user_list_with_other_key(tx, current, batch);
-        let stored: Vec<StoredUser> = self.db.read(list).await?;
-        let mut resealed = Vec::with_capacity(stored.len());
-        for user in stored {
-            let old = user.person.expect("deleted accounts are not listed");
-            let person = self.data_keys.open(user.id, &old)?;
-            resealed.push((user.id, old, self.data_keys.seal(user.id, &person)));
-        }
-        let rotation = self.db.write(move |tx| {
-            let mut rotated = 0;
-            for (id, old, new) in &resealed {
-                rotated += u64::from(users::user_reseal(tx, *id, old, new)?);
-            }
-            let remaining = users::user_count_with_other_key(tx, current)?;
-            Ok::<_, StorageError>(KeyRotationProgress { rotated, remaining })
-        });
-        let KeyRotationProgress { rotated, remaining } = rotation.await?;
-        let (identities, identities_left) = self.rotate_identities(batch).await?;
-        let social = self.rotate_social(batch).await?;
-        let rotated = rotated + identities + social.rotated;
+        let keys = &self.0.data_keys;
+        let accounts = KeyRotation {
+            rows: "users where status <> 'deleted'",
+            list: users::user_list_with_other_key,
+            reseal: |user: &users::StoredUser| {
+                let old = user.person.as_ref().expect("deleted accounts are not listed");
+                Ok(keys.seal(user.id, &keys.open(user.id, old)?))
+            },
+            write: users::user_reseal,
+        };
+        let people = KeyRotation {
+            rows: "identities where true",
+            list: identities::identity_list_with_other_key,
+            reseal: |old: &_| identity_check::reseal(keys, old),
+            write: identities::identity_reseal,
+        };
+        let logins = KeyRotation {
+            rows: "social_identities where true",
+            list: social::identity_list_with_other_key,
+            reseal: |old: &social::StoredSocialIdentity| {
+                let kind = old.provider.subject_kind();
+                let subject = keys.open_text(old.key_version, kind, old.user_id, &old.cipher)?;
+                Ok(self.identity(old.provider, old.user_id, &subject))
+            },
+            write: social::identity_reseal,
+        };
+        let progress = [
+            self.rotate(accounts, batch).await?,
+            self.rotate(people, batch).await?,
+            self.rotate(logins, batch).await?,
+        ];
+        let rotated = progress.iter().map(|one| one.rotated).sum();
         if rotated > 0 {
             let summary = format!("{rotated} rows were encrypted with the current key");
+            let current = keys.current_version();
             let logged = self.admin_action(None, "DATA_KEY_ROTATED", "data_key", current, &summary);
-            self.db.write(move |tx| admin_log::insert(tx, &logged)).await?;
+            self.write(move |tx| admin_log::insert(tx, &logged)).await?;
         }
-        Ok(KeyRotationProgress {
-            rotated,
-            remaining: remaining + identities_left + social.remaining,
-        })
+        let remaining = progress.iter().map(|one| one.remaining).sum();
+        Ok(KeyRotationProgress { rotated, remaining })
+    }
+
+    async fn rotate<R, S, F>(
+        &self,
+        rotation: KeyRotation<R, S, F>,
+        batch: u32,
+    ) -> Result<KeyRotationProgress, InternalError>
+    where
+        R: Send + Sync + 'static,
+        S: Send + Sync + 'static,
+        F: Fn(&R) -> Result<S, UnsealError>,
+    {
+        let KeyRotation { rows, list, reseal, write } = rotation;
+        let current = self.0.data_keys.current_version();
+        let stored = self.read(move |tx| list(tx, current, batch)).await?;
+        let mut resealed = Vec::with_capacity(stored.len());
+        for old in stored {
+            let new = reseal(&old)?;
+            resealed.push((old, new));
+        }
+        let rotation = self.0.db.write(move |tx| {
+            let mut rotated = 0;
+            for (old, new) in &resealed {
+                rotated += u64::from(write(tx, old, new)?);
+            }
+            let sql = format!("select count(*) as total from {rows} and key_version <> $1");
+            let remaining = tx.query_one(&sql, params![current], |row| row.get("total"))?;
+            Ok::<_, StorageError>(KeyRotationProgress { rotated, remaining })
+        });
+        Ok(rotation.await?)
     }
 
     /// Runs the jobs until it is told to stop.
@@ -125,13 +167,24 @@ impl AuthService {
         stop.run_until_cancelled(async { tokio::join!(purge, dormant) }).await;
     }
 
-    async fn purge_all(&self) -> Result<(), StorageError> {
-        while self.purge_expired(ROWS_PER_TRANSACTION).await?.total() > 0 {}
+    async fn purge_all(&self) -> DbResult<()> {
+        while self.purge_expired(ROWS_PER_TRANSACTION).await? != PurgeCounts::default() {}
         Ok(())
     }
 
-    async fn mark_all_dormant(&self) -> Result<(), StorageError> {
+    async fn mark_all_dormant(&self) -> DbResult<()> {
         while self.mark_dormant(ROWS_PER_TRANSACTION).await? > 0 {}
         Ok(())
     }
+}
+
+/// How the rows `R` of a table become rows `S` that are encrypted with the current key.
+struct KeyRotation<R, S, F> {
+    /// The table, and which of its rows have personal data.
+    rows: &'static str,
+    /// Lists rows with another key than this one.
+    list: fn(&mut Tx<'_>, u16, u32) -> DbResult<Vec<R>>,
+    reseal: F,
+    /// `false` if the row was changed meanwhile.
+    write: fn(&mut Tx<'_>, &R, &S) -> DbResult<bool>,
 }

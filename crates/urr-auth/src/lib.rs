@@ -40,7 +40,7 @@ use urr_kernel::{Clock, IdSource};
 use urr_outbound::Outbound;
 use urr_service::token::TokenKey;
 use urr_service::{Metrics, Service, ServiceKit};
-use urr_storage::{Db, Schema, migrations};
+use urr_storage::{Db, DbResult, Schema, Tx, migrations};
 use utoipa::openapi::OpenApi;
 
 pub use accounts::account::{AccountStatus, PersonalDetails, UserAccount, UserId};
@@ -65,8 +65,7 @@ pub use passwords::PasswordCost;
 pub use passwords::rules::{InvalidPassword, Password};
 pub use personal_data::{DataKey, DataKeys, DuplicateKeyVersion, UnsealError};
 pub use reauthentication::{PasswordChange, Reauthentication, ReauthenticationError};
-pub use sessions::login_history::ClientInfo;
-pub use sessions::store::RevokedAccessToken;
+pub use sessions::client_info::ClientInfo;
 pub use sessions::{LoginError, LogoutRequest, RefreshError, Session, VerifyTokenError};
 pub use settings::{AuthSettings, CookieSecurity};
 pub use social::rules::{LocalPath, SocialProvider};
@@ -111,15 +110,17 @@ pub struct AuthParts {
 
 /// The auth service with one method per operation. Clones share it.
 #[derive(Clone)]
-pub struct AuthService {
+pub struct AuthService(Arc<Inner>);
+
+struct Inner {
     db: Db,
     clock: Clock,
     ids: IdSource,
     token_key: TokenKey,
     data_keys: DataKeys,
-    settings: Arc<AuthSettings>,
+    settings: AuthSettings,
     passwords: passwords::PasswordPool,
-    bot_pressure: Arc<bot_check::PressureCounter>,
+    bot_pressure: bot_check::PressureCounter,
     outbound: Outbound,
     social: social::SocialClient,
 }
@@ -127,7 +128,7 @@ pub struct AuthService {
 /// The admin log is read from it.
 impl FromRef<AuthService> for Db {
     fn from_ref(auth: &AuthService) -> Db {
-        auth.db.clone()
+        auth.0.db.clone()
     }
 }
 
@@ -145,18 +146,34 @@ impl AuthService {
             settings.hashing_waiting_max,
         );
         let outbound = Outbound::new();
-        AuthService {
+        AuthService(Arc::new(Inner {
             db,
             clock,
             ids,
             token_key,
             data_keys,
-            settings: Arc::new(settings),
+            settings,
             passwords,
-            bot_pressure: Arc::default(),
+            bot_pressure: bot_check::PressureCounter::default(),
             social: social::SocialClient::new(outbound.clone()),
             outbound,
-        }
+        }))
+    }
+
+    /// Reads what nothing but the storage can refuse.
+    async fn read<T: Send + 'static>(
+        &self,
+        body: impl Fn(&mut Tx<'_>) -> DbResult<T> + Send + 'static,
+    ) -> DbResult<T> {
+        self.0.db.read(body).await
+    }
+
+    /// Writes what nothing but the storage can refuse.
+    async fn write<T: Send + 'static>(
+        &self,
+        body: impl Fn(&mut Tx<'_>) -> DbResult<T> + Send + 'static,
+    ) -> DbResult<T> {
+        self.0.db.write(body).await
     }
 
     /// The HTTP service, for the network or for calls within the process.
@@ -167,7 +184,7 @@ impl AuthService {
 
     /// Exports how busy the hashing of passwords is. Must be called once per process.
     pub fn register_metrics(&self, metrics: &Metrics) {
-        let [running, waiting, rejected] = [(); 3].map(|()| self.passwords.clone());
+        let [running, waiting, rejected] = [(); 3].map(|()| self.0.passwords.clone());
         let size = |value: usize| u64::try_from(value).unwrap_or(u64::MAX);
         let help = "Passwords that are being hashed.";
         let read = Box::new(move || size(running.running()));
@@ -182,6 +199,6 @@ impl AuthService {
 
     /// How many passwords were compared since the start.
     pub fn passwords_compared(&self) -> u64 {
-        self.passwords.compared()
+        self.0.passwords.compared()
     }
 }

@@ -10,17 +10,17 @@ use std::time::Duration;
 use urr_kernel::{CallContext, Secret};
 use urr_service::UserRole;
 use urr_service::token::{ACCESS, AccessClaims};
-use urr_storage::{Tx, outbox};
+use urr_storage::outbox;
 
 use crate::accounts::account::{UserAccount, UserId, may_stop_being_admin};
-use crate::accounts::store::{self as users, StoredUser};
+use crate::accounts::store as users;
 use crate::internal_error::from_internal_errors;
 use crate::passwords::rules::{Password, is_too_long};
 use crate::sessions::Session;
-use crate::sessions::login_history::{self, ClientInfo, LoginMethod};
+use crate::sessions::login_history::{self, LoginMethod};
 use crate::sessions::store::{self as sessions, SessionSelection};
 use crate::social::store as social;
-use crate::{AuthService, InternalError};
+use crate::{AuthService, ClientInfo, InternalError, InvalidPassword};
 use urr_contracts::events::user::UserDeleted;
 
 /// How recent a login must be.
@@ -53,17 +53,17 @@ pub struct PasswordChange {
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReauthenticationError {
-    #[error("there is no such user")]
+    #[error("There is no such user.")]
     NotFound,
-    #[error("the password of the account is missing")]
+    #[error("Please give your present password.")]
     PasswordRequired,
-    #[error("the password is wrong")]
+    #[error("The password is wrong.")]
     WrongPassword,
-    #[error("the login was not recent")]
+    #[error("Please log in once more, and do this within ten minutes.")]
     RecentLoginRequired,
-    #[error("the new password cannot be taken: {0}")]
-    InvalidPassword(crate::InvalidPassword),
-    #[error("the last administrator cannot leave")]
+    #[error(transparent)]
+    InvalidPassword(#[from] InvalidPassword),
+    #[error("The last administrator cannot leave. Name another first.")]
     LastAdmin,
     #[error(transparent)]
     Internal(#[from] InternalError),
@@ -80,11 +80,10 @@ impl AuthService {
         client: ClientInfo,
     ) -> Result<Session, ReauthenticationError> {
         let (user, version) = self.reauthenticate(id, change.reauthentication).await?;
-        let new = Password::parse(&change.new, &user.person.email);
-        let new_hash =
-            self.passwords.hash(new.map_err(ReauthenticationError::InvalidPassword)?).await?;
+        let new = Password::parse(&change.new, &user.person.email)?;
+        let new_hash = self.0.passwords.hash(new).await?;
         let new_session = self.new_session(id, LoginMethod::PasswordChange, client);
-        let changed = self.db.write(move |tx| {
+        let changed = self.0.db.write(move |tx| {
             let user = users::user_lock_existing(tx, id)?.ok_or(ReauthenticationError::NotFound)?;
             if user.password_version != version {
                 return Err(ReauthenticationError::WrongPassword);
@@ -107,27 +106,27 @@ impl AuthService {
         context: CallContext,
     ) -> Result<(), ReauthenticationError> {
         let (_, version) = self.reauthenticate(id, reauthentication).await?;
-        let (auth, now, metadata) = (self.clone(), self.clock.now(), self.event_metadata(context));
-        self.db
-            .write(move |tx| {
-                let (user, admins) = users::user_lock_with_admins(tx, id)?;
-                let user = user.filter(|user| user.person.is_some());
-                let user = user.ok_or(ReauthenticationError::NotFound)?;
-                if user.password_version != version {
-                    return Err(ReauthenticationError::WrongPassword);
-                }
-                if user.role == UserRole::Admin && !may_stop_being_admin(id, &admins) {
-                    return Err(ReauthenticationError::LastAdmin);
-                }
-                sessions::sessions_end(tx, SessionSelection::AllOf(id), now)?;
-                users::user_erase(tx, id, now)?;
-                login_history::login_history_erase(tx, id)?;
-                social::identity_erase(tx, id)?;
-                auth.forget_identity(tx, id, now)?;
-                outbox::append(tx, &metadata, &UserDeleted { user_id: id.0 })?;
-                Ok(())
-            })
-            .await
+        let (auth, now, metadata) =
+            (self.clone(), self.0.clock.now(), self.event_metadata(context));
+        let written = self.0.db.write(move |tx| {
+            let (user, admins) = users::user_lock_with_admins(tx, id)?;
+            let user = user.filter(|user| user.person.is_some());
+            let user = user.ok_or(ReauthenticationError::NotFound)?;
+            if user.password_version != version {
+                return Err(ReauthenticationError::WrongPassword);
+            }
+            if user.role == UserRole::Admin && !may_stop_being_admin(id, &admins) {
+                return Err(ReauthenticationError::LastAdmin);
+            }
+            sessions::sessions_end(tx, SessionSelection::AllOf(id), now)?;
+            users::user_erase(tx, id, now)?;
+            login_history::login_history_erase(tx, id)?;
+            social::identity_erase(tx, id)?;
+            auth.forget_identity(tx, id, now)?;
+            outbox::append(tx, &metadata, &UserDeleted { user_id: id.0 })?;
+            Ok(())
+        });
+        written.await
     }
 
     /// Checks the proof. Returns the user and the version of the password.
@@ -136,8 +135,7 @@ impl AuthService {
         id: UserId,
         reauthentication: Reauthentication,
     ) -> Result<(UserAccount, u32), ReauthenticationError> {
-        let find = move |tx: &mut Tx<'_>| users::user_find(tx, id);
-        let stored: Option<StoredUser> = self.db.read(find).await?;
+        let stored = self.read(move |tx| users::user_find(tx, id)).await?;
         let stored = stored.ok_or(ReauthenticationError::NotFound)?;
         let user = self.unseal(&stored)?.ok_or(ReauthenticationError::NotFound)?;
         match stored.password_hash {
@@ -172,7 +170,7 @@ impl AuthService {
         if is_too_long(password.expose()) {
             return Err(ReauthenticationError::WrongPassword);
         }
-        let compared = self.passwords.compare(password, Some(hash)).await?;
+        let compared = self.0.passwords.compare(password, Some(hash)).await?;
         compared.matches.then_some(()).ok_or(ReauthenticationError::WrongPassword)
     }
 
@@ -183,13 +181,12 @@ impl AuthService {
     ) -> Result<(), ReauthenticationError> {
         let not_recent = ReauthenticationError::RecentLoginRequired;
         let Some(token) = access_token else { return Err(not_recent) };
-        let now = self.clock.now();
-        let verified = self.token_key.verify::<AccessClaims>(ACCESS, token.expose(), now);
+        let now = self.0.clock.now();
+        let verified = self.0.token_key.verify::<AccessClaims>(ACCESS, token.expose(), now);
         let Ok(verified) = verified else { return Err(not_recent) };
         let family_id = verified.claims.family_id;
-        let find = move |tx: &mut Tx<'_>| sessions::session_login_at(tx, id, family_id);
-        let login_at = self.db.read(find).await?;
-        match login_at {
+        let find = self.read(move |tx| sessions::session_login_at(tx, id, family_id));
+        match find.await? {
             Some(login_at) if now < login_at + RECENT_LOGIN => Ok(()),
             _ => Err(not_recent),
         }

@@ -10,19 +10,20 @@ pub mod store;
 use std::time::Duration;
 
 use sha2::{Digest, Sha256};
+use urr_contracts::internal::auth::RevokedTokenEntry;
 use urr_kernel::{Secret, Timestamp, Uuid};
 use urr_service::token::{ACCESS, AccessClaims, REFRESH, RefreshClaims, TokenError, TokenFacts};
-use urr_storage::{StorageError, Tx};
+use urr_storage::{DbResult, Tx};
 
 use crate::accounts::Credentials;
 use crate::accounts::account::{AccountStatus, UserAccount, UserId};
 use crate::accounts::store::{self as users, StoredUser};
 use crate::internal_error::from_internal_errors;
 use crate::passwords::rules::is_too_long;
-use crate::sessions::login_history::{ClientInfo, LoginFailure, LoginMethod, LoginRecord};
+use crate::sessions::login_history::{LoginFailure, LoginMethod, LoginRecord};
 use crate::sessions::refresh::{RefreshDecision, StoredRefreshToken, decide_refresh};
-use crate::sessions::store::{self as sessions, RevokedAccessToken, SessionSelection};
-use crate::{AuthService, InternalError, Password};
+use crate::sessions::store::{self as sessions, SessionSelection};
+use crate::{AuthService, ClientInfo, InternalError, Password};
 
 /// How many revoked tokens one call lists at most.
 const REVOKED_LISTED_MAX: u32 = 1_000;
@@ -40,7 +41,7 @@ pub struct Session {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LoginError {
     /// Deliberately the same for an unknown address and a wrong password.
-    #[error("the address or the password is wrong")]
+    #[error("The e-mail address or the password is wrong.")]
     InvalidCredentials,
     #[error(transparent)]
     Internal(#[from] InternalError),
@@ -48,13 +49,16 @@ pub enum LoginError {
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RefreshError {
-    #[error("the refresh token is not one of ours")]
+    #[error("Please log in again.")]
     Invalid,
-    #[error("the refresh token has expired")]
+    #[error("Your session has expired. Please log in again.")]
     Expired,
-    #[error("the session was ended")]
+    #[error("You were logged out. Please log in again.")]
     Revoked,
-    #[error("the refresh token was used before; its session was ended")]
+    #[error(
+        "For your safety this session was ended, because its token was used twice. Please log in \
+         again."
+    )]
     Reused,
     #[error(transparent)]
     Internal(#[from] InternalError),
@@ -62,7 +66,7 @@ pub enum RefreshError {
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VerifyTokenError {
-    #[error("the token is not valid")]
+    #[error("The token is not valid.")]
     Invalid,
     #[error(transparent)]
     Internal(#[from] InternalError),
@@ -80,12 +84,6 @@ pub struct LogoutRequest {
     pub all_devices: bool,
 }
 
-/// The result of a refresh, once committed.
-enum RefreshOutcome {
-    Granted { token: Box<StoredRefreshToken>, user: Box<StoredUser> },
-    Rejected(RefreshError),
-}
-
 impl AuthService {
     /// Checks address and password, and starts a session.
     pub async fn login(
@@ -97,11 +95,10 @@ impl AuthService {
         if is_too_long(password.expose()) {
             return Err(LoginError::InvalidCredentials);
         }
-        let indexes = self.data_keys.email_indexes(&email);
-        let find = move |tx: &mut Tx<'_>| users::user_find_by_email(tx, &indexes);
-        let found = self.db.read(find).await?;
+        let indexes = self.0.data_keys.email_indexes(&email);
+        let found = self.read(move |tx| users::user_find_by_email(tx, &indexes)).await?;
         let stored_hash = found.as_ref().and_then(|user| user.password_hash.clone());
-        let compared = self.passwords.compare(password.clone(), stored_hash).await?;
+        let compared = self.0.passwords.compare(password.clone(), stored_hash).await?;
         let (Some(user), true) = (&found, compared.matches) else {
             let user_id = found.as_ref().map(|user| user.id);
             self.record_failed_login(user_id, client).await?;
@@ -117,21 +114,21 @@ impl AuthService {
 
     /// Hashes a correct password with today's cost. `None` if the pool is busy.
     async fn rehash(&self, password: &Secret) -> Option<String> {
-        self.passwords.hash(Password::already_in_use(password.clone())).await.ok()
+        self.0.passwords.hash(Password::already_in_use(password.clone())).await.ok()
     }
 
     async fn record_failed_login(
         &self,
         user_id: Option<UserId>,
         client: ClientInfo,
-    ) -> Result<(), StorageError> {
+    ) -> DbResult<()> {
         let failure = match user_id {
             Some(_) => LoginFailure::WrongPassword,
             None => LoginFailure::UnknownEmail,
         };
-        let (method, happened_at) = (LoginMethod::Password, self.clock.now());
+        let (method, happened_at) = (LoginMethod::Password, self.0.clock.now());
         let record = LoginRecord { user_id, method, failure: Some(failure), client, happened_at };
-        self.db.write(move |tx| login_history::login_history_insert(tx, &record)).await
+        self.0.db.write(move |tx| login_history::login_history_insert(tx, &record)).await
     }
 
     /// Starts a session for a user whose password was compared.
@@ -143,21 +140,20 @@ impl AuthService {
     ) -> Result<(StoredRefreshToken, StoredUser), LoginError> {
         let (id, version) = (compared.id, compared.password_version);
         let new_session = self.new_session(id, LoginMethod::Password, client);
-        self.db
-            .write(move |tx| {
-                let user = users::user_lock_existing(tx, id)?;
-                // Between the comparison and now the password may have changed.
-                let Some(user) = user.filter(|user| user.password_version == version) else {
-                    return Err(LoginError::InvalidCredentials);
-                };
-                users::user_mark_login(tx, id, new_session.token.issued_at)?;
-                if let Some(hash) = &better_hash {
-                    users::user_set_password_hash(tx, id, hash)?;
-                }
-                new_session.write(tx)?;
-                Ok((new_session.token.clone(), user))
-            })
-            .await
+        let written = self.0.db.write(move |tx| {
+            let user = users::user_lock_existing(tx, id)?;
+            // Between the comparison and now the password may have changed.
+            let Some(user) = user.filter(|user| user.password_version == version) else {
+                return Err(LoginError::InvalidCredentials);
+            };
+            users::user_mark_login(tx, id, new_session.token.issued_at)?;
+            if let Some(hash) = &better_hash {
+                users::user_set_password_hash(tx, id, hash)?;
+            }
+            new_session.write(tx)?;
+            Ok((new_session.token.clone(), user))
+        });
+        written.await
     }
 
     /// Replaces a refresh token by the next one, or repeats the answer that replaced it; see
@@ -166,8 +162,8 @@ impl AuthService {
     /// A rejection is a value and not an error of the transaction, because what it writes must be
     /// committed.
     pub async fn refresh(&self, token: &str, client: ClientInfo) -> Result<Session, RefreshError> {
-        let now = self.clock.now();
-        let verified = self.token_key.verify::<RefreshClaims>(REFRESH, token, now);
+        let now = self.0.clock.now();
+        let verified = self.0.token_key.verify::<RefreshClaims>(REFRESH, token, now);
         let verified = verified.map_err(|error| match error {
             TokenError::Expired => RefreshError::Expired,
             _ => RefreshError::Invalid,
@@ -176,14 +172,13 @@ impl AuthService {
         let (user_id, family_id) = (UserId(user_id), verified.claims.family_id);
         let (presented_hash, next) = (hash_of(token), self.new_token(user_id, family_id));
         let next_hash = hash_of(&self.sign_refresh(&next));
-        let grace = self.settings.refresh_grace;
+        let grace = self.0.settings.refresh_grace;
         let (method, failure) = (LoginMethod::Refresh, Some(LoginFailure::TokenReuse));
         let user = Some(user_id);
         let reuse = LoginRecord { user_id: user, method, failure, client, happened_at: now };
-        let refreshed = self.db.write(move |tx| {
-            let user = users::user_lock_existing(tx, user_id)?;
-            let Some(user) = user else {
-                return Ok(RefreshOutcome::Rejected(RefreshError::Revoked));
+        let refreshed = self.0.db.write(move |tx| {
+            let Some(user) = users::user_lock_existing(tx, user_id)? else {
+                return Ok(Err(RefreshError::Revoked));
             };
             let presented = sessions::refresh_find(tx, &presented_hash)?;
             let tip = sessions::refresh_find_tip(tx, family_id)?;
@@ -199,40 +194,28 @@ impl AuthService {
                 RefreshDecision::Reuse => {
                     sessions::sessions_end(tx, SessionSelection::One(family_id), now)?;
                     login_history::login_history_insert(tx, &reuse)?;
-                    return Ok(RefreshOutcome::Rejected(RefreshError::Reused));
+                    return Ok(Err(RefreshError::Reused));
                 }
-                RefreshDecision::Revoked => {
-                    return Ok(RefreshOutcome::Rejected(RefreshError::Revoked));
-                }
-                RefreshDecision::Expired => {
-                    return Ok(RefreshOutcome::Rejected(RefreshError::Expired));
-                }
-                RefreshDecision::Unknown => {
-                    return Ok(RefreshOutcome::Rejected(RefreshError::Invalid));
-                }
+                RefreshDecision::Revoked => return Ok(Err(RefreshError::Revoked)),
+                RefreshDecision::Expired => return Ok(Err(RefreshError::Expired)),
+                RefreshDecision::Unknown => return Ok(Err(RefreshError::Invalid)),
             };
-            Ok::<_, RefreshError>(RefreshOutcome::Granted {
-                token: token.into(),
-                user: user.into(),
-            })
+            Ok::<_, RefreshError>(Ok((token, user)))
         });
-        match refreshed.await? {
-            RefreshOutcome::Granted { token, user } => Ok(self.grant(&token, &user)?),
-            RefreshOutcome::Rejected(rejection) => {
-                if rejection == RefreshError::Reused {
-                    tracing::warn!(%user_id, %family_id, "a refresh token was used again");
-                }
-                Err(rejection)
-            }
+        let granted = refreshed.await?;
+        if matches!(granted, Err(RefreshError::Reused)) {
+            tracing::warn!(%user_id, %family_id, "a refresh token was used again");
         }
+        let (token, user) = granted?;
+        Ok(self.grant(&token, &user)?)
     }
 
     /// Ends the session of these tokens, or all of the user's.
     ///
     /// Without a token that names the session, all sessions of the user end: leaving the wrong one
     /// open would be worse.
-    pub async fn logout(&self, logout: LogoutRequest) -> Result<(), StorageError> {
-        let now = self.clock.now();
+    pub async fn logout(&self, logout: LogoutRequest) -> DbResult<()> {
+        let now = self.0.clock.now();
         let named = self.named_session(&logout, now);
         let ended = match (named, logout.user_id) {
             (Some((user_id, _)), _) if logout.all_devices => {
@@ -242,7 +225,8 @@ impl AuthService {
             (None, Some(user_id)) => (user_id, SessionSelection::AllOf(user_id)),
             (None, None) => return Ok(()),
         };
-        self.db
+        self.0
+            .db
             .write(move |tx| match users::user_lock(tx, ended.0)? {
                 Some(_) => sessions::sessions_end(tx, ended.1, now),
                 None => Ok(()),
@@ -254,12 +238,12 @@ impl AuthService {
     /// authenticated one does not count.
     fn named_session(&self, logout: &LogoutRequest, now: Timestamp) -> Option<(UserId, Uuid)> {
         let by_refresh = logout.refresh_token.as_deref().and_then(|token| {
-            let verified = self.token_key.verify::<RefreshClaims>(REFRESH, token, now).ok()?;
+            let verified = self.0.token_key.verify::<RefreshClaims>(REFRESH, token, now).ok()?;
             Some((verified.subject, verified.claims.family_id))
         });
         let by_access = || {
             let token = logout.access_token.as_deref()?;
-            let verified = self.token_key.verify::<AccessClaims>(ACCESS, token, now).ok()?;
+            let verified = self.0.token_key.verify::<AccessClaims>(ACCESS, token, now).ok()?;
             Some((verified.subject, verified.claims.family_id))
         };
         let (subject, family_id) = by_refresh.or_else(by_access)?;
@@ -270,26 +254,22 @@ impl AuthService {
 
     /// The user of an access token, if it is valid.
     pub async fn verify_token(&self, token: &str) -> Result<UserAccount, VerifyTokenError> {
-        let now = self.clock.now();
-        let verified = self.token_key.verify::<AccessClaims>(ACCESS, token, now);
+        let now = self.0.clock.now();
+        let verified = self.0.token_key.verify::<AccessClaims>(ACCESS, token, now);
         let verified = verified.map_err(|_| VerifyTokenError::Invalid)?;
         let user_id = verified.subject.parse().map_err(|_| VerifyTokenError::Invalid)?;
-        let found = self.db.read(move |tx| match sessions::is_revoked(tx, verified.id)? {
+        let found = self.read(move |tx| match sessions::is_revoked(tx, verified.id)? {
             true => Ok(None),
             false => users::user_find(tx, UserId(user_id)),
         });
-        let found: Result<Option<StoredUser>, StorageError> = found.await;
-        let user = found?.map(|user| self.unseal(&user)).transpose()?.flatten();
+        let user = found.await?.map(|user| self.unseal(&user)).transpose()?.flatten();
         user.ok_or(VerifyTokenError::Invalid)
     }
 
     /// The access tokens that were revoked after the sequence number `after`, in order.
-    pub async fn list_revoked_tokens(
-        &self,
-        after: i64,
-    ) -> Result<Vec<RevokedAccessToken>, StorageError> {
-        let now = self.clock.now();
-        self.db.read(move |tx| sessions::revoked_list(tx, after, now, REVOKED_LISTED_MAX)).await
+    pub async fn list_revoked_tokens(&self, after: i64) -> DbResult<Vec<RevokedTokenEntry>> {
+        let now = self.0.clock.now();
+        self.0.db.read(move |tx| sessions::revoked_list(tx, after, now, REVOKED_LISTED_MAX)).await
     }
 
     /// A new session, made before the transaction that inserts it.
@@ -299,30 +279,30 @@ impl AuthService {
         method: LoginMethod,
         client: ClientInfo,
     ) -> NewSession {
-        let family_id = self.ids.next_id();
+        let family_id = self.0.ids.next_id();
         let token = self.new_token(user_id, family_id);
         let token = StoredRefreshToken { login_at: Some(token.issued_at), ..token };
         let (failure, happened_at) = (None, token.issued_at);
         NewSession {
             hash: hash_of(&self.sign_refresh(&token)),
             record: LoginRecord { user_id: Some(user_id), method, failure, client, happened_at },
-            sessions_kept: self.settings.sessions_per_user_max.saturating_sub(1),
+            sessions_kept: self.0.settings.sessions_per_user_max.saturating_sub(1),
             token,
         }
     }
 
     fn new_token(&self, user_id: UserId, family_id: Uuid) -> StoredRefreshToken {
-        let now = self.clock.now();
+        let now = self.0.clock.now();
         StoredRefreshToken {
-            id: self.ids.next_id(),
+            id: self.0.ids.next_id(),
             user_id,
             family_id,
             login_at: None,
-            access_id: self.ids.next_id(),
-            access_expires_at: now + self.settings.access_lifetime,
+            access_id: self.0.ids.next_id(),
+            access_expires_at: now + self.0.settings.access_lifetime,
             access_revoked: false,
             issued_at: now,
-            expires_at: now + self.settings.refresh_lifetime,
+            expires_at: now + self.0.settings.refresh_lifetime,
             rotated_at: None,
             revoked_at: None,
         }
@@ -342,15 +322,15 @@ impl AuthService {
             family_id: token.family_id,
         };
         let issue = issue(token.user_id, token.access_id, token.issued_at, token.access_expires_at);
-        let access_token = self.token_key.sign(ACCESS, &issue, &claims);
-        let expires_in = token.access_expires_at.duration_since(self.clock.now());
+        let access_token = self.0.token_key.sign(ACCESS, &issue, &claims);
+        let expires_in = token.access_expires_at.duration_since(self.0.clock.now());
         let expires_in = Duration::try_from(expires_in).unwrap_or_default();
         Ok(Session { user, access_token, expires_in, refresh_token: self.sign_refresh(token) })
     }
 
     fn sign_refresh(&self, token: &StoredRefreshToken) -> String {
         let issue = issue(token.user_id, token.id, token.issued_at, token.expires_at);
-        self.token_key.sign(REFRESH, &issue, &RefreshClaims { family_id: token.family_id })
+        self.0.token_key.sign(REFRESH, &issue, &RefreshClaims { family_id: token.family_id })
     }
 
     /// The decrypted account, or `None` if it was deleted.
@@ -361,7 +341,7 @@ impl AuthService {
         };
         Ok(Some(UserAccount {
             id: stored.id,
-            person: self.data_keys.open(stored.id, sealed)?,
+            person: self.0.data_keys.open(stored.id, sealed)?,
             role: stored.role,
             language: stored.language,
             status: stored.status,
@@ -382,7 +362,7 @@ pub(crate) struct NewSession {
 impl NewSession {
     /// Inserts it, and ends the oldest sessions if there are too many. The caller holds the lock of
     /// the user.
-    pub fn write(&self, tx: &mut Tx<'_>) -> Result<(), StorageError> {
+    pub fn write(&self, tx: &mut Tx<'_>) -> DbResult<()> {
         let StoredRefreshToken { user_id, issued_at: now, .. } = self.token;
         for family_id in sessions::family_list_beyond(tx, user_id, self.sessions_kept, now)? {
             sessions::sessions_end(tx, SessionSelection::One(family_id), now)?;

@@ -18,13 +18,13 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use urr_kernel::{CallContext, Secret};
 use urr_outbound::encode_form;
-use urr_storage::Tx;
+use urr_storage::DbResult;
 
 use self::client::{CodeExchange, ProviderContext, SocialProviderError};
 use crate::accounts::account::UserId;
 use crate::internal_error::from_internal_errors;
 use crate::sessions::hash_of;
-use crate::social::rules::{LocalPath, SignInRejection, SocialProvider};
+use crate::social::rules::{LocalPath, SocialProvider};
 use crate::social::store::{self as social, SocialAttempt};
 use crate::{AuthService, ClientInfo, InternalError, Session};
 
@@ -35,46 +35,39 @@ pub use settings::{ProviderEndpoints, SocialProviderSettings, SocialSettings};
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SocialError {
-    #[error("the provider is not configured")]
+    #[error("Login by this service is not available here.")]
     NotConfigured,
-    #[error("the login was started in another browser, was completed already, or has expired")]
+    #[error("Logging in took too long or was begun elsewhere. Please begin again.")]
     InvalidState,
-    #[error("the user did not agree at the provider")]
+    #[error("You did not log in at the service.")]
     Cancelled,
-    #[error("the answer of the provider is not valid")]
+    #[error("The answer of the service could not be verified. Please begin again.")]
     Rejected,
-    #[error("the provider cannot be reached")]
+    #[error("The service cannot be reached now. Please try again, or log in another way.")]
     Unavailable,
-    #[error("the provider gives no e-mail address")]
+    #[error("We need your e-mail address. Please allow the service to share it.")]
     EmailRequired,
-    #[error("a new account needs the terms to be agreed to")]
+    #[error("Please agree to the terms first.")]
     TermsRequired,
-    #[error("the address has an account, and not both sides have verified it")]
+    /// Not both sides have verified the address.
+    #[error(
+        "This address has an account. Please log in as usual, and connect the service in your profile."
+    )]
     EmailInUse,
-    #[error("the identity belongs to another account")]
+    #[error("This login is connected to another account already.")]
     IdentityInUse,
-    #[error("the account has another identity of this provider")]
+    #[error("Your account is connected to another login of this service.")]
     AlreadyLinked,
-    #[error("the user who started to link is not logged in")]
+    #[error("Please log in, then connect again.")]
     LoginRequired,
     /// The rows that the decision was based on have changed.
-    #[error("a concurrent login changed the account")]
+    #[error("You are logging in elsewhere at this moment. Please try again.")]
     Overtaken,
     #[error(transparent)]
     Internal(#[from] InternalError),
 }
 
 from_internal_errors!(SocialError);
-
-impl From<SignInRejection> for SocialError {
-    fn from(rejection: SignInRejection) -> SocialError {
-        match rejection {
-            SignInRejection::EmailRequired => SocialError::EmailRequired,
-            SignInRejection::EmailInUse => SocialError::EmailInUse,
-            SignInRejection::TermsRequired => SocialError::TermsRequired,
-        }
-    }
-}
 
 #[derive(Clone, Debug)]
 pub struct SocialStart {
@@ -130,11 +123,9 @@ impl AuthService {
         let context = self.context_for_redirect(provider)?;
         let flow = OAuthFlow::of(Secret::generate());
         let SocialStart { redirect, terms_agreed, link_user_id } = start;
-        let expires_at = context.now + self.settings.social.attempt_lifetime;
+        let expires_at = context.now + self.0.settings.social.attempt_lifetime;
         let attempt = SocialAttempt { provider, redirect, terms_agreed, link_user_id, expires_at };
-        let hash = hash_of(flow.state.expose());
-        let insert = move |tx: &mut Tx<'_>| social::attempt_insert(tx, &hash, &attempt);
-        self.db.write(insert).await?;
+        self.insert_attempt(&flow.state, attempt).await?;
         let endpoints = &context.settings.endpoints;
         let (redirect_uri, challenge) = (self.redirect_uri(provider), flow.challenge());
         let mut fields = vec![
@@ -160,7 +151,13 @@ impl AuthService {
         context: CallContext,
     ) -> Result<SocialLogin, SocialFailure> {
         let early = |error| SocialFailure { error, redirect: None };
-        let (flow, attempt) = self.take_attempt(provider, &returned).await.map_err(early)?;
+        self.provider_context(provider).map_err(early)?;
+        let secret = returned.secret.clone().ok_or(early(SocialError::InvalidState))?;
+        let flow = OAuthFlow::of(secret);
+        if !flow.state.matches(&returned.state) {
+            return Err(early(SocialError::InvalidState));
+        }
+        let attempt = self.take_attempt(provider, &flow.state).await.map_err(early)?;
         let redirect = attempt.redirect.clone();
         let is_link = attempt.link_user_id.is_some();
         let completed =
@@ -171,25 +168,24 @@ impl AuthService {
         }
     }
 
-    /// Takes the attempt of this browser, which can be used once.
+    /// Stores an attempt under the hash of its state or nonce.
+    async fn insert_attempt(&self, name: &Secret, attempt: SocialAttempt) -> DbResult<()> {
+        let hash = hash_of(name.expose());
+        self.write(move |tx| social::attempt_insert(tx, &hash, &attempt)).await
+    }
+
+    /// Takes an attempt, which can be used once.
     async fn take_attempt(
         &self,
         provider: SocialProvider,
-        returned: &SocialCallback,
-    ) -> Result<(OAuthFlow, SocialAttempt), SocialError> {
+        name: &Secret,
+    ) -> Result<SocialAttempt, SocialError> {
         let now = self.provider_context(provider)?.now;
-        let secret = returned.secret.clone().ok_or(SocialError::InvalidState)?;
-        let flow = OAuthFlow::of(secret);
-        if !flow.state.matches(&returned.state) {
-            return Err(SocialError::InvalidState);
-        }
-        let hash = hash_of(flow.state.expose());
-        let taken = self.db.write(move |tx| social::attempt_take(tx, &hash)).await?;
+        let hash = hash_of(name.expose());
+        let taken = self.write(move |tx| social::attempt_take(tx, &hash)).await?;
         let in_force =
             |attempt: &SocialAttempt| attempt.provider == provider && attempt.expires_at > now;
-        let attempt: Option<SocialAttempt> = taken;
-        let attempt = attempt.filter(in_force).ok_or(SocialError::InvalidState)?;
-        Ok((flow, attempt))
+        taken.filter(in_force).ok_or(SocialError::InvalidState)
     }
 
     async fn complete_attempt(
@@ -212,7 +208,7 @@ impl AuthService {
             nonce: &flow.nonce,
             redirect_uri: &redirect_uri,
         };
-        let profile = self.social.profile(self.provider_context(provider)?, &exchange).await;
+        let profile = self.0.social.profile(self.provider_context(provider)?, &exchange).await;
         let profile = profile.map_err(|error| log_provider_error(provider, &error))?;
         match attempt.link_user_id {
             Some(user_id) => {
@@ -231,9 +227,9 @@ impl AuthService {
         &self,
         provider: SocialProvider,
     ) -> Result<ProviderContext<'_>, SocialError> {
-        let settings = self.settings.social.provider(provider);
+        let settings = self.0.settings.social.provider(provider);
         let settings = settings.ok_or(SocialError::NotConfigured)?;
-        let (timeout, now) = (self.settings.social.call_timeout, self.clock.now());
+        let (timeout, now) = (self.0.settings.social.call_timeout, self.0.clock.now());
         Ok(ProviderContext { provider, settings, timeout, now })
     }
 
@@ -250,7 +246,7 @@ impl AuthService {
     }
 
     fn redirect_uri(&self, provider: SocialProvider) -> String {
-        let base = self.settings.social.public_url.trim_end_matches('/');
+        let base = self.0.settings.social.public_url.trim_end_matches('/');
         format!("{base}/api/auth/social/{}/callback", provider.as_str())
     }
 }

@@ -4,18 +4,23 @@
 //! `user_lock`. So a refresh and a concurrent logout, change of role or deletion run one after the
 //! other, and none misses a token that another issues. The counter of revocations is locked last.
 
-use std::fmt::Display;
-use std::str::FromStr;
+use urr_kernel::Timestamp;
+use urr_storage::{DbResult, Tx, params};
 
-use urr_storage::{Row, StorageError};
-
-/// A column that holds the name of a variant of a foreign enum.
-pub fn get_named<T: FromStr<Err: Display>>(row: &Row<'_>, column: &str) -> Result<T, StorageError> {
-    let text: String = row.get(column)?;
-    text.parse().map_err(|error: T::Err| StorageError::Decode {
-        column: column.to_owned(),
-        reason: error.to_string(),
-    })
+/// Deletes up to `limit` rows of a table, the oldest first. `is_old` compares a column with `time`,
+/// such as `expires_at <=`.
+pub fn rows_purge(
+    tx: &mut Tx<'_>,
+    (table, key, is_old): (&str, &str, &str),
+    time: Timestamp,
+    limit: u32,
+) -> DbResult<u64> {
+    let sql = format!(
+        "delete from {table} where {key} in (select {key} from {table} \
+         where {is_old} $1 order by {} limit $2)",
+        is_old.trim_end_matches([' ', '<', '='])
+    );
+    tx.execute(&sql, params![time, limit])
 }
 
 /// Placeholders such as `$2, $3, $4` for three parameters from the second on.

@@ -4,7 +4,7 @@ pub mod http;
 pub mod store;
 
 use serde::{Deserialize, Serialize};
-use urr_storage::{StorageError, Tx, storable_enum};
+use urr_storage::{DbResult, Tx, storable_enum};
 use utoipa::ToSchema;
 
 use crate::accounts::account::UserId;
@@ -90,9 +90,14 @@ impl TermsVersions {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = TermsAnswerBody)]
 pub struct TermsAnswer {
+    #[serde(rename = "type")]
     pub kind: TermsKind,
+    /// The version in force.
+    #[schema(max_length = 20, example = "2026-11")]
     pub version: String,
     pub agreed: bool,
 }
@@ -162,26 +167,25 @@ impl AuthService {
         id: UserId,
         terms: TermsAnswers,
     ) -> Result<Vec<TermsKind>, UserError> {
-        let (auth, now) = (self.clone(), self.clock.now());
-        self.db
-            .write(move |tx| {
-                users::user_lock_existing(tx, id)?.ok_or(UserError::NotFound)?;
-                let before = store::terms_list_latest(tx, id)?;
-                let changed = terms.answers().iter().filter(|answer| !before.contains(answer));
-                for answer in changed {
-                    store::terms_answer_insert(tx, id, answer, now)?;
-                }
-                Ok(auth.terms_outstanding(tx, id)?)
-            })
-            .await
+        let (auth, now) = (self.clone(), self.0.clock.now());
+        let written = self.0.db.write(move |tx| {
+            users::user_lock_existing(tx, id)?.ok_or(UserError::NotFound)?;
+            let before = store::terms_list_latest(tx, id)?;
+            let changed = terms.answers().iter().filter(|answer| !before.contains(answer));
+            for answer in changed {
+                store::terms_answer_insert(tx, id, answer, now)?;
+            }
+            Ok(auth.terms_outstanding(tx, id)?)
+        });
+        written.await
     }
 
     pub(crate) fn terms_outstanding(
         &self,
         tx: &mut Tx<'_>,
         id: UserId,
-    ) -> Result<Vec<TermsKind>, StorageError> {
-        Ok(self.settings.terms.outstanding(&store::terms_list_latest(tx, id)?))
+    ) -> DbResult<Vec<TermsKind>> {
+        Ok(self.0.settings.terms.outstanding(&store::terms_list_latest(tx, id)?))
     }
 }
 

@@ -194,7 +194,8 @@ impl Consumer {
         let event = match DomainEvent::from_bytes(&delivery.body) {
             Ok(event) => Arc::new(event),
             Err(error) => {
-                let failure = HandlingFailure::new(HandleError::from(error).to_string(), None);
+                let reason = HandleError::from(error).to_string();
+                let failure = HandlingFailure { reason, event: None };
                 return self.set_aside(delivery, &failure, cancel).await;
             }
         };
@@ -204,7 +205,7 @@ impl Consumer {
                 Ok(())
             }
             Err(reason) => {
-                let failure = HandlingFailure::new(reason, Some(Arc::clone(&event)));
+                let failure = HandlingFailure { reason, event: Some(Arc::clone(&event)) };
                 self.set_aside(delivery, &failure, cancel).await
             }
         }

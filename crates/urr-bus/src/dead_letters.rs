@@ -199,13 +199,7 @@ fn read(delivery: Delivery) -> DeadLetter {
 /// Why a message is set aside, and the event it carried if it carried one.
 pub(crate) struct HandlingFailure {
     pub(crate) reason: String,
-    event: Option<Arc<DomainEvent>>,
-}
-
-impl HandlingFailure {
-    pub(crate) fn new(reason: String, event: Option<Arc<DomainEvent>>) -> HandlingFailure {
-        HandlingFailure { reason, event }
-    }
+    pub(crate) event: Option<Arc<DomainEvent>>,
 }
 
 /// The dead letter of a message, in the partition of the same number.

@@ -3,18 +3,18 @@
 pub mod http;
 pub mod store;
 
-use std::fmt;
-
+use serde::{Deserialize, Serialize};
 use urr_contracts::events::catalog::{ArtistCreated, ArtistUpdated};
 use urr_kernel::{Timestamp, UnfitText, Won, define_id, one_line};
 use urr_service::Page;
-use urr_service::admin_log::{self, AdminAction};
-use urr_storage::{StorageError, outbox, storable_id};
+use urr_storage::{DbResult, StorageError, Tx, outbox, storable_id};
+use utoipa::ToSchema;
 
 use crate::events::rename::TooManyEvents;
 use crate::events::rules::EventRecord;
 use crate::events::store::event_list_of_artist;
 use crate::revision::revision_load;
+use crate::text::{InvalidImageUrl, empty_as_null, parse_image_url};
 use crate::{AdminActor, CatalogService};
 
 define_id!(
@@ -23,23 +23,96 @@ define_id!(
 );
 storable_id!(ArtistId);
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+const NAME_CHARS_MAX: usize = 100;
+const DESCRIPTION_CHARS_MAX: usize = 2_000;
+const MEMBERSHIP_PRICE_DEFAULT_WON: i64 = 30_000;
+const MEMBERSHIP_PRICE_MAX_WON: i64 = 10_000_000;
+const UPCOMING_EVENTS_MAX: u32 = 50;
+
+/// An artist.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = ArtistView)]
 pub struct Artist {
+    #[schema(value_type = Uuid)]
     pub id: ArtistId,
-    pub name: ArtistName,
+    pub name: String,
     pub description: String,
-    /// Empty if there is none.
+    // Empty if there is none.
+    #[serde(serialize_with = "empty_as_null")]
+    #[schema(value_type = Option<String>)]
     pub image_url: String,
-    /// The price of a year's fan membership.
+    /// The price of a year's fan membership, in won.
+    #[schema(value_type = i64, example = 30_000)]
     pub membership_price: Won,
     pub created_at: Timestamp,
 }
 
+/// What an administrator enters for a new artist.
+#[derive(Clone, Debug, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = CreateArtistBody)]
+pub struct NewArtist {
+    #[schema(max_length = 100, example = "한강 밴드")]
+    pub name: String,
+    #[serde(default)]
+    #[schema(max_length = 2_000)]
+    pub description: String,
+    /// Begins with `https://` or `/api/image/`.
+    #[serde(default)]
+    #[schema(max_length = 500)]
+    pub image_url: String,
+    /// In won; 30,000 if it is not given.
+    #[schema(minimum = 0, maximum = 10_000_000)]
+    pub membership_price: Option<i64>,
+}
+
+/// Fields that are left out keep their value.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = EditArtistBody)]
+pub struct ArtistChange {
+    #[schema(max_length = 100)]
+    name: Option<String>,
+    #[schema(max_length = 2_000)]
+    description: Option<String>,
+    /// An empty text removes it.
+    #[schema(max_length = 500)]
+    image_url: Option<String>,
+    #[schema(minimum = 0, maximum = 10_000_000)]
+    membership_price: Option<i64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidArtist {
+    #[error("The name {0}.")]
+    Name(UnfitText),
+    #[error("The description is longer than {DESCRIPTION_CHARS_MAX} characters.")]
+    Description,
+    #[error(transparent)]
+    ImageUrl(#[from] InvalidImageUrl),
+    #[error("The price must be from 0 to {MEMBERSHIP_PRICE_MAX_WON} won.")]
+    MembershipPrice,
+}
+
 impl Artist {
+    /// Checks and trims what an administrator entered.
+    fn checked(self) -> Result<Artist, InvalidArtist> {
+        let name = one_line(&self.name, NAME_CHARS_MAX).map_err(InvalidArtist::Name)?.to_owned();
+        if self.description.chars().count() > DESCRIPTION_CHARS_MAX {
+            return Err(InvalidArtist::Description);
+        }
+        let image_url = parse_image_url(&self.image_url)?;
+        match (0..=MEMBERSHIP_PRICE_MAX_WON).contains(&self.membership_price.amount()) {
+            true => Ok(Artist { name, image_url, ..self }),
+            false => Err(InvalidArtist::MembershipPrice),
+        }
+    }
+
     fn created(&self) -> ArtistCreated {
         ArtistCreated {
             artist_id: self.id.0,
-            name: self.name.to_string(),
+            name: self.name.clone(),
             membership_price: self.membership_price,
         }
     }
@@ -50,64 +123,14 @@ impl Artist {
     }
 }
 
-/// A name that is trimmed, not empty, of bounded length and without control characters.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ArtistName(String);
-
-pub const NAME_CHARS_MAX: usize = 100;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("The name {0}.")]
-pub struct InvalidArtistName(UnfitText);
-
-impl ArtistName {
-    pub fn parse(text: &str) -> Result<ArtistName, InvalidArtistName> {
-        let name = one_line(text, NAME_CHARS_MAX).map_err(InvalidArtistName)?;
-        Ok(ArtistName(name.to_owned()))
-    }
-
-    /// A name from the database, which was checked before it was stored.
-    fn stored(name: String) -> ArtistName {
-        ArtistName(name)
-    }
-
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for ArtistName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-const UPCOMING_EVENTS_MAX: u32 = 50;
-
-#[derive(Clone, Debug)]
-pub struct NewArtist {
-    pub name: ArtistName,
-    pub description: String,
-    /// Empty if there is none.
-    pub image_url: String,
-    pub membership_price: Won,
-}
-
-/// The fields to change. `None` keeps the present value.
-#[derive(Clone, Debug, Default)]
-pub struct ArtistChange {
-    pub name: Option<ArtistName>,
-    pub description: Option<String>,
-    pub image_url: Option<String>,
-    pub membership_price: Option<Won>,
-}
-
 #[derive(Debug, thiserror::Error)]
 pub enum ArtistError {
-    #[error("there is no such artist")]
+    #[error("There is no artist with this id.")]
     NotFound,
-    #[error("an artist with this name exists already")]
+    #[error("An artist with this name exists already.")]
     NameTaken,
+    #[error(transparent)]
+    Invalid(#[from] InvalidArtist),
     #[error(transparent)]
     TooManyEvents(#[from] TooManyEvents),
     #[error(transparent)]
@@ -131,24 +154,18 @@ impl CatalogService {
         new: NewArtist,
         actor: AdminActor,
     ) -> Result<Artist, ArtistError> {
-        let artist = Artist {
-            id: ArtistId(self.ids.next_id()),
-            name: new.name,
-            description: new.description,
-            image_url: new.image_url,
-            membership_price: new.membership_price,
-            created_at: self.clock.now(),
-        };
+        let NewArtist { name, description, image_url, membership_price } = new;
+        let (id, created_at) = (ArtistId(self.0.ids.next_id()), self.0.clock.now());
+        let membership_price = Won::new(membership_price.unwrap_or(MEMBERSHIP_PRICE_DEFAULT_WON));
+        let artist = Artist { id, name, description, image_url, membership_price, created_at };
+        let artist = artist.checked()?;
         let metadata = self.event_metadata(actor.context);
-        let logged =
-            self.admin_action(&actor, "ARTIST_CREATED", "artist", artist.id, artist.name.as_str());
-        self.change(move |tx| {
+        self.admin_change(actor, ("ARTIST_CREATED", "artist", id), move |tx| {
             if !store::artist_insert(tx, &artist)? {
                 return Err(ArtistError::NameTaken);
             }
-            admin_log::insert(tx, &logged)?;
             outbox::append(tx, &metadata, &artist.created())?;
-            Ok(artist.clone())
+            Ok((artist.clone(), Some(artist.name.clone())))
         })
         .await
     }
@@ -160,79 +177,87 @@ impl CatalogService {
         change: ArtistChange,
         actor: AdminActor,
     ) -> Result<Artist, ArtistError> {
-        let (metadata, name_change) =
-            (self.event_metadata(actor.context), self.name_change(&actor));
-        let logged = self.admin_action(&actor, "ARTIST_UPDATED", "artist", id, "");
-        self.change(move |tx| {
-            let Some(old) = store::artist_find(tx, id)? else {
-                return Err(ArtistError::NotFound);
-            };
-            let change = change.clone();
+        let metadata = self.event_metadata(actor.context);
+        let name_change = self.name_change(&actor);
+        self.admin_change(actor, ("ARTIST_UPDATED", "artist", id), move |tx| {
+            let old = store::artist_find(tx, id)?.ok_or(ArtistError::NotFound)?;
+            let (old_name, change) = (old.name.clone(), change.clone());
             let artist = Artist {
-                name: change.name.unwrap_or_else(|| old.name.clone()),
+                name: change.name.unwrap_or(old.name),
                 description: change.description.unwrap_or(old.description),
                 image_url: change.image_url.unwrap_or(old.image_url),
-                membership_price: change.membership_price.unwrap_or(old.membership_price),
+                membership_price: change.membership_price.map_or(old.membership_price, Won::new),
                 ..old
             };
-            let is_renamed = artist.name != old.name;
-            if is_renamed && store::artist_find_by_name(tx, artist.name.as_str())?.is_some() {
+            let artist = artist.checked()?;
+            let is_renamed = artist.name != old_name;
+            if is_renamed && store::artist_find_by_name(tx, &artist.name)?.is_some() {
                 return Err(ArtistError::NameTaken);
             }
             store::artist_update(tx, &artist)?;
             if is_renamed {
                 name_change.announce::<ArtistError>(tx, Some(id), None)?;
             }
-            let summary = artist.name.to_string();
-            admin_log::insert(tx, &AdminAction { summary, ..logged.clone() })?;
             outbox::append(tx, &metadata, &artist.updated())?;
-            Ok(artist)
+            Ok((artist.clone(), Some(artist.name)))
         })
         .await
     }
 
     /// One page of the artists by name, their total, and the revision of the catalogue.
-    pub async fn list_artists(&self, page: Page) -> Result<(Vec<Artist>, u64, i64), StorageError> {
-        self.db
-            .read(move |tx| {
-                let artists = store::artist_list(tx, page)?;
-                Ok((artists, store::artist_count(tx)?, revision_load(tx)?))
-            })
-            .await
+    pub async fn list_artists(&self, page: Page) -> DbResult<(Vec<Artist>, u64, i64)> {
+        let list = move |tx: &mut Tx<'_>| {
+            let artists = store::artist_list(tx, page)?;
+            Ok((artists, store::artist_count(tx)?, revision_load(tx)?))
+        };
+        self.0.db.read(list).await
     }
 
-    pub async fn get_artist(&self, id: ArtistId) -> Result<Option<ArtistDetail>, StorageError> {
-        let now = self.clock.now();
-        self.db
-            .read(move |tx| {
-                let Some(artist) = store::artist_find(tx, id)? else { return Ok(None) };
-                let upcoming = event_list_of_artist(tx, id, now, UPCOMING_EVENTS_MAX)?;
-                let revision = revision_load(tx)?;
-                Ok(Some(ArtistDetail { artist, upcoming, revision, now }))
-            })
-            .await
+    pub async fn get_artist(&self, id: ArtistId) -> Result<ArtistDetail, ArtistError> {
+        let now = self.0.clock.now();
+        let found = self.0.db.read(move |tx| {
+            let artist = store::artist_find(tx, id)?.ok_or(ArtistError::NotFound)?;
+            let upcoming = event_list_of_artist(tx, id, now, UPCOMING_EVENTS_MAX)?;
+            let revision = revision_load(tx)?;
+            Ok(ArtistDetail { artist, upcoming, revision, now })
+        });
+        found.await
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use urr_kernel::Uuid;
+
     use super::*;
+
+    fn checked_name(name: &str) -> Result<String, InvalidArtist> {
+        let artist = Artist {
+            id: ArtistId(Uuid::nil()),
+            name: name.to_owned(),
+            description: String::new(),
+            image_url: String::new(),
+            membership_price: Won::ZERO,
+            created_at: Timestamp::UNIX_EPOCH,
+        };
+        artist.checked().map(|artist| artist.name)
+    }
 
     #[test]
     fn a_name_is_trimmed_and_keeps_its_letters() {
-        assert_eq!(ArtistName::parse("  한강 밴드 ").unwrap().as_str(), "한강 밴드");
+        assert_eq!(checked_name("  한강 밴드 "), Ok("한강 밴드".to_owned()));
     }
 
     #[test]
     fn names_that_cannot_be_shown_are_refused() {
         let long = "가".repeat(NAME_CHARS_MAX);
-        assert!(ArtistName::parse(&long).is_ok());
+        assert!(checked_name(&long).is_ok());
         for (text, reason) in [
             (format!("{long}나").as_str(), "The name is longer than 100 characters."),
             (" \t ", "The name is empty."),
             ("a\0b", "The name has characters that cannot be shown."),
         ] {
-            assert_eq!(ArtistName::parse(text).unwrap_err().to_string(), reason);
+            assert_eq!(checked_name(text).unwrap_err().to_string(), reason);
         }
     }
 }

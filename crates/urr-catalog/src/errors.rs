@@ -6,9 +6,9 @@ use urr_service::idempotency::key_reused;
 
 use crate::text::{InvalidImageUrl, InvalidText};
 use crate::{
-    ArtistError, CreateEventError, EditEventError, EditRejection, InvalidArtistName, InvalidImage,
+    ArtistError, CreateEventError, EditEventError, EditRejection, InvalidArtist, InvalidImage,
     InvalidPresale, InvalidPrices, InvalidSchedule, InvalidTemplate, InvalidTicketTypes,
-    TooManyEvents, UploadError, VenueError,
+    UnknownArtist, UploadError, VenueError,
 };
 
 macro_rules! bad_requests {
@@ -24,12 +24,12 @@ macro_rules! bad_requests {
 bad_requests! {
     InvalidText => "INVALID_TEXT";
     InvalidImageUrl => "INVALID_IMAGE_URL";
-    InvalidArtistName => "INVALID_NAME";
     InvalidSchedule => "INVALID_SCHEDULE";
     InvalidTemplate => "INVALID_LAYOUT";
     InvalidPrices => "INVALID_PRICES";
     InvalidTicketTypes => "INVALID_TICKET_TYPES";
     InvalidPresale => "INVALID_PRESALE";
+    UnknownArtist => "UNKNOWN_ARTIST";
 }
 
 impl From<InvalidImage> for ApiError {
@@ -58,34 +58,22 @@ impl From<UploadError> for ApiError {
     }
 }
 
-fn too_many_events(error: TooManyEvents) -> ApiError {
-    ApiError::conflict("TOO_MANY_EVENTS", format!("The name cannot be changed now: {error}."))
-}
-
-pub fn artist_not_found() -> ApiError {
-    ApiError::not_found("ARTIST_NOT_FOUND", "There is no artist with this id.")
-}
-
-pub fn venue_not_found() -> ApiError {
-    ApiError::not_found("VENUE_NOT_FOUND", "There is no venue with this id.")
-}
-
-pub fn hall_not_found() -> ApiError {
-    ApiError::not_found("HALL_NOT_FOUND", "There is no hall with this id.")
-}
-
-pub fn event_not_found() -> ApiError {
-    ApiError::not_found("EVENT_NOT_FOUND", "There is no event with this id.")
-}
-
 impl From<ArtistError> for ApiError {
     fn from(error: ArtistError) -> ApiError {
+        let sentence = error.to_string();
         match error {
-            ArtistError::NotFound => artist_not_found(),
-            ArtistError::NameTaken => {
-                ApiError::conflict("ARTIST_NAME_TAKEN", "An artist with this name exists already.")
+            ArtistError::NotFound => ApiError::not_found("ARTIST_NOT_FOUND", sentence),
+            ArtistError::NameTaken => ApiError::conflict("ARTIST_NAME_TAKEN", sentence),
+            ArtistError::Invalid(invalid) => {
+                let code = match invalid {
+                    InvalidArtist::Name(_) => "INVALID_NAME",
+                    InvalidArtist::Description => "INVALID_DESCRIPTION",
+                    InvalidArtist::ImageUrl(invalid) => return invalid.into(),
+                    InvalidArtist::MembershipPrice => "INVALID_MEMBERSHIP_PRICE",
+                };
+                ApiError::bad_request(code, sentence)
             }
-            ArtistError::TooManyEvents(error) => too_many_events(error),
+            ArtistError::TooManyEvents(_) => ApiError::conflict("TOO_MANY_EVENTS", sentence),
             ArtistError::Storage(error) => error.into(),
         }
     }
@@ -93,21 +81,16 @@ impl From<ArtistError> for ApiError {
 
 impl From<VenueError> for ApiError {
     fn from(error: VenueError) -> ApiError {
+        let sentence = error.to_string();
         match error {
-            VenueError::VenueNotFound => venue_not_found(),
-            VenueError::HallNotFound => hall_not_found(),
-            VenueError::NameTaken => {
-                ApiError::conflict("NAME_TAKEN", "Another one has this name already.")
-            }
-            VenueError::VenueInUse => ApiError::conflict(
-                "VENUE_IN_USE",
-                "The venue has halls or events and cannot be deleted.",
-            ),
-            VenueError::HallInUse => ApiError::conflict(
-                "HALL_IN_USE",
-                "Events use this hall. Its seats cannot change, and it cannot be deleted.",
-            ),
-            VenueError::TooManyEvents(error) => too_many_events(error),
+            VenueError::VenueNotFound => ApiError::not_found("VENUE_NOT_FOUND", sentence),
+            VenueError::HallNotFound => ApiError::not_found("HALL_NOT_FOUND", sentence),
+            VenueError::NameTaken => ApiError::conflict("NAME_TAKEN", sentence),
+            VenueError::VenueInUse => ApiError::conflict("VENUE_IN_USE", sentence),
+            VenueError::HallInUse => ApiError::conflict("HALL_IN_USE", sentence),
+            VenueError::Text(invalid) => invalid.into(),
+            VenueError::Template(invalid) => invalid.into(),
+            VenueError::TooManyEvents(_) => ApiError::conflict("TOO_MANY_EVENTS", sentence),
             VenueError::Storage(error) => error.into(),
         }
     }
@@ -115,18 +98,13 @@ impl From<VenueError> for ApiError {
 
 impl From<CreateEventError> for ApiError {
     fn from(error: CreateEventError) -> ApiError {
-        let unknown = |code, sentence: &'static str| ApiError::bad_request(code, sentence);
+        let sentence = error.to_string();
         match error {
-            CreateEventError::HallNotFound => {
-                unknown("UNKNOWN_HALL", "There is no hall with this hallId.")
+            CreateEventError::HallNotFound | CreateEventError::VenueMismatch => {
+                ApiError::bad_request("UNKNOWN_HALL", sentence)
             }
-            CreateEventError::VenueNotFound => {
-                unknown("UNKNOWN_VENUE", "There is no venue with this venueId.")
-            }
-            CreateEventError::VenueMismatch => {
-                unknown("UNKNOWN_HALL", "The hall belongs to another venue.")
-            }
-            CreateEventError::ArtistNotFound => unknown_artist(),
+            CreateEventError::VenueNotFound => ApiError::bad_request("UNKNOWN_VENUE", sentence),
+            CreateEventError::Artist(unknown) => unknown.into(),
             CreateEventError::Prices(invalid) => invalid.into(),
             CreateEventError::TicketTypes(invalid) => invalid.into(),
             CreateEventError::Presale(invalid) => invalid.into(),
@@ -136,23 +114,15 @@ impl From<CreateEventError> for ApiError {
     }
 }
 
-fn unknown_artist() -> ApiError {
-    ApiError::bad_request("UNKNOWN_ARTIST", "There is no such artist. Please add them first.")
-}
-
 impl From<EditEventError> for ApiError {
     fn from(error: EditEventError) -> ApiError {
+        let sentence = error.to_string();
         match error {
-            EditEventError::NotFound => event_not_found(),
-            EditEventError::ArtistNotFound => unknown_artist(),
+            EditEventError::NotFound => ApiError::not_found("EVENT_NOT_FOUND", sentence),
+            EditEventError::Artist(unknown) => unknown.into(),
             EditEventError::Rejected(rejection) => rejection.into(),
-            EditEventError::NotDeletable => ApiError::conflict(
-                "EVENT_NOT_DELETABLE",
-                "Tickets may have been sold. Cancel the event first, or wait until it is over.",
-            ),
-            EditEventError::HasBegun => {
-                ApiError::conflict("EVENT_OVER", "The event has begun and cannot be cancelled.")
-            }
+            EditEventError::NotDeletable => ApiError::conflict("EVENT_NOT_DELETABLE", sentence),
+            EditEventError::HasBegun => ApiError::conflict("EVENT_OVER", sentence),
             EditEventError::Storage(error) => error.into(),
         }
     }
@@ -160,16 +130,12 @@ impl From<EditEventError> for ApiError {
 
 impl From<EditRejection> for ApiError {
     fn from(rejection: EditRejection) -> ApiError {
-        let sentence = format!("{rejection}.");
+        let sentence = rejection.to_string();
         match rejection {
-            EditRejection::Stale { revision } => ApiError::conflict(
-                "STALE_REVISION",
-                "Somebody else changed the event. Please load it again.",
-            )
-            .with("revision", revision),
-            EditRejection::Cancelled => {
-                ApiError::conflict("EVENT_CANCELLED", "A cancelled event cannot be changed.")
+            EditRejection::Stale { revision } => {
+                ApiError::conflict("STALE_REVISION", sentence).with("revision", revision)
             }
+            EditRejection::Cancelled => ApiError::conflict("EVENT_CANCELLED", sentence),
             EditRejection::InventoryFixed(_) => ApiError::conflict("INVENTORY_FIXED", sentence),
             EditRejection::SaleStarted(_) => ApiError::conflict("SALE_STARTED", sentence),
             EditRejection::Schedule(invalid) => invalid.into(),

@@ -4,7 +4,6 @@ pub mod admin_http;
 mod bodies;
 pub mod change;
 pub mod http;
-pub mod internal_http;
 pub mod list_store;
 pub mod rename;
 pub mod rules;
@@ -14,13 +13,15 @@ pub mod search_store;
 pub mod store;
 pub mod views;
 
+use serde::Deserialize;
 use urr_kernel::Timestamp;
 use urr_service::Page;
-use urr_storage::StorageError;
+use urr_storage::DbResult;
+use utoipa::ToSchema;
 
 use crate::response_cache::ExpiryHint;
 use crate::revision::revision_load;
-use crate::{ArtistId, CatalogService};
+use crate::{ArtistId, CatalogService, EditEventError};
 use list_store::{CatalogCounts, counts_load, event_list, expiry_hint_load};
 use rules::{EventId, EventRecord, TicketType};
 use schedule::EventStatus;
@@ -37,23 +38,19 @@ pub struct EventListFilter {
     pub to: Option<Timestamp>,
     pub search: Option<SearchQuery>,
     pub sort: EventListOrder,
-    pub visibility: Visibility,
+    pub with_deleted: bool,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub enum EventListOrder {
     #[default]
     SaleStart,
     Date,
     Title,
+    /// For administrators.
+    #[serde(skip)]
     Newest,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Visibility {
-    #[default]
-    Public,
-    WithDeleted,
 }
 
 /// A page of events, with the revision and the time at which it was read.
@@ -76,59 +73,59 @@ pub struct EventDetail {
 }
 
 impl CatalogService {
-    pub async fn list_events(
-        &self,
-        filter: EventListFilter,
-        page: Page,
-    ) -> Result<EventPage, StorageError> {
-        let (now, distance) = (self.clock.now(), self.settings.cache.opening_distance);
-        self.db
-            .read(move |tx| {
-                let revision = revision_load(tx)?;
-                let (events, total) = event_list(tx, &filter, page, now)?;
-                let expiry_hint = expiry_hint_load(tx, now, distance)?;
-                Ok(EventPage { events, total, revision, expiry_hint, now })
-            })
-            .await
+    pub async fn list_events(&self, filter: EventListFilter, page: Page) -> DbResult<EventPage> {
+        let (now, distance) = (self.0.clock.now(), self.0.settings.cache.opening_distance);
+        let found = self.0.db.read(move |tx| {
+            let revision = revision_load(tx)?;
+            let (events, total) = event_list(tx, &filter, page, now)?;
+            let expiry_hint = expiry_hint_load(tx, now, distance)?;
+            Ok(EventPage { events, total, revision, expiry_hint, now })
+        });
+        found.await
     }
 
     /// An event, even a deleted one; public answers leave those out.
-    pub async fn get_event(&self, id: EventId) -> Result<Option<EventDetail>, StorageError> {
-        let now = self.clock.now();
-        self.db
-            .read(move |tx| {
-                let revision = revision_load(tx)?;
-                let Some(event) = store::event_find(tx, id)? else { return Ok(None) };
-                let ticket_types = store::ticket_type_list(tx, id)?;
-                Ok(Some(EventDetail { event, ticket_types, revision, now }))
-            })
-            .await
+    pub async fn get_event(&self, id: EventId) -> DbResult<Option<EventDetail>> {
+        let now = self.0.clock.now();
+        let found = self.0.db.read(move |tx| {
+            let revision = revision_load(tx)?;
+            let Some(event) = store::event_find(tx, id)? else { return Ok(None) };
+            let ticket_types = store::ticket_type_list(tx, id)?;
+            Ok(Some(EventDetail { event, ticket_types, revision, now }))
+        });
+        found.await
+    }
+
+    /// An event that was not deleted.
+    pub async fn get_public_event(&self, id: EventId) -> Result<EventDetail, EditEventError> {
+        let found = self.get_event(id).await?;
+        found.filter(|found| found.event.deleted_at.is_none()).ok_or(EditEventError::NotFound)
     }
 
     /// How many events there are by status, for the administrators' dashboard.
-    pub async fn get_counts(&self) -> Result<CatalogCounts, StorageError> {
-        let now = self.clock.now();
-        self.db.read(move |tx| counts_load(tx, now)).await
+    pub async fn get_counts(&self) -> DbResult<CatalogCounts> {
+        let now = self.0.clock.now();
+        self.0.db.read(move |tx| counts_load(tx, now)).await
     }
 
     /// The database's plan for a search. `None`: the text has nothing to search for.
-    pub async fn explain_search(&self, text: &str) -> Result<Option<Vec<String>>, StorageError> {
+    pub async fn explain_search(&self, text: &str) -> DbResult<Option<Vec<String>>> {
         let Some(search) = SearchQuery::parse(text) else { return Ok(None) };
-        self.db.read(move |tx| search_store::search_explain(tx, &search).map(Some)).await
+        self.0.db.read(move |tx| search_store::search_explain(tx, &search).map(Some)).await
     }
 
     /// How often the response cache has read from the database since the start.
     pub fn cache_loads(&self) -> u64 {
-        self.cache.loads()
+        self.0.cache.loads()
     }
 
     /// How often the response cache has checked the revision of the catalogue.
     pub fn cache_checks(&self) -> u64 {
-        self.cache.checks()
+        self.0.cache.checks()
     }
 
     /// The number of cached responses, and their bytes.
     pub fn cache_size(&self) -> (usize, usize) {
-        self.cache.size()
+        self.0.cache.size()
     }
 }

@@ -1,9 +1,9 @@
 //! The routes of the catalogue.
 
-use axum::extract::DefaultBodyLimit;
-use urr_kernel::CallContext;
+use axum::extract::{DefaultBodyLimit, FromRequestParts};
+use axum::http::request::Parts;
 use urr_service::admin_log::{self, AdminLogRoute};
-use urr_service::{Identity, RequestLimits};
+use urr_service::{Admin, ApiError, Context, RequestLimits};
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::{AdminActor, CatalogService, artists, events, images, venues};
@@ -27,7 +27,12 @@ pub fn routes() -> OpenApiRouter<CatalogService> {
         .merge(images::http::upload_routes())
 }
 
-/// The administrator who makes a request.
-pub fn actor(identity: &Identity, context: CallContext) -> AdminActor {
-    AdminActor { admin_id: identity.user_id, context }
+impl<S: Send + Sync> FromRequestParts<S> for AdminActor {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<AdminActor, ApiError> {
+        let Admin(admin) = Admin::from_request_parts(parts, state).await?;
+        let Context(context) = Context::from_request_parts(parts, state).await?;
+        Ok(AdminActor { admin_id: admin.user_id, context })
+    }
 }

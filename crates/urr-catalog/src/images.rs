@@ -7,8 +7,8 @@ mod store;
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use urr_kernel::hex;
-use urr_service::admin_log;
-use urr_storage::StorageError;
+use urr_service::admin_log::{self, AdminAction};
+use urr_storage::{DbResult, StorageError};
 
 use crate::images::content::{ImageInfo, ImageKind, InvalidImage, inspect};
 use crate::{AdminActor, CatalogService};
@@ -72,7 +72,7 @@ impl CatalogService {
         svg: String,
         (width, height): (u32, u32),
         actor: AdminActor,
-    ) -> Result<Image, StorageError> {
+    ) -> DbResult<Image> {
         let info = ImageInfo { kind: ImageKind::Svg, width, height };
         self.store_image(info, svg.into(), actor).await
     }
@@ -83,7 +83,7 @@ impl CatalogService {
         info: ImageInfo,
         bytes: Bytes,
         actor: AdminActor,
-    ) -> Result<Image, StorageError> {
+    ) -> DbResult<Image> {
         let image = Image {
             id: ImageId::of(&bytes),
             kind: info.kind,
@@ -91,21 +91,20 @@ impl CatalogService {
             height: info.height,
             bytes,
         };
-        let now = self.clock.now();
+        let now = self.0.clock.now();
         let summary = format!("{}, {} bytes", image.kind, image.bytes.len());
-        let logged =
-            self.admin_action(&actor, "IMAGE_UPLOADED", "image", image.id.as_str(), &summary);
-        self.db
-            .write(move |tx| {
-                if store::image_insert(tx, &image, actor.admin_id, now)? {
-                    admin_log::insert(tx, &logged)?;
-                }
-                Ok(image.clone())
-            })
-            .await
+        let logged = self.admin_action(actor, ("IMAGE_UPLOADED", "image", image.id.as_str()));
+        let logged = AdminAction { summary, ..logged };
+        let written = self.0.db.write(move |tx| {
+            if store::image_insert(tx, &image, actor.admin_id, now)? {
+                admin_log::insert(tx, &logged)?;
+            }
+            Ok(image.clone())
+        });
+        written.await
     }
 
-    pub async fn get_image(&self, id: ImageId) -> Result<Option<Image>, StorageError> {
-        self.db.read(move |tx| store::image_find(tx, &id)).await
+    pub async fn get_image(&self, id: ImageId) -> DbResult<Option<Image>> {
+        self.0.db.read(move |tx| store::image_find(tx, &id)).await
     }
 }

@@ -27,9 +27,11 @@ mod sql;
 mod text;
 mod venues;
 
+use std::sync::Arc;
+
 use axum::extract::FromRef;
 use urr_kernel::{CallContext, Clock, IdSource, Uuid};
-use urr_service::admin_log::AdminAction;
+use urr_service::admin_log::{self, AdminAction};
 use urr_service::{Service, ServiceKit};
 use urr_storage::outbox::EventMetadata;
 use urr_storage::{Db, Schema, StorageError, Tx, migrations};
@@ -38,13 +40,12 @@ use utoipa::openapi::OpenApi;
 use response_cache::ResponseCache;
 
 pub use artists::{
-    Artist, ArtistChange, ArtistDetail, ArtistError, ArtistId, ArtistName, InvalidArtistName,
-    NewArtist,
+    Artist, ArtistChange, ArtistDetail, ArtistError, ArtistId, InvalidArtist, NewArtist,
 };
 pub use consumer::{CONSUMED_TOPICS, GROUP, handle};
 pub use demo::SeedError;
 pub use events::change::{
-    ArtistChoice, CreateEventError, EditEventError, EventEdit, EventLocation, NewEvent,
+    ArtistChoice, CreateEventError, EditEventError, EventLocation, NewEvent, UnknownArtist,
 };
 pub use events::list_store::CatalogCounts;
 pub use events::rename::TooManyEvents;
@@ -54,14 +55,17 @@ pub use events::rules::{
 };
 pub use events::schedule::{EventStatus, InvalidSchedule, PresaleSchedule, Schedule};
 pub use events::search::SearchQuery;
-pub use events::{EventDetail, EventListFilter, EventListOrder, EventPage, Visibility};
+pub use events::{EventDetail, EventListFilter, EventListOrder, EventPage};
 pub use images::content::{IMAGE_BYTES_MAX, InvalidImage};
 pub use images::http::UPLOAD_BYTES_MAX;
 pub use images::{Image, ImageId, UploadError};
 pub use response_cache::ExpiryHint;
 pub use settings::{CacheSettings, CatalogSettings};
-pub use venues::model::{Hall, HallId, HallSummary, InvalidTemplate, SeatTemplate, Venue, VenueId};
-pub use venues::{HallChange, NewHall, NewVenue, VenueChange, VenueError};
+pub use venues::VenueError;
+pub use venues::model::{
+    Hall, HallChange, HallId, HallSummary, InvalidTemplate, NewHall, NewVenue, SeatTemplate, Venue,
+    VenueChange, VenueId,
+};
 
 /// The tables of the catalogue.
 pub const SCHEMA: Schema = Schema {
@@ -74,7 +78,7 @@ pub const SCHEMA: Schema = Schema {
 
 const SOURCE: &str = "urr/catalog";
 
-/// The administrator who makes a change.
+/// The administrator who makes a change. As an extractor it refuses everybody else.
 #[derive(Clone, Copy, Debug)]
 pub struct AdminActor {
     pub admin_id: Uuid,
@@ -92,7 +96,9 @@ pub struct CatalogParts {
 
 /// The catalogue service with one method per operation. Clones share it.
 #[derive(Clone)]
-pub struct CatalogService {
+pub struct CatalogService(Arc<Inner>);
+
+struct Inner {
     db: Db,
     clock: Clock,
     ids: IdSource,
@@ -109,7 +115,7 @@ impl CatalogService {
     pub fn new(parts: CatalogParts) -> CatalogService {
         let CatalogParts { db, clock, ids, settings } = parts;
         let cache = ResponseCache::new(db.clone(), clock.clone(), settings.cache.clone());
-        CatalogService { db, clock, ids, settings, cache }
+        CatalogService(Arc::new(Inner { db, clock, ids, settings, cache }))
     }
 
     /// The HTTP service, for the network or for calls within the process.
@@ -118,7 +124,7 @@ impl CatalogService {
         // `http::routes` keeps the usual limit for every route but the upload of images.
         kit.limits.body_bytes_max = kit.limits.body_bytes_max.max(UPLOAD_BYTES_MAX);
         Service::new("catalog", http::routes().with_state(self.clone()), &kit)
-            .with_calls(events::internal_http::calls(self.clone()))
+            .with_calls(events::http::calls(self.clone()))
     }
 
     /// Runs a change under the lock of the catalogue, gives it the next revision, and makes our
@@ -129,40 +135,61 @@ impl CatalogService {
         T: Send + 'static,
         E: From<StorageError> + Send + 'static,
     {
-        let changed = self.db.write(move |tx| {
+        let changed = self.0.db.write(move |tx| {
             revision::catalog_lock(tx)?;
             let value = body(tx)?;
             Ok::<_, E>((value, revision::revision_bump(tx)?))
         });
         let (value, revision) = changed.await?;
-        self.cache.note_revision(revision);
+        self.0.cache.note_revision(revision);
         Ok(value)
     }
 
     /// The metadata of a domain event that happens now.
     fn event_metadata(&self, context: CallContext) -> EventMetadata {
-        let (event_id, time) = (self.ids.next_id(), self.clock.now());
+        let (event_id, time) = (self.0.ids.next_id(), self.0.clock.now());
         EventMetadata { event_id, source: SOURCE, time, context }
     }
 
-    /// A row of the admin log, made before the transaction that inserts it.
+    /// A change by an administrator: what was done, to which kind of resource and to which one.
+    /// `body` also returns the summary for the admin log, or `None` if nothing had to change.
+    async fn admin_change<T, E, F>(
+        &self,
+        actor: AdminActor,
+        action: (&'static str, &'static str, impl ToString),
+        body: F,
+    ) -> Result<T, E>
+    where
+        F: Fn(&mut Tx<'_>) -> Result<(T, Option<String>), E> + Send + 'static,
+        T: Send + 'static,
+        E: From<StorageError> + Send + 'static,
+    {
+        let logged = self.admin_action(actor, action);
+        self.change(move |tx| {
+            let (value, summary) = body(tx)?;
+            if let Some(summary) = summary {
+                admin_log::insert(tx, &AdminAction { summary, ..logged.clone() })?;
+            }
+            Ok(value)
+        })
+        .await
+    }
+
+    /// A row of the admin log without its summary, made before the transaction that inserts it.
     fn admin_action(
         &self,
-        actor: &AdminActor,
-        action: &'static str,
-        resource_type: &'static str,
-        resource_id: impl ToString,
-        summary: &str,
+        actor: AdminActor,
+        (action, resource_type, resource_id): (&'static str, &'static str, impl ToString),
     ) -> AdminAction {
         AdminAction {
-            id: self.ids.next_id(),
+            id: self.0.ids.next_id(),
             admin_id: Some(actor.admin_id),
             action: action.into(),
             resource_type: resource_type.into(),
             resource_id: resource_id.to_string(),
-            summary: summary.to_owned(),
+            summary: String::new(),
             details: None,
-            created_at: self.clock.now(),
+            created_at: self.0.clock.now(),
         }
     }
 }
@@ -170,6 +197,6 @@ impl CatalogService {
 /// The admin log is read from it.
 impl FromRef<CatalogService> for Db {
     fn from_ref(catalog: &CatalogService) -> Db {
-        catalog.db.clone()
+        catalog.0.db.clone()
     }
 }

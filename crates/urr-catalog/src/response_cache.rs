@@ -16,11 +16,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
+use serde::Serialize;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use urr_kernel::{Clock, Timestamp};
 use urr_service::{ApiError, ETag};
-use urr_storage::{Db, StorageError};
+use urr_storage::{Db, DbResult};
 
 use crate::revision::revision_load;
 use crate::settings::CacheSettings;
@@ -66,21 +67,7 @@ impl CacheLifetime {
 }
 
 impl CachedResponse {
-    /// A response that a change of the catalogue makes outdated.
-    pub fn new(body: Vec<u8>, revision: i64, lifetime: CacheLifetime) -> CachedResponse {
-        CachedResponse::with_type(body.into(), "application/json", revision, lifetime)
-    }
-
-    /// A response that never changes.
-    pub fn constant(
-        body: Bytes,
-        content_type: &'static str,
-        lifetime: CacheLifetime,
-    ) -> CachedResponse {
-        CachedResponse::with_type(body, content_type, i64::MAX, lifetime)
-    }
-
-    fn with_type(
+    fn new(
         body: Bytes,
         content_type: &'static str,
         revision: i64,
@@ -130,8 +117,24 @@ impl ResponseCache {
         }))
     }
 
-    pub fn settings(&self) -> &CacheSettings {
-        &self.0.settings
+    /// A response that a change of the catalogue makes outdated.
+    pub fn response(
+        &self,
+        view: &impl Serialize,
+        revision: i64,
+        hint: ExpiryHint,
+        now: Timestamp,
+    ) -> Result<CachedResponse, ApiError> {
+        let body = serde_json::to_vec(view).map_err(ApiError::internal)?;
+        let lifetime = CacheLifetime::new(hint, now, &self.0.settings);
+        Ok(CachedResponse::new(body.into(), "application/json", revision, lifetime))
+    }
+
+    /// A response that never changes.
+    pub fn constant(&self, body: Bytes, content_type: &'static str) -> CachedResponse {
+        let expires_at = self.0.clock.now() + self.0.settings.ttl;
+        let lifetime = CacheLifetime { expires_at, refresh_at: expires_at };
+        CachedResponse::new(body, content_type, i64::MAX, lifetime)
     }
 
     /// How often something was read from the database.
@@ -220,7 +223,7 @@ impl ResponseCache {
         self.0.loads.fetch_add(1, Ordering::Relaxed);
         tokio::spawn(async move {
             let result = load.await.map(Arc::new);
-            cache.state().finish_load(&key, epoch, result.as_ref().ok(), cache.settings());
+            cache.state().finish_load(&key, epoch, result.as_ref().ok(), &cache.0.settings);
             sender.send_replace(Some(result));
         });
         receiver
@@ -233,7 +236,7 @@ impl ResponseCache {
             Err(_) => {
                 let mut state = self.state();
                 let epoch = state.epoch();
-                state.finish_load(key, epoch, None, self.settings());
+                state.finish_load(key, epoch, None, &self.0.settings);
                 Err(ApiError::internal("the load of a cached response ended early"))
             }
         }
@@ -257,7 +260,7 @@ impl ResponseCache {
         }
         self.0.checks.fetch_add(1, Ordering::Relaxed);
         let known = self.state().known_revision();
-        let loaded: Result<i64, StorageError> = self.0.db.read(revision_load).await;
+        let loaded: DbResult<i64> = self.0.db.read(revision_load).await;
         // The interval starts when the read has ended, so that those who waited do not read again.
         let mut state = self.state();
         state.note_check(Instant::now());

@@ -4,14 +4,14 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 use serde::Serialize;
-use urr_storage::{Row, StorageError, Value};
+use urr_storage::{DbResult, Row, StorageError, Value};
 
 pub fn decode_error(column: &str, reason: impl ToString) -> StorageError {
     StorageError::Decode { column: column.to_owned(), reason: reason.to_string() }
 }
 
 /// A column that holds the name of a variant.
-pub fn get_named<T: FromStr<Err: Display>>(row: &Row<'_>, column: &str) -> Result<T, StorageError> {
+pub fn get_named<T: FromStr<Err: Display>>(row: &Row<'_>, column: &str) -> DbResult<T> {
     let text: String = row.get(column)?;
     text.parse().map_err(|error| decode_error(column, error))
 }

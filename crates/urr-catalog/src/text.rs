@@ -1,5 +1,6 @@
 //! Parsers of the texts that administrators enter.
 
+use serde::{Serialize, Serializer};
 use urr_kernel::{UnfitText, one_line};
 
 /// Why the text of a field was refused.
@@ -36,6 +37,11 @@ pub fn parse_paragraphs(
         return Ok(text.to_owned());
     };
     Err(InvalidText { field, reason })
+}
+
+/// Shows an empty text as null.
+pub fn empty_as_null<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    Some(text).filter(|text| !text.is_empty()).serialize(serializer)
 }
 
 const URL_CHARS_MAX: usize = 500;

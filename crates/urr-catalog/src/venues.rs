@@ -1,58 +1,35 @@
 //! Venues and their halls: adding, changing and removing them.
 
-pub mod hall_http;
 pub mod http;
 pub mod model;
 pub mod store;
 
 use urr_service::Page;
-use urr_service::admin_log::{self, AdminAction};
-use urr_storage::StorageError;
+use urr_storage::{DbResult, StorageError, Tx};
 
 use crate::events::rename::TooManyEvents;
-use crate::{AdminActor, CatalogService, Hall, HallId, HallSummary, SeatTemplate, Venue, VenueId};
-
-#[derive(Clone, Debug)]
-pub struct NewVenue {
-    pub name: String,
-    pub address: String,
-    pub description: String,
-}
-
-#[derive(Clone, Debug, Default)]
-pub struct VenueChange {
-    pub name: Option<String>,
-    pub address: Option<String>,
-    pub description: Option<String>,
-}
-
-#[derive(Clone, Debug)]
-pub struct NewHall {
-    pub name: String,
-    pub description: String,
-    pub template: SeatTemplate,
-}
-
-#[derive(Clone, Debug, Default)]
-pub struct HallChange {
-    pub name: Option<String>,
-    pub description: Option<String>,
-    /// Allowed only while no event uses the hall.
-    pub template: Option<SeatTemplate>,
-}
+use crate::text::InvalidText;
+use crate::{
+    AdminActor, CatalogService, Hall, HallChange, HallId, HallSummary, InvalidTemplate, NewHall,
+    NewVenue, SeatTemplate, Venue, VenueChange, VenueId,
+};
 
 #[derive(Debug, thiserror::Error)]
 pub enum VenueError {
-    #[error("there is no such venue")]
+    #[error("There is no venue with this id.")]
     VenueNotFound,
-    #[error("there is no such hall")]
+    #[error("There is no hall with this id.")]
     HallNotFound,
-    #[error("the name is taken")]
+    #[error("Another one has this name already.")]
     NameTaken,
-    #[error("it has halls or events")]
+    #[error("The venue has halls or events and cannot be deleted.")]
     VenueInUse,
-    #[error("an event uses it")]
+    #[error("Events use this hall. Its seats cannot change, and it cannot be deleted.")]
     HallInUse,
+    #[error(transparent)]
+    Text(#[from] InvalidText),
+    #[error(transparent)]
+    Template(#[from] InvalidTemplate),
     #[error(transparent)]
     TooManyEvents(#[from] TooManyEvents),
     #[error(transparent)]
@@ -66,15 +43,13 @@ impl CatalogService {
         actor: AdminActor,
     ) -> Result<Venue, VenueError> {
         let NewVenue { name, address, description } = new;
-        let (id, created_at) = (VenueId(self.ids.next_id()), self.clock.now());
-        let logged = self.admin_action(&actor, "VENUE_CREATED", "venue", id, &name);
-        let venue = Venue { id, name, address, description, created_at };
-        self.change(move |tx| {
-            if !store::venue_insert(tx, &venue)? {
-                return Err(VenueError::NameTaken);
+        let (id, created_at) = (VenueId(self.0.ids.next_id()), self.0.clock.now());
+        let venue = Venue { id, name, address, description, created_at }.checked()?;
+        self.admin_change(actor, ("VENUE_CREATED", "venue", id), move |tx| {
+            match store::venue_insert(tx, &venue)? {
+                true => Ok((venue.clone(), Some(venue.name.clone()))),
+                false => Err(VenueError::NameTaken),
             }
-            admin_log::insert(tx, &logged)?;
-            Ok(venue.clone())
         })
         .await
     }
@@ -86,17 +61,17 @@ impl CatalogService {
         change: VenueChange,
         actor: AdminActor,
     ) -> Result<Venue, VenueError> {
-        let logged = self.admin_action(&actor, "VENUE_UPDATED", "venue", id, "");
-        let (name_change, now) = (self.name_change(&actor), self.clock.now());
-        self.change(move |tx| {
+        let (name_change, now) = (self.name_change(&actor), self.0.clock.now());
+        self.admin_change(actor, ("VENUE_UPDATED", "venue", id), move |tx| {
             let old = store::venue_find(tx, id)?.ok_or(VenueError::VenueNotFound)?;
-            let change = change.clone();
+            let VenueChange { name, address, description } = change.clone();
             let venue = Venue {
-                name: change.name.unwrap_or_else(|| old.name.clone()),
-                address: change.address.unwrap_or_else(|| old.address.clone()),
-                description: change.description.unwrap_or_else(|| old.description.clone()),
+                name: name.unwrap_or_else(|| old.name.clone()),
+                address: address.unwrap_or_else(|| old.address.clone()),
+                description: description.unwrap_or_else(|| old.description.clone()),
                 ..old
             };
+            let venue = venue.checked()?;
             let is_renamed = venue.name != old.name;
             if is_renamed && store::venue_find_by_name(tx, &venue.name)?.is_some() {
                 return Err(VenueError::NameTaken);
@@ -105,44 +80,35 @@ impl CatalogService {
             if is_renamed || venue.address != old.address {
                 name_change.announce::<VenueError>(tx, None, Some(id))?;
             }
-            let summary = venue.name.clone();
-            admin_log::insert(tx, &AdminAction { summary, ..logged.clone() })?;
-            Ok(venue)
+            Ok((venue.clone(), Some(venue.name)))
         })
         .await
     }
 
     /// Deletes a venue that has neither halls nor events.
     pub async fn delete_venue(&self, id: VenueId, actor: AdminActor) -> Result<(), VenueError> {
-        let logged = self.admin_action(&actor, "VENUE_DELETED", "venue", id, "");
-        self.change(move |tx| {
+        self.admin_change(actor, ("VENUE_DELETED", "venue", id), move |tx| {
             let venue = store::venue_find(tx, id)?.ok_or(VenueError::VenueNotFound)?;
             if store::venue_is_used(tx, id)? {
                 return Err(VenueError::VenueInUse);
             }
             store::venue_delete(tx, id)?;
-            let summary = venue.name;
-            admin_log::insert(tx, &AdminAction { summary, ..logged.clone() })?;
-            Ok(())
+            Ok(((), Some(venue.name)))
         })
         .await
     }
 
-    pub async fn list_venues(&self, page: Page) -> Result<(Vec<Venue>, u64), StorageError> {
-        self.db.read(move |tx| Ok((store::venue_list(tx, page)?, store::venue_count(tx)?))).await
+    pub async fn list_venues(&self, page: Page) -> DbResult<(Vec<Venue>, u64)> {
+        self.0.db.read(move |tx| Ok((store::venue_list(tx, page)?, store::venue_count(tx)?))).await
     }
 
     /// A venue with its halls.
-    pub async fn get_venue(
-        &self,
-        id: VenueId,
-    ) -> Result<Option<(Venue, Vec<HallSummary>)>, StorageError> {
-        self.db
-            .read(move |tx| {
-                let Some(venue) = store::venue_find(tx, id)? else { return Ok(None) };
-                Ok(Some((venue, store::hall_list_of_venue(tx, id)?)))
-            })
-            .await
+    pub async fn get_venue(&self, id: VenueId) -> Result<(Venue, Vec<HallSummary>), VenueError> {
+        let find = move |tx: &mut Tx<'_>| {
+            let venue = store::venue_find(tx, id)?.ok_or(VenueError::VenueNotFound)?;
+            Ok((venue, store::hall_list_of_venue(tx, id)?))
+        };
+        self.0.db.read(find).await
     }
 
     pub async fn create_hall(
@@ -151,17 +117,19 @@ impl CatalogService {
         new: NewHall,
         actor: AdminActor,
     ) -> Result<Hall, VenueError> {
-        let NewHall { name, description, template } = new;
-        let (id, created_at) = (HallId(self.ids.next_id()), self.clock.now());
-        let logged = self.admin_action(&actor, "HALL_CREATED", "hall", id, &name);
-        let hall = Hall { id, venue_id, name, description, template, created_at };
-        self.change(move |tx| {
+        let NewHall { name, description, grid, layout } = new;
+        let template = SeatTemplate::parse(grid, layout)?.ok_or(InvalidTemplate::Missing)?;
+        let (id, created_at) = (HallId(self.0.ids.next_id()), self.0.clock.now());
+        let (seats_total, grades) = (0, Vec::new());
+        let summary =
+            HallSummary { id, venue_id, name, description, seats_total, grades, created_at };
+        let hall = Hall { summary, template }.checked()?;
+        self.admin_change(actor, ("HALL_CREATED", "hall", id), move |tx| {
             store::venue_find(tx, venue_id)?.ok_or(VenueError::VenueNotFound)?;
-            if !store::hall_insert(tx, &hall)? {
-                return Err(VenueError::NameTaken);
+            match store::hall_insert(tx, &hall)? {
+                true => Ok((hall.clone(), Some(hall.summary.name.clone()))),
+                false => Err(VenueError::NameTaken),
             }
-            admin_log::insert(tx, &logged)?;
-            Ok(hall.clone())
         })
         .await
     }
@@ -173,52 +141,47 @@ impl CatalogService {
         change: HallChange,
         actor: AdminActor,
     ) -> Result<Hall, VenueError> {
-        let logged = self.admin_action(&actor, "HALL_UPDATED", "hall", id, "");
-        let now = self.clock.now();
-        self.change(move |tx| {
-            let old = store::hall_find(tx, id)?.ok_or(VenueError::HallNotFound)?;
-            let change = change.clone();
-            let hall = Hall {
-                name: change.name.unwrap_or_else(|| old.name.clone()),
-                description: change.description.unwrap_or_else(|| old.description.clone()),
-                template: change.template.unwrap_or_else(|| old.template.clone()),
-                ..old
-            };
-            if hall.template.layout() != old.template.layout() && store::hall_is_used(tx, id)? {
-                return Err(VenueError::HallInUse);
+        let HallChange { name, description, grid, layout } = change;
+        let (template, now) = (SeatTemplate::parse(grid, layout)?, self.0.clock.now());
+        self.admin_change(actor, ("HALL_UPDATED", "hall", id), move |tx| {
+            let mut hall = store::hall_find(tx, id)?.ok_or(VenueError::HallNotFound)?;
+            if let Some(template) = &template {
+                if template.layout != hall.template.layout && store::hall_is_used(tx, id)? {
+                    return Err(VenueError::HallInUse);
+                }
+                hall.template = template.clone();
             }
-            if store::hall_name_is_taken(tx, &hall)? {
+            hall.summary.name = name.clone().unwrap_or(hall.summary.name);
+            hall.summary.description = description.clone().unwrap_or(hall.summary.description);
+            let hall = hall.checked()?;
+            if store::hall_name_is_taken(tx, &hall.summary)? {
                 return Err(VenueError::NameTaken);
             }
             store::hall_update(tx, &hall, now)?;
-            let summary = hall.name.clone();
-            admin_log::insert(tx, &AdminAction { summary, ..logged.clone() })?;
-            Ok(hall)
+            Ok((hall.clone(), Some(hall.summary.name)))
         })
         .await
     }
 
     /// Deletes a hall that no event uses.
     pub async fn delete_hall(&self, id: HallId, actor: AdminActor) -> Result<(), VenueError> {
-        let logged = self.admin_action(&actor, "HALL_DELETED", "hall", id, "");
-        self.change(move |tx| {
+        self.admin_change(actor, ("HALL_DELETED", "hall", id), move |tx| {
             let hall = store::hall_find(tx, id)?.ok_or(VenueError::HallNotFound)?;
             if store::hall_is_used(tx, id)? {
                 return Err(VenueError::HallInUse);
             }
             store::hall_delete(tx, id)?;
-            let summary = hall.name;
-            admin_log::insert(tx, &AdminAction { summary, ..logged.clone() })?;
-            Ok(())
+            Ok(((), Some(hall.summary.name)))
         })
         .await
     }
 
-    pub async fn get_hall(&self, id: HallId) -> Result<Option<Hall>, StorageError> {
-        self.db.read(move |tx| store::hall_find(tx, id)).await
+    pub async fn get_hall(&self, id: HallId) -> Result<Hall, VenueError> {
+        let find = move |tx: &mut Tx<'_>| store::hall_find(tx, id)?.ok_or(VenueError::HallNotFound);
+        self.0.db.read(find).await
     }
 
-    pub async fn list_halls(&self, page: Page) -> Result<(Vec<Hall>, u64), StorageError> {
-        self.db.read(move |tx| Ok((store::hall_list(tx, page)?, store::hall_count(tx)?))).await
+    pub async fn list_halls(&self, page: Page) -> DbResult<(Vec<Hall>, u64)> {
+        self.0.db.read(move |tx| Ok((store::hall_list(tx, page)?, store::hall_count(tx)?))).await
     }
 }

@@ -90,7 +90,7 @@ async fn gateway() -> Router {
     settings.rate_limits = RateLimits { general: 1_000_000_000, ..RateLimits::default() };
     settings.allowed_origins = vec!["http://localhost:3000".to_owned()];
     let limiter = RateLimiter::local(clock);
-    Gateway::new(vec![upstream], limiter, settings, &kit).router(Router::new(), &kit)
+    Gateway::new(vec![upstream], limiter, settings, &kit).router(|_| Router::new(), &kit)
 }
 
 fn key() -> TokenKey {

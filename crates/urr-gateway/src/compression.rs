@@ -5,20 +5,19 @@
 //! beside text that a client sent, and the compressed length tells how alike the two are (BREACH).
 //!
 //! `tower-http`'s layer does not fit: it has no limit on encoders in use, so slow readers could fill
-//! our memory, it ignores `no-transform`, and it omits `Vary` where it does not compress.
+//! our memory, it keeps strong entity tags, and it ignores `no-transform` and `Accept-Encoding: *`.
 
 use std::io::Write;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 
-use axum::body::{Body, Bytes};
+use axum::body::{Body, BodyDataStream, Bytes};
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use hyper::body::{Body as HttpBody, Frame};
+use futures_util::{StreamExt, stream};
+use hyper::body::Body as _;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use urr_service::RouteLabel;
 
@@ -27,8 +26,7 @@ const BYTES_MIN: u64 = 1_024;
 /// An encoder takes a third of a megabyte until its client has read the response. Beyond this number
 /// responses are not compressed, so that slow clients cannot fill our memory.
 pub const ENCODERS_MAX: usize = 64;
-/// How much is compressed in one piece, and how much before the task yields to others.
-const PIECE_BYTES: usize = 16 * 1024;
+/// How much is compressed before the task yields to others.
 const YIELD_BYTES: usize = 128 * 1024;
 /// Routes whose responses may hold secrets.
 const SECRETS: [&str; 3] = ["/api/auth", "/api/queue", "/api/payments"];
@@ -65,11 +63,8 @@ impl ResponseCompression {
         headers.remove(header::ACCEPT_RANGES);
         headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         weaken_etag(headers);
-        response.map(|body| match self.is_head {
-            // An empty body of unknown length, so that the server writes no `Content-Length`.
-            true => Body::new(GzipBody::empty(permit)),
-            false => Body::new(GzipBody::new(body, permit)),
-        })
+        // The server sends no body to `HEAD`, and writes no `Content-Length` of an unknown length.
+        response.map(|body| GzipBody::compress(body, permit))
     }
 }
 
@@ -136,23 +131,20 @@ fn weaken_etag(headers: &mut HeaderMap) {
 
 /// Whether the client accepts gzip and does not prefer `identity` (RFC 9110, 12.5.3).
 fn accepts_gzip(headers: &HeaderMap) -> bool {
-    let (mut gzip, mut any, mut identity) = (None, None, None);
     let values = headers.get_all(header::ACCEPT_ENCODING).iter();
-    for offer in values.filter_map(|value| value.to_str().ok()).flat_map(|text| text.split(',')) {
-        let (name, weight) = offer.split_once(';').unwrap_or((offer, ""));
-        let name = name.trim();
-        let weight = weight_of(weight);
-        match () {
-            () if name.eq_ignore_ascii_case("gzip") || name.eq_ignore_ascii_case("x-gzip") => {
-                gzip = Some(weight);
-            }
-            () if name.eq_ignore_ascii_case("identity") => identity = Some(weight),
-            () if name == "*" => any = Some(weight),
-            () => {}
-        }
-    }
-    let gzip = gzip.or(any).unwrap_or(0.0);
-    gzip > 0.0 && gzip >= identity.unwrap_or(0.0)
+    let offers = values.filter_map(|value| value.to_str().ok()).flat_map(|text| text.split(','));
+    let offers: Vec<(&str, f32)> = offers
+        .map(|offer| {
+            let (name, weight) = offer.split_once(';').unwrap_or((offer, ""));
+            (name.trim(), weight_of(weight))
+        })
+        .collect();
+    let weight = |wanted: &str| {
+        let mut named = offers.iter().filter(|(name, _)| name.eq_ignore_ascii_case(wanted));
+        named.next().map(|(_, weight)| *weight)
+    };
+    let gzip = weight("gzip").or_else(|| weight("x-gzip")).or_else(|| weight("*")).unwrap_or(0.0);
+    gzip > 0.0 && gzip >= weight("identity").unwrap_or(0.0)
 }
 
 /// The weight of `q=0.5`. Without a parameter it is 1, and 0 if it cannot be parsed.
@@ -170,67 +162,35 @@ fn weight_of(parameter: &str) -> f32 {
 
 /// A body that is compressed while it is sent.
 struct GzipBody {
-    body: Body,
-    /// Read but not yet compressed.
-    rest: Bytes,
-    /// `None` after the end.
-    encoder: Option<GzEncoder<Vec<u8>>>,
-    bytes_since_yield: usize,
+    body: BodyDataStream,
+    encoder: GzEncoder<Vec<u8>>,
     _permit: OwnedSemaphorePermit,
 }
 
 impl GzipBody {
-    fn new(body: Body, permit: OwnedSemaphorePermit) -> GzipBody {
-        let encoder = Some(GzEncoder::new(Vec::new(), Compression::fast()));
-        GzipBody { body, rest: Bytes::new(), encoder, bytes_since_yield: 0, _permit: permit }
+    fn compress(body: Body, permit: OwnedSemaphorePermit) -> Body {
+        let encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        let gzip = GzipBody { body: body.into_data_stream(), encoder, _permit: permit };
+        Body::from_stream(stream::try_unfold(Some(gzip), async |gzip| match gzip {
+            Some(gzip) => gzip.next_part().await.map(Some),
+            None => Ok(None),
+        }))
     }
 
-    fn empty(permit: OwnedSemaphorePermit) -> GzipBody {
-        let (body, rest) = (Body::empty(), Bytes::new());
-        GzipBody { body, rest, encoder: None, bytes_since_yield: 0, _permit: permit }
-    }
-}
-
-impl HttpBody for GzipBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let GzipBody { body, rest, encoder, bytes_since_yield, .. } = &mut *self;
-        while let Some(gzip) = encoder {
-            if *bytes_since_yield >= YIELD_BYTES {
-                *bytes_since_yield = 0;
-                cx.waker().wake_by_ref();
-                return Poll::Pending;
+    /// The next compressed bytes, and what is left. If the body fails, so does this: without the gzip
+    /// trailer the client sees that the response is incomplete.
+    async fn next_part(mut self) -> Result<(Bytes, Option<GzipBody>), axum::Error> {
+        while let Some(data) = self.body.next().await.transpose()? {
+            for piece in data.chunks(YIELD_BYTES) {
+                self.encoder.write_all(piece).expect("writing into memory does not fail");
+                tokio::task::yield_now().await;
             }
-            if rest.is_empty() {
-                match ready!(Pin::new(&mut *body).poll_frame(cx)) {
-                    Some(Ok(frame)) => *rest = frame.into_data().unwrap_or_default(),
-                    // Without the gzip trailer the client sees that the response is incomplete.
-                    Some(Err(error)) => return Poll::Ready(Some(Err(error))),
-                    None => {
-                        let gzip = encoder.take().expect("the loop condition checked it");
-                        let last = gzip.finish().map(|last| Frame::data(last.into()));
-                        return Poll::Ready(Some(last.map_err(axum::Error::new)));
-                    }
-                }
-            }
-            let piece = rest.split_to(rest.len().min(PIECE_BYTES));
-            *bytes_since_yield += piece.len();
-            gzip.write_all(&piece).expect("writing into memory does not fail");
-            let compressed = std::mem::take(gzip.get_mut());
+            let compressed = std::mem::take(self.encoder.get_mut());
             if !compressed.is_empty() {
-                return Poll::Ready(Some(Ok(Frame::data(compressed.into()))));
+                return Ok((compressed.into(), Some(self)));
             }
         }
-        Poll::Ready(None)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.encoder.is_none()
+        Ok((self.encoder.finish().map_err(axum::Error::new)?.into(), None))
     }
 }
 
@@ -239,7 +199,6 @@ mod tests {
     use std::io::Read;
 
     use flate2::read::GzDecoder;
-    use futures_util::{StreamExt, stream};
     use http_body_util::BodyExt;
 
     use super::*;
@@ -320,7 +279,7 @@ mod tests {
             let pieces: Vec<Bytes> = pieces.into_iter().map(text).collect();
             let whole = pieces.concat();
             let body = Body::from_stream(stream::iter(pieces).map(Ok::<_, axum::Error>));
-            let sent = GzipBody::new(body, permit()).collect().await.unwrap().to_bytes();
+            let sent = GzipBody::compress(body, permit()).collect().await.unwrap().to_bytes();
             let mut read = Vec::new();
             GzDecoder::new(&sent[..]).read_to_end(&mut read).unwrap();
             assert_eq!(read, whole);
@@ -331,7 +290,7 @@ mod tests {
     #[tokio::test]
     async fn a_response_that_breaks_off_has_no_trailer() {
         let parts = [Ok(Bytes::from_static(b"half")), Err(axum::Error::new(std::fmt::Error))];
-        let mut body = GzipBody::new(Body::from_stream(stream::iter(parts)), permit());
+        let mut body = GzipBody::compress(Body::from_stream(stream::iter(parts)), permit());
         let mut failed = false;
         while let Some(frame) = body.frame().await {
             failed = frame.is_err();

@@ -9,10 +9,9 @@
 //! holds the order of all checks. Each check has a file of its own.
 
 mod authenticate;
+mod browsers;
 mod client_address;
 mod compression;
-mod cors;
-mod csrf;
 mod entry_token;
 mod forward;
 mod headers;
@@ -24,20 +23,13 @@ mod pipeline;
 mod rate_limit;
 mod request_limits;
 mod revocation_feed;
-mod route_coverage;
 mod routes;
-mod security_headers;
 mod settings;
-mod token_cache;
-mod upstream_errors;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
-use axum::response::IntoResponse;
-use axum::routing::get;
 use tokio::sync::Semaphore;
 use tower::service_fn;
 use urr_contracts::clients::AuthClient;
@@ -49,17 +41,16 @@ pub use client_address::AddressRange;
 pub use overload::ConcurrencyLimits;
 pub use rate_limit::{Quota, RateDecision, RateLimiter, RateLimiterStats, RateLimits};
 pub use revocation_feed::RevocationFeed;
-pub use route_coverage::{find_uncovered_operations, find_unused_routes};
 pub use routes::{
     Methods, Policy, Priority, ROUTES, RateClass, Route, RouteMatch, Timeout, find_route,
     match_route,
 };
 pub use settings::{GatewaySettings, Timeouts};
 
+use crate::authenticate::TokenCache;
 use crate::metrics::GatewayMetrics;
 use crate::outer_layer::OuterLayer;
 use crate::overload::OverloadControl;
-use crate::token_cache::TokenCache;
 
 /// The gateway with the services it forwards to, by name, and its shared state.
 pub struct Gateway {
@@ -112,8 +103,9 @@ impl Gateway {
         self.feed.clone()
     }
 
-    /// The public router. The gateway serves `pages` itself: health and documentation.
-    pub fn router(self, pages: Router, kit: &ServiceKit) -> Router {
+    /// The public router. `pages` makes the routes beside the API: health, documentation, the pages of
+    /// the site. It is given the API, which pages ask on behalf of their clients.
+    pub fn router(self, pages: impl FnOnce(Router) -> Router, kit: &ServiceKit) -> Router {
         let mut kit = kit.clone();
         // The pipeline applies the narrower limit of each route.
         kit.limits.body_bytes_max = self.body_bytes_max.max(self.settings.upload_bytes_max);
@@ -124,10 +116,7 @@ impl Gateway {
             move |request| pipeline::run(Arc::clone(&gateway), request)
         });
         let services = Router::new().route_service("/api/{*rest}", pipeline);
-        let routes = OpenApiRouter::from(services)
-            .route("/", get(home_page))
-            .route("/home.css", get(home_style))
-            .merge(OpenApiRouter::from(pages));
+        let routes = OpenApiRouter::from(services.clone().merge(pages(services)));
         Service::new("gateway", routes, &kit).router_with_outer_layer(OuterLayer(gateway))
     }
 
@@ -142,15 +131,4 @@ impl Gateway {
     fn allows_origin(&self, origin: &str) -> bool {
         self.settings.allowed_origins.iter().any(|allowed| allowed == origin)
     }
-}
-
-/// The page at `/` links to the documentation and the health page.
-async fn home_page() -> impl IntoResponse {
-    let policy = "default-src 'none'; style-src 'self'; base-uri 'none'; frame-ancestors 'none'";
-    let headers = [(CONTENT_TYPE, "text/html; charset=utf-8"), (CONTENT_SECURITY_POLICY, policy)];
-    (headers, include_str!("home_page.html"))
-}
-
-async fn home_style() -> impl IntoResponse {
-    ([(CONTENT_TYPE, "text/css; charset=utf-8")], include_str!("home_page.css"))
 }

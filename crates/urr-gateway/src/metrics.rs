@@ -10,13 +10,13 @@ use std::sync::{Arc, Weak};
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder};
-use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::MetricType::{self, Counter, Gauge};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use urr_service::{BreakerState, Metrics};
 
+use crate::Gateway;
 use crate::routes::{Priority, RateClass};
-use crate::{Gateway, RevocationFeed};
 
 /// Requests refused since the start.
 #[derive(Debug, Default)]
@@ -51,55 +51,36 @@ impl fmt::Debug for GatewayCollector {
 }
 
 impl Collector for GatewayCollector {
-    fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
+    fn encode(&self, encoder: DescriptorEncoder) -> fmt::Result {
         let Some(gateway) = self.0.upgrade() else { return Ok(()) };
-        let families = refusals(&gateway).into_iter().chain(permits(&gateway));
-        let families = families.chain(limiter(&gateway)).chain(revoked_tokens(&gateway));
-        for family in families.chain([breakers(&gateway)]) {
-            family.encode(&mut encoder)?;
-        }
-        Ok(())
+        let mut metrics = MetricWriter(encoder);
+        write_refusals(&gateway, &mut metrics)?;
+        write_permits(&gateway, &mut metrics)?;
+        write_limiter(&gateway, &mut metrics)?;
+        write_revoked_tokens(&gateway, &mut metrics)?;
+        write_breakers(&gateway, &mut metrics)
     }
 }
 
-/// Values of one metric, by the value of its label; without a label there is one value.
-struct MetricFamily {
-    name: &'static str,
-    help: &'static str,
-    kind: MetricType,
-    label: Option<&'static str>,
-    values: Vec<(&'static str, u64)>,
-}
+struct MetricWriter<'a>(DescriptorEncoder<'a>);
 
-impl MetricFamily {
-    fn counter(name: &'static str, help: &'static str) -> MetricFamily {
-        MetricFamily { name, help, kind: MetricType::Counter, label: None, values: Vec::new() }
+impl MetricWriter<'_> {
+    /// A metric with one value.
+    fn one(&mut self, kind: MetricType, name: &str, help: &str, value: u64) -> fmt::Result {
+        encode_value(kind, value, self.0.encode_descriptor(name, help, None, kind)?)
     }
 
-    fn gauge(name: &'static str, help: &'static str) -> MetricFamily {
-        MetricFamily { kind: MetricType::Gauge, ..MetricFamily::counter(name, help) }
-    }
-
-    fn value(self, value: u64) -> MetricFamily {
-        MetricFamily { values: vec![("", value)], ..self }
-    }
-
-    fn values(
-        self,
+    /// A metric with a value for each value of a label.
+    fn each(
+        &mut self,
+        kind: MetricType,
+        (name, help): (&str, &str),
         label: &'static str,
         values: impl Iterator<Item = (&'static str, u64)>,
-    ) -> MetricFamily {
-        MetricFamily { label: Some(label), values: values.collect(), ..self }
-    }
-
-    fn encode(self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let mut metric = encoder.encode_descriptor(self.name, self.help, None, self.kind)?;
-        let Some(label) = self.label else {
-            let value = self.values.first().map_or(0, |(_, value)| *value);
-            return encode_value(self.kind, value, metric);
-        };
-        for (label_value, value) in self.values {
-            encode_value(self.kind, value, metric.encode_family(&[(label, label_value)])?)?;
+    ) -> fmt::Result {
+        let mut metric = self.0.encode_descriptor(name, help, None, kind)?;
+        for (label_value, value) in values {
+            encode_value(kind, value, metric.encode_family(&[(label, label_value)])?)?;
         }
         Ok(())
     }
@@ -107,64 +88,54 @@ impl MetricFamily {
 
 fn encode_value(kind: MetricType, value: u64, metric: MetricEncoder<'_>) -> fmt::Result {
     match kind {
-        MetricType::Counter => ConstCounter::new(value).encode(metric),
+        Counter => ConstCounter::new(value).encode(metric),
         _ => ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX)).encode(metric),
     }
 }
 
-fn refusals(gateway: &Gateway) -> [MetricFamily; 2] {
+fn write_refusals(gateway: &Gateway, metrics: &mut MetricWriter<'_>) -> fmt::Result {
     let GatewayMetrics { rate_limited, shed } = &gateway.metrics;
     let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
     let classes = RateClass::ALL.map(RateClass::as_str).into_iter();
     let classes = classes.zip(rate_limited.iter().map(load));
+    let rate_limited = ("urr_gateway_rate_limited", "Requests refused by a rate limit.");
+    metrics.each(Counter, rate_limited, "class", classes)?;
     let priorities = Priority::ALL.map(Priority::as_str).into_iter().zip(shed.iter().map(load));
-    [
-        MetricFamily::counter("urr_gateway_rate_limited", "Requests refused by a rate limit.")
-            .values("class", classes),
-        MetricFamily::counter("urr_gateway_shed", "Requests refused because of overload.")
-            .values("priority", priorities),
-    ]
+    let shed = ("urr_gateway_shed", "Requests refused because of overload.");
+    metrics.each(Counter, shed, "priority", priorities)
 }
 
-fn permits(gateway: &Gateway) -> [MetricFamily; 2] {
+fn write_permits(gateway: &Gateway, metrics: &mut MetricWriter<'_>) -> fmt::Result {
     let limits = gateway.overload.usage().map(|usage| (usage.service, size(usage.limit)));
     let used = gateway.overload.usage().map(|usage| (usage.service, size(usage.used)));
     let help = "How many requests may be in progress; `all` is for all services together.";
-    [
-        MetricFamily::gauge("urr_gateway_permits", help).values("target", limits),
-        MetricFamily::gauge("urr_gateway_permits_used", "How many requests are in progress.")
-            .values("target", used),
-    ]
+    metrics.each(Gauge, ("urr_gateway_permits", help), "target", limits)?;
+    let help = "How many requests are in progress.";
+    metrics.each(Gauge, ("urr_gateway_permits_used", help), "target", used)
 }
 
-fn limiter(gateway: &Gateway) -> [MetricFamily; 3] {
+fn write_limiter(gateway: &Gateway, metrics: &mut MetricWriter<'_>) -> fmt::Result {
     let stats = gateway.limiter.stats();
-    let fallback = "Rate limit checks that this process decided alone because Redis failed.";
-    let overflowed = "Rate limit checks that shared a bucket because memory was full.";
-    let redis_down = "1 while the rate limiter does not use Redis because it fails.";
-    [
-        MetricFamily::counter("urr_gateway_limiter_fallback", fallback).value(stats.fallback),
-        MetricFamily::counter("urr_gateway_limiter_overflowed", overflowed).value(stats.overflowed),
-        MetricFamily::gauge("urr_gateway_limiter_redis_down", redis_down)
-            .value(u64::from(gateway.limiter.is_redis_down())),
-    ]
+    let help = "Rate limit checks that this process decided alone because Redis failed.";
+    metrics.one(Counter, "urr_gateway_limiter_fallback", help, stats.fallback)?;
+    let help = "Rate limit checks that shared a bucket because memory was full.";
+    metrics.one(Counter, "urr_gateway_limiter_overflowed", help, stats.overflowed)?;
+    let help = "1 while the rate limiter does not use Redis because it fails.";
+    let is_down = u64::from(gateway.limiter.is_redis_down());
+    metrics.one(Gauge, "urr_gateway_limiter_redis_down", help, is_down)
 }
 
 /// The age is absent until the list was read once.
-fn revoked_tokens(gateway: &Gateway) -> impl Iterator<Item = MetricFamily> {
-    let feed = gateway.feed.as_ref();
-    let count = feed.map(|feed| {
-        let help = "Revoked access tokens that have not expired.";
-        MetricFamily::gauge("urr_gateway_revoked_tokens", help).value(size(feed.len()))
-    });
-    let age = feed.and_then(RevocationFeed::age).map(|age| {
-        let help = "Time since the list of revoked tokens was last read to its end.";
-        MetricFamily::gauge("urr_gateway_revoked_tokens_age_seconds", help).value(age.as_secs())
-    });
-    count.into_iter().chain(age)
+fn write_revoked_tokens(gateway: &Gateway, metrics: &mut MetricWriter<'_>) -> fmt::Result {
+    let Some(feed) = &gateway.feed else { return Ok(()) };
+    let help = "Revoked access tokens that have not expired.";
+    metrics.one(Gauge, "urr_gateway_revoked_tokens", help, size(feed.len()))?;
+    let Some(age) = feed.age() else { return Ok(()) };
+    let help = "Time since the list of revoked tokens was last read to its end.";
+    metrics.one(Gauge, "urr_gateway_revoked_tokens_age_seconds", help, age.as_secs())
 }
 
-fn breakers(gateway: &Gateway) -> MetricFamily {
+fn write_breakers(gateway: &Gateway, metrics: &mut MetricWriter<'_>) -> fmt::Result {
     let state = |state| match state {
         BreakerState::Closed => 0,
         BreakerState::HalfOpen => 1,
@@ -173,7 +144,7 @@ fn breakers(gateway: &Gateway) -> MetricFamily {
     let upstreams = gateway.upstreams.values();
     let states = upstreams.map(|upstream| (upstream.target(), state(upstream.breaker_state())));
     let help = "Circuit breaker: 0 closed, 1 half open, 2 open.";
-    MetricFamily::gauge("urr_gateway_breaker", help).values("target", states)
+    metrics.each(Gauge, ("urr_gateway_breaker", help), "target", states)
 }
 
 fn size(value: usize) -> u64 {

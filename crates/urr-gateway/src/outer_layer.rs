@@ -17,7 +17,7 @@ use futures_util::TryFutureExt;
 use tower::{Layer, Service};
 
 use crate::compression::ResponseCompression;
-use crate::{Gateway, cors, headers, security_headers};
+use crate::{Gateway, browsers, headers};
 
 #[derive(Clone)]
 pub struct OuterLayer(pub Arc<Gateway>);
@@ -52,14 +52,14 @@ where
     fn call(&mut self, mut request: Request) -> Self::Future {
         headers::remove_reserved(request.headers_mut());
         let compression = ResponseCompression::for_request(&self.gateway.encoders, &request);
-        let origin = cors::allowed_origin(&self.gateway, request.headers());
+        let origin = browsers::allowed_origin(&self.gateway, request.headers());
         let is_api = request.uri().path().starts_with("/api/");
         let is_loopback = self.gateway.settings.is_loopback;
         let is_chunked = request.headers().contains_key(header::TRANSFER_ENCODING);
         let response = self.inner.call(request);
         Box::pin(response.map_ok(move |mut response| {
-            cors::write_headers(origin, response.headers_mut());
-            security_headers::write_headers(is_api, is_loopback, response.headers_mut());
+            browsers::write_cors_headers(origin, response.headers_mut());
+            browsers::write_security_headers(is_api, is_loopback, response.headers_mut());
             if is_chunked {
                 let close = HeaderValue::from_static("close");
                 response.headers_mut().insert(header::CONNECTION, close);

@@ -18,7 +18,7 @@ use crate::authenticate::{Credential, Requester, authenticate, authorize};
 use crate::rate_limit::RateLimitSubject;
 use crate::routes::{Route, find_request_route};
 use crate::{
-    Gateway, client_address, cors, csrf, entry_token, forward, path, rate_limit, request_limits,
+    Gateway, browsers, client_address, entry_token, forward, path, rate_limit, request_limits,
 };
 
 /// How many headers the pipeline and the call add. One allocation for all is cheaper than several.
@@ -66,7 +66,7 @@ async fn check_and_forward(
     request: &mut Request,
 ) -> Result<Response, EarlyResponse> {
     let settings = &gateway.settings;
-    cors::answer_preflight(gateway, request)?;
+    browsers::answer_preflight(gateway, request)?;
     request_limits::check_headers(request.headers(), settings.header_bytes_max)?;
     request_limits::check_single_length(request.headers())?;
     path::normalise(request.uri_mut())?;
@@ -88,7 +88,7 @@ async fn check_sender(
 ) -> Result<Response, EarlyResponse> {
     let credential = Credential::read(request.headers());
     let requester = authenticate(gateway, &credential, request.headers_mut());
-    csrf::check_origin(gateway, route, &credential, request)?;
+    browsers::check_origin(gateway, route, &credential, request)?;
     let address = client_address::resolve_address(gateway, request);
     if !request.body().is_end_stream()
         && let Some(bytes_max) = request_limits::route_body_limit(gateway, route)

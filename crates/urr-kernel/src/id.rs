@@ -60,7 +60,8 @@ fn successor(id: Uuid) -> Uuid {
     Uuid::from_u128(number + 1)
 }
 
-/// Declares an id type of its own around a UUID, so that ids of two things cannot be mixed up.
+/// Declares an id type of its own around a UUID, so that ids of two things cannot be mixed up. In
+/// paths and JSON it is the UUID.
 #[macro_export]
 macro_rules! define_id {
     ($(#[$meta:meta])* $name:ident) => {
@@ -77,6 +78,18 @@ macro_rules! define_id {
         impl ::std::fmt::Debug for $name {
             fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
                 write!(f, concat!(stringify!($name), "({})"), self.0)
+            }
+        }
+
+        impl $crate::serde::Serialize for $name {
+            fn serialize<S: $crate::serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                self.0.serialize(to)
+            }
+        }
+
+        impl<'de> $crate::serde::Deserialize<'de> for $name {
+            fn deserialize<D: $crate::serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                $crate::serde::Deserialize::deserialize(from).map($name)
             }
         }
     };

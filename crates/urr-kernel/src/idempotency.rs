@@ -3,7 +3,7 @@
 const CHARS_MAX: usize = 64;
 
 /// A key is unique per user: others may use the same text.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct IdempotencyKey(String);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

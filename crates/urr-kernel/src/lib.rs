@@ -31,6 +31,9 @@ pub use money::{MoneyOverflow, Won};
 pub use named_enum::UnknownName;
 pub use panic::panic_text;
 pub use secret::Secret;
+/// For [`define_id!`].
+#[doc(hidden)]
+pub use serde;
 pub use text::{UnfitText, one_line};
 pub use ticket_type::{InvalidTicketType, TicketTypeDraft, limits as ticket_type_limits};
 pub use tier::{Tier, presale_delay};

@@ -225,7 +225,7 @@ fn gateway(service: &Service, kit: &ServiceKit) -> Router {
     settings.rate_limits = RateLimits { queue: 1_000_000_000, ..RateLimits::default() };
     settings.allowed_origins = vec!["http://localhost:3000".to_owned()];
     let limiter = RateLimiter::local(kit.clock.clone());
-    Gateway::new(vec![upstream], limiter, settings, kit).router(Router::new(), kit)
+    Gateway::new(vec![upstream], limiter, settings, kit).router(|_| Router::new(), kit)
 }
 
 /// A route that answers what a poll answers, and does nothing for it.

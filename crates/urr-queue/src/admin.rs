@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use urr_kernel::{Timestamp, Uuid};
-use urr_room::{AdmissionRules, ClearedCounts, Crowd, RoomError};
+use urr_room::{ClearedCounts, Crowd, RoomError};
 use urr_service::Page;
 use urr_service::admin_log::{self, AdminAction};
 use urr_storage::StorageError;
@@ -18,6 +18,7 @@ pub use self::room_change::{
     GATHERING_SECONDS, PEOPLE, RoomChange, RoomChangeRejection, RoomMessage, decide_change,
 };
 use crate::domain::estimate::{EstimatedWait, WaitEstimator};
+use crate::status::EventContext;
 use crate::store::rooms::{revision_raise, room_lock, room_settings_update};
 use crate::{EventRoom, OpeningOrder, QueueService, RoomEventStatus, RoomPhase, draw};
 
@@ -60,16 +61,12 @@ impl RoomActor {
 /// A room as administrators see it.
 #[derive(Clone, Debug)]
 pub struct RoomReport {
-    pub event: Arc<EventRoom>,
-    pub phase: RoomPhase,
+    pub context: EventContext,
     pub crowd: Crowd,
-    pub rules: AdmissionRules,
-    pub is_sold_out: bool,
     /// The limit of the autopilot, if it is on.
     pub autopilot_rate: Option<u32>,
     /// The wait of the last user in the line; none if nobody waits.
     pub wait_of_last: Option<EstimatedWait>,
-    pub at: Timestamp,
 }
 
 /// Why an operation fails.
@@ -117,19 +114,13 @@ impl QueueService {
     async fn report(&self, event: Arc<EventRoom>) -> Result<RoomReport, AdminError> {
         let now = self.0.clock.now();
         let crowd = self.0.rooms.crowd(event.event_id, now).await?;
-        let rules = self.rules_of(&event, now);
-        let open_for = now.duration_since(event.sale_starts_at);
-        let wait_estimator =
-            WaitEstimator::new(&crowd, &rules, Duration::try_from(open_for).unwrap_or_default());
+        let context = self.context_at(event, now);
+        let wait_estimator = WaitEstimator::new(&crowd, &context.rules, context.open_for());
         Ok(RoomReport {
-            phase: event.phase(&self.0.settings, now),
-            is_sold_out: self.0.sales_health.is_sold_out(event.event_id, now),
-            autopilot_rate: self.0.autopilots.rate_max(event.event_id),
+            autopilot_rate: self.0.autopilots.rate_max(context.event.event_id),
             wait_of_last: (crowd.waiting > 0).then(|| wait_estimator.wait_at(crowd.waiting)),
-            event,
+            context,
             crowd,
-            rules,
-            at: now,
         })
     }
 

@@ -14,7 +14,7 @@ use urr_kernel::{DomainEvent, EventData, Timestamp};
 use urr_storage::Tx;
 
 use crate::RoomEventStatus;
-use crate::store::event_projection::{EventUpdate, ProjectedFacts, event_merge};
+use crate::store::event_projection::{EventUpdate, event_merge};
 use crate::store::slot_ends::{self, SlotEnd};
 
 /// The consumer group.
@@ -63,15 +63,7 @@ fn update(event: EventSnapshot) -> Result<EventUpdate, HandleError> {
             CatalogEventStatus::Cancelled => RoomEventStatus::Cancelled,
             _ => RoomEventStatus::Open,
         },
-        facts: Some(ProjectedFacts {
-            revision: event.revision,
-            title: event.title,
-            artist_id: event.artist_id,
-            artist_name: event.artist_name,
-            sale_starts_at: event.sale_starts_at,
-            sale_ends_at: event.sale_ends_at,
-            has_presale: event.has_presale,
-        }),
+        facts: Some(event),
     })
 }
 

@@ -14,13 +14,13 @@ use std::collections::HashMap;
 
 use urr_kernel::{Timestamp, Uuid};
 use urr_room::RoomError;
-use urr_storage::{StorageError, Tx};
+use urr_storage::{DbResult, StorageError, Tx};
 
 use crate::domain::draw as domain;
 pub use crate::domain::draw::{Digest, DrawResult, DrawSecret, Entrant, EntrantTag, draw as order};
 use crate::store::draws::{self, DrawClosing, StoredDraw};
 use crate::store::rooms;
-use crate::{EventRoom, QueueService, RoomPhase};
+use crate::{QueueService, RoomPhase};
 
 pub use file::{DrawFileHeader, lines};
 pub use verify::{DrawReport, VerifyError, verify_draw};
@@ -48,29 +48,21 @@ pub fn commit(
     event_id: Uuid,
     secret: &DrawSecret,
     now: Timestamp,
-) -> Result<(), StorageError> {
+) -> DbResult<()> {
     draws::draw_insert(tx, event_id, secret, now).map(drop)
 }
 
-/// Draws the order of the users who joined before the sale, if it is time.
-async fn draw_due(queue: &QueueService, room: &EventRoom, now: Timestamp) -> Result<(), DrawError> {
-    if room.phase(&queue.0.settings, now) != RoomPhase::Drawing {
-        return Ok(());
-    }
-    let event_id = room.event_id;
-    close(queue, event_id, now).await?;
-    fix_entrants(queue, event_id).await?;
-    number_entrants(queue, event_id).await?;
-    finish(queue, event_id).await
-}
-
 impl QueueService {
-    /// Draws the order of an event that is a lottery, if it is time.
+    /// Draws the order of the users who joined before the sale of a lottery, if it is time.
     pub async fn draw(&self, event_id: Uuid) -> Result<(), DrawError> {
-        match self.0.event_index.get(event_id) {
-            Some(room) => draw_due(self, &room, self.0.clock.now()).await,
-            None => Ok(()),
+        let (room, now) = (self.0.event_index.get(event_id), self.0.clock.now());
+        if room.is_none_or(|room| room.phase(&self.0.settings, now) != RoomPhase::Drawing) {
+            return Ok(());
         }
+        close(self, event_id, now).await?;
+        fix_entrants(self, event_id).await?;
+        number_entrants(self, event_id).await?;
+        finish(self, event_id).await
     }
 }
 
@@ -150,7 +142,7 @@ pub async fn finish(queue: &QueueService, event_id: Uuid) -> Result<(), DrawErro
     Ok(())
 }
 
-async fn find(queue: &QueueService, event_id: Uuid) -> Result<Option<StoredDraw>, StorageError> {
+async fn find(queue: &QueueService, event_id: Uuid) -> DbResult<Option<StoredDraw>> {
     queue.0.db.read(move |tx| draws::draw_find(tx, event_id)).await
 }
 
@@ -159,11 +151,11 @@ pub(crate) async fn find_part(
     queue: &QueueService,
     event_id: Uuid,
     part: u32,
-) -> Result<Option<Vec<Entrant>>, StorageError> {
+) -> DbResult<Option<Vec<Entrant>>> {
     queue.0.db.read(move |tx| draws::entrants_find(tx, event_id, part)).await
 }
 
-async fn read_entrants(queue: &QueueService, event_id: Uuid) -> Result<Vec<Entrant>, StorageError> {
+async fn read_entrants(queue: &QueueService, event_id: Uuid) -> DbResult<Vec<Entrant>> {
     let mut all = Vec::new();
     for part in 0.. {
         match find_part(queue, event_id, part).await? {

@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use urr_kernel::{Clock, Timestamp, Uuid};
-use urr_storage::{Db, StorageError};
+use urr_storage::{Db, DbResult, StorageError};
 
 use crate::store::rooms::{self, ListedRoom};
 use crate::{DrawState, EventRoom, OpeningOrder, RoomEventStatus};
@@ -79,7 +79,7 @@ impl EventIndex {
     }
 
     /// Loads what has changed since the last time.
-    pub async fn refresh(&self, db: &Db) -> Result<(), StorageError> {
+    pub async fn refresh(&self, db: &Db) -> DbResult<()> {
         let (loaded, now) = (self.loaded().revision, self.clock.now());
         self.unread_since.write().unwrap_or_else(PoisonError::into_inner).get_or_insert(now);
         let read = db.read(move |tx| {

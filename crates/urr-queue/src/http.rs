@@ -10,11 +10,13 @@ mod stream;
 
 use std::time::Duration;
 
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
 pub use crowd::CrowdDocument;
 pub use stream::Streams;
-use urr_kernel::Timestamp;
+use urr_kernel::{Timestamp, Uuid};
 use urr_room::RoomError;
-use urr_service::{ApiError, Errors};
+use urr_service::{ApiError, Errors, Path, User};
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::status::QueueError;
@@ -94,5 +96,28 @@ fn unavailable() -> ApiError {
     ApiError::unavailable("QUEUE_UNAVAILABLE", sentence, UNAVAILABLE_RETRY_AFTER)
 }
 
+/// The refusals of every operation of a user on a room.
+type QueueErrors = Errors<401, 404, 409>;
+
+/// A user and the event whose room the request is about.
+struct OwnQueue {
+    queue: QueueService,
+    user_id: Uuid,
+    event_id: Uuid,
+}
+
+impl FromRequestParts<QueueService> for OwnQueue {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        queue: &QueueService,
+    ) -> Result<OwnQueue, ApiError> {
+        let User(user) = User::from_request_parts(parts, queue).await?;
+        let Path(event_id) = Path::from_request_parts(parts, queue).await?;
+        Ok(OwnQueue { queue: queue.clone(), user_id: user.user_id, event_id })
+    }
+}
+
 /// The refusals of every operation on a room by an administrator.
-pub(crate) type AdminErrors = Errors<401, 403, 404>;
+type AdminErrors = Errors<401, 403, 404>;

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use urr_kernel::Uuid;
 use urr_room::RoomError;
 use urr_service::jobs::run_every;
-use urr_storage::StorageError;
+use urr_storage::{DbResult, StorageError};
 
 use self::event_tasks::EventTasks;
 use crate::metrics::{AdmissionPath, RoomGauges};
@@ -29,6 +29,15 @@ const PUBLISH_STATS_EVERY: Duration = Duration::from_secs(20);
 /// Few enough that other requests to the room are not delayed.
 const SWEPT_AT_ONCE: u32 = 1_000;
 const SLOT_ENDS_AT_ONCE: u32 = 500;
+
+/// Why a job has not done its work. The next run tries again.
+#[derive(Debug, thiserror::Error)]
+pub enum JobError {
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    #[error(transparent)]
+    Room(#[from] RoomError),
+}
 
 impl QueueService {
     /// Runs the jobs until `stop`. A run under way ends at its next await; every step is atomic.
@@ -68,11 +77,9 @@ impl QueueService {
     /// The lotteries that are due. A lottery is drawn even if nobody waits: only then it opens.
     fn events_to_draw(&self) -> Vec<Uuid> {
         let now = self.0.clock.now();
-        let undrawn = self.0.event_index.undrawn().into_iter();
-        let is_due = |event: &Arc<crate::EventRoom>| {
-            event.phase(&self.0.settings, now) == RoomPhase::Drawing
-        };
-        undrawn.filter(is_due).map(|event| event.event_id).collect()
+        let mut undrawn = self.0.event_index.undrawn();
+        undrawn.retain(|event| event.phase(&self.0.settings, now) == RoomPhase::Drawing);
+        undrawn.into_iter().map(|event| event.event_id).collect()
     }
 
     async fn draw_logged(&self, event_id: Uuid) {
@@ -138,7 +145,7 @@ impl QueueService {
 
     /// Ends the slots of users whose purchases were announced. What a room does not answer is
     /// retried by the next run.
-    pub async fn end_bought_slots(&self) -> Result<(), StorageError> {
+    pub async fn end_bought_slots(&self) -> DbResult<()> {
         let mut after = Uuid::nil();
         loop {
             let list = move |tx: &mut urr_storage::Tx<'_>| {

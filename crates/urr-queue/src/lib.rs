@@ -37,7 +37,7 @@ use urr_kernel::{Clock, IdSource, Timestamp, Uuid};
 use urr_room::{AdmissionRules, AdmissionState, Rooms};
 use urr_service::token::TokenKey;
 use urr_service::{Service, ServiceKit};
-use urr_storage::{Db, Schema, StorageError, migrations};
+use urr_storage::{Db, DbResult, Schema, migrations};
 use utoipa::openapi::OpenApi;
 
 pub use admin::{AdminError, RoomActor, RoomChange, RoomChangeRejection, RoomMessage, RoomReport};
@@ -156,7 +156,7 @@ impl QueueService {
     }
 
     /// Loads the events into memory. Before the first load every event is unavailable.
-    pub async fn load(&self) -> Result<(), StorageError> {
+    pub async fn load(&self) -> DbResult<()> {
         self.0.event_index.refresh(&self.0.db).await
     }
 

@@ -9,12 +9,13 @@
 
 use urr_contracts::events::queue::AdmissionNear;
 use urr_kernel::{CallContext, Timestamp, Uuid};
-use urr_room::{AdmissionState, RoomError, UserLocation};
+use urr_room::{AdmissionState, UserLocation};
 use urr_storage::outbox::{self, EventMetadata};
-use urr_storage::{StorageError, Tx};
+use urr_storage::{DbResult, StorageError, Tx};
 
 use crate::domain::marks::number_max;
 use crate::domain::reminder::{NearFront, ReminderAction};
+use crate::jobs::JobError;
 use crate::status::{EventContext, QueueError};
 use crate::store::reminders::{self, Reminder};
 use crate::store::rooms;
@@ -32,15 +33,6 @@ pub enum ReminderError {
     Queue(#[from] QueueError),
     #[error("the storage failed")]
     Storage(#[from] StorageError),
-}
-
-/// Why reminders were not sent.
-#[derive(Debug, thiserror::Error)]
-enum RemindError {
-    #[error(transparent)]
-    Storage(#[from] StorageError),
-    #[error(transparent)]
-    Room(#[from] RoomError),
 }
 
 /// A reminder with what to do about it, and the stamp of its announcement.
@@ -71,15 +63,11 @@ impl QueueService {
     }
 
     /// Deletes a user's reminder, if there is one.
-    pub async fn withdraw_reminder(
-        &self,
-        event_id: Uuid,
-        user_id: Uuid,
-    ) -> Result<(), StorageError> {
+    pub async fn withdraw_reminder(&self, event_id: Uuid, user_id: Uuid) -> DbResult<()> {
         self.0.db.write(move |tx| reminders::reminder_withdraw(tx, event_id, user_id)).await
     }
 
-    pub async fn events_with_reminders(&self) -> Result<Vec<Uuid>, StorageError> {
+    pub async fn events_with_reminders(&self) -> DbResult<Vec<Uuid>> {
         self.0.db.read(reminders::reminder_list_events).await
     }
 
@@ -90,7 +78,7 @@ impl QueueService {
         }
     }
 
-    async fn try_remind(&self, event_id: Uuid) -> Result<(), RemindError> {
+    async fn try_remind(&self, event_id: Uuid) -> Result<(), JobError> {
         let now = self.0.clock.now();
         let context = match self.event_context(event_id) {
             Ok(context) if !self.is_long_over(&context.event, now) => context,
@@ -121,7 +109,7 @@ impl QueueService {
         near: &NearFront<'_>,
         behind: (i64, Uuid),
         number_max: i64,
-    ) -> Result<Option<(i64, Uuid)>, RemindError> {
+    ) -> Result<Option<(i64, Uuid)>, JobError> {
         let event_id = event.event_id;
         let read = move |tx: &mut Tx<'_>| {
             reminders::reminder_list(tx, event_id, behind, number_max, AT_ONCE)
@@ -146,7 +134,7 @@ impl QueueService {
         &self,
         event: &EventRoom,
         mut planned: Vec<PlannedReminder>,
-    ) -> Result<(), StorageError> {
+    ) -> DbResult<()> {
         planned.retain(|planned| planned.action != ReminderAction::Wait);
         if planned.is_empty() {
             return Ok(());
@@ -166,7 +154,7 @@ impl QueueService {
 
     /// Deletes all reminders of an event that is over. The database decides, not what this process
     /// has in memory.
-    async fn end_reminders(&self, event_id: Uuid, now: Timestamp) -> Result<(), StorageError> {
+    async fn end_reminders(&self, event_id: Uuid, now: Timestamp) -> DbResult<()> {
         let event = self.0.db.read(move |tx| rooms::room_find(tx, event_id)).await?;
         if event.is_some_and(|event| !self.is_long_over(&event, now)) {
             return Ok(());
@@ -195,7 +183,7 @@ fn write_planned(
     planned: &[PlannedReminder],
     title: &str,
     sale_ends_at: Timestamp,
-) -> Result<usize, StorageError> {
+) -> DbResult<usize> {
     let mut sent = Vec::new();
     for PlannedReminder { reminder, action, stamp } in planned {
         match *action {

@@ -52,7 +52,7 @@ pub enum QueueError {
 }
 
 /// An event at a moment, with the rules of its room.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct EventContext {
     pub event: Arc<EventRoom>,
     pub phase: RoomPhase,
@@ -84,8 +84,12 @@ impl EventContext {
     }
 
     pub fn wait_estimator<'a>(&self, crowd: &'a CrowdSnapshot) -> &'a WaitEstimator {
-        let open_for = Duration::from_secs(seconds_until(self.now, self.event.sale_starts_at));
-        crowd.wait_estimator(&self.rules, open_for)
+        crowd.wait_estimator(&self.rules, self.open_for())
+    }
+
+    /// How long the sale has been open; zero before it.
+    pub fn open_for(&self) -> Duration {
+        Duration::from_secs(seconds_until(self.now, self.event.sale_starts_at))
     }
 }
 
@@ -227,10 +231,17 @@ impl QueueService {
                 true => JoinRejection::UnknownEvent.into(),
             });
         };
-        let phase = event.phase(&self.0.settings, now);
-        let is_sold_out = self.0.sales_health.is_sold_out(event_id, now);
-        let rules = self.rules_of(&event, now);
-        Ok(EventContext { event, phase, rules, is_sold_out, now })
+        Ok(self.context_at(event, now))
+    }
+
+    pub(crate) fn context_at(&self, event: Arc<EventRoom>, now: Timestamp) -> EventContext {
+        EventContext {
+            phase: event.phase(&self.0.settings, now),
+            rules: self.rules_of(&event, now),
+            is_sold_out: self.0.sales_health.is_sold_out(event.event_id, now),
+            event,
+            now,
+        }
     }
 
     async fn status(&self, context: EventContext, snapshot: StatusSnapshot) -> QueueStatus {
@@ -269,16 +280,12 @@ impl QueueService {
     /// The wait of the last user in the line, while users are admitted.
     pub(crate) fn longest_wait(
         &self,
-        event: &EventRoom,
+        event: &Arc<EventRoom>,
         crowd: &CrowdSnapshot,
     ) -> Option<EstimatedWait> {
-        let now = crowd.at;
-        let is_open = event.phase(&self.0.settings, now) == RoomPhase::Open;
-        let is_moving = is_open && !self.0.sales_health.is_sold_out(event.event_id, now);
-        let open_for = Duration::from_secs(seconds_until(now, event.sale_starts_at));
-        let estimator =
-            is_moving.then(|| crowd.wait_estimator(&self.rules_of(event, now), open_for));
-        estimator.map(|estimator| estimator.wait_at(crowd.crowd.waiting))
+        let context = self.context_at(Arc::clone(event), crowd.at);
+        let is_moving = context.phase == RoomPhase::Open && !context.is_sold_out;
+        is_moving.then(|| context.wait_estimator(crowd).wait_at(crowd.crowd.waiting))
     }
 
     /// Counts the errors of the rooms in the metrics.

@@ -183,82 +183,47 @@ pub enum Rooms {
     Redis(RedisRooms),
 }
 
-macro_rules! in_either {
-    ($rooms:expr, $room:ident => $call:expr) => {
-        match $rooms {
-            Rooms::Memory($room) => $call.await,
-            Rooms::Redis($room) => $call.await,
+/// Defines the operations: each asks the form that holds the rooms, and may fail with [`RoomError`].
+macro_rules! operations {
+    ($($(#[$meta:meta])* fn $name:ident($($argument:ident: $type:ty),* $(,)?) -> $answer:ty;)*) => {
+        impl Rooms {
+            $($(#[$meta])*
+            pub async fn $name(&self $(, $argument: $type)*) -> Result<$answer, RoomError> {
+                match self {
+                    Rooms::Memory(rooms) => rooms.$name($($argument),*).await,
+                    Rooms::Redis(rooms) => rooms.$name($($argument),*).await,
+                }
+            })*
         }
     };
 }
 
-impl Rooms {
+operations! {
     /// Reports a user's status and marks the user as seen. A user who is not in the room is
     /// admitted if nobody waits and the rules allow it, or else joins the line.
-    pub async fn check(
-        &self,
-        request: RoomRequest,
-        rules: &AdmissionRules,
-    ) -> Result<StatusSnapshot, RoomError> {
-        in_either!(self, room => room.check(request, rules))
-    }
+    fn check(request: RoomRequest, rules: &AdmissionRules) -> StatusSnapshot;
 
     /// Reports a user's status and marks the user as seen.
-    pub async fn poll(
-        &self,
-        request: RoomRequest,
-        rules: &AdmissionRules,
-    ) -> Result<StatusSnapshot, RoomError> {
-        in_either!(self, room => room.poll(request, rules))
-    }
+    fn poll(request: RoomRequest, rules: &AdmissionRules) -> StatusSnapshot;
 
     /// The locations of these users, in the same order. It does not mark them as seen, so nobody
     /// keeps a position or a slot by it.
-    pub async fn locate(
-        &self,
-        event_id: Uuid,
-        users: &[Uuid],
-        now: Timestamp,
-    ) -> Result<Vec<UserLocation>, RoomError> {
-        in_either!(self, room => room.locate(event_id, users, now))
-    }
+    fn locate(event_id: Uuid, users: &[Uuid], now: Timestamp) -> Vec<UserLocation>;
 
     /// Ends a user's position or slot. False if there was none.
-    pub async fn leave(&self, request: RoomRequest) -> Result<bool, RoomError> {
-        in_either!(self, room => room.leave(request))
-    }
+    fn leave(request: RoomRequest) -> bool;
 
     /// Ends the slot of a user who has bought, unless it was given after `bought_at`: the message
     /// of a purchase may be old.
-    pub async fn finish(
-        &self,
-        request: RoomRequest,
-        bought_at: Timestamp,
-    ) -> Result<bool, RoomError> {
-        in_either!(self, room => room.finish(request, bought_at))
-    }
+    fn finish(request: RoomRequest, bought_at: Timestamp) -> bool;
 
     /// Whether this slot is live. Only then the user is marked as seen: a request with an old slot
     /// keeps neither a position nor a newer slot.
-    pub async fn holds_slot(
-        &self,
-        request: RoomRequest,
-        slot_id: Uuid,
-        rules: &AdmissionRules,
-    ) -> Result<bool, RoomError> {
-        in_either!(self, room => room.holds_slot(request, slot_id, rules))
-    }
+    fn holds_slot(request: RoomRequest, slot_id: Uuid, rules: &AdmissionRules) -> bool;
 
     /// Admits from the front of the line as many users as the rules allow. Several processes may
     /// call it at any time: together they admit no more.
-    pub async fn admit(
-        &self,
-        event_id: Uuid,
-        rules: &AdmissionRules,
-        now: Timestamp,
-    ) -> Result<Vec<Admission>, RoomError> {
-        in_either!(self, room => room.admit(event_id, rules, now))
-    }
+    fn admit(event_id: Uuid, rules: &AdmissionRules, now: Timestamp) -> Vec<Admission>;
 
     /// Drops at most `count_max` users from the line who were not seen since. Returns how many:
     /// fewer than `count_max` means that there are no more.
@@ -266,46 +231,23 @@ impl Rooms {
     /// Users do not lose their positions by an outage of the room: after a gap between sweeps
     /// ([`SWEEP_GAP_MAX`], or half the time for which users may be unseen if that is more)
     /// everybody counts as seen when the sweeps began again. A new line counts as swept.
-    pub async fn sweep(
-        &self,
-        event_id: Uuid,
-        unseen_since: Timestamp,
-        count_max: u32,
-        now: Timestamp,
-    ) -> Result<u32, RoomError> {
-        in_either!(self, room => room.sweep(event_id, unseen_since, count_max, now))
-    }
+    fn sweep(event_id: Uuid, unseen_since: Timestamp, count_max: u32, now: Timestamp) -> u32;
 
     /// Ends every position and slot of an event. After a large room was cleared, its users may for
     /// a moment still be rejected elsewhere as waiting for too many events.
-    pub async fn clear(&self, event_id: Uuid, now: Timestamp) -> Result<ClearedCounts, RoomError> {
-        in_either!(self, room => room.clear(event_id, now))
-    }
+    fn clear(event_id: Uuid, now: Timestamp) -> ClearedCounts;
 
-    pub async fn crowd(&self, event_id: Uuid, now: Timestamp) -> Result<Crowd, RoomError> {
-        in_either!(self, room => room.crowd(event_id, now))
-    }
+    fn crowd(event_id: Uuid, now: Timestamp) -> Crowd;
 
     /// The events whose rooms are occupied.
-    pub async fn occupied_events(&self) -> Result<Vec<Uuid>, RoomError> {
-        in_either!(self, room => room.occupied_events())
-    }
+    fn occupied_events() -> Vec<Uuid>;
 
     /// The users who wait with an arrival number up to `last_number`, in order of arrival.
-    pub async fn entrants(&self, event_id: Uuid, last_number: i64) -> Result<Vec<Uuid>, RoomError> {
-        in_either!(self, room => room.entrants(event_id, last_number))
-    }
+    fn entrants(event_id: Uuid, last_number: i64) -> Vec<Uuid>;
 
     /// Gives the users who still wait with an arrival number up to `last_number` their drawn
     /// numbers, which are below zero. A user who left and joined again has a later number and keeps
     /// it. Nobody must be admitted before it has answered: then all numbers are durable, also those
     /// of an earlier call that failed. Repeating it changes nothing.
-    pub async fn renumber(
-        &self,
-        event_id: Uuid,
-        last_number: i64,
-        drawn: &[(Uuid, i64)],
-    ) -> Result<(), RoomError> {
-        in_either!(self, room => room.renumber(event_id, last_number, drawn))
-    }
+    fn renumber(event_id: Uuid, last_number: i64, drawn: &[(Uuid, i64)]) -> ();
 }

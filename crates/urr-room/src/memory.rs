@@ -27,13 +27,14 @@ use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 use hashbrown::DefaultHashBuilder;
 use tokio::task::JoinHandle;
 use urr_kernel::{IdSource, Timestamp, Uuid};
-use urr_storage::{Db, StorageError};
+use urr_storage::{Db, DbResult};
 
 use self::draw_task::DrawNumbers;
 use self::journal::Journal;
+use self::pending_writes::Durability;
 use self::queue_counts::QueueCounts;
 use self::registry::RoomRegistry;
-use self::room::{DrawnNumbers, MemoryRoom, PendingAnswer, RoomContext, SweepRequest};
+use self::room::{DrawnNumbers, MemoryRoom, RoomContext, SweepRequest};
 use super::{
     Admission, AdmissionRules, ClearedCounts, Crowd, RoomError, RoomRequest, StatusSnapshot,
     UserLocation, UserStatus,
@@ -86,7 +87,7 @@ impl MemoryRooms {
         journal: Db,
         ids: IdSource,
         now: Timestamp,
-    ) -> Result<(MemoryRooms, RecoverySummary), StorageError> {
+    ) -> DbResult<(MemoryRooms, RecoverySummary)> {
         let hasher = DefaultHashBuilder::default();
         let queue_counts = QueueCounts::new(hasher.clone());
         let found = recovery::recover(&journal, &hasher, &queue_counts, now).await?;
@@ -136,9 +137,7 @@ impl MemoryRooms {
         };
         self.note_time(request.now);
         let context = self.context();
-        let (answer, batch) = self.answer_for(&room, |room| room.check(request, rules, &context));
-        self.inner.journal.wait(batch).await?;
-        answer.map(|answer| answer.snapshot)
+        self.answer(&room, |room| room.check(request, rules, &context)).await
     }
 
     pub async fn poll(
@@ -147,9 +146,7 @@ impl MemoryRooms {
         rules: &AdmissionRules,
     ) -> Result<StatusSnapshot, RoomError> {
         let Some(room) = self.find(request.event_id) else { return Ok(EMPTY_ROOM) };
-        let (answer, batch) = self.answer_for(&room, |room| Ok(room.poll(request, rules)));
-        self.inner.journal.wait(batch).await?;
-        answer.map(|answer| answer.snapshot)
+        self.answer(&room, |room| Ok(room.poll(request, rules))).await
     }
 
     pub async fn holds_slot(
@@ -159,15 +156,7 @@ impl MemoryRooms {
         rules: &AdmissionRules,
     ) -> Result<bool, RoomError> {
         let Some(room) = self.find(request.event_id) else { return Ok(false) };
-        let journal = &self.inner.journal;
-        let (holds, batch) = {
-            let mut room = lock(&room);
-            let (holds, durability) = room.holds(request, slot_id, rules);
-            room.append_changes(journal);
-            (holds, room.batch_of(durability, journal.durable()))
-        };
-        journal.wait(batch).await?;
-        Ok(holds)
+        self.answer(&room, |room| Ok(room.holds(request, slot_id, rules))).await
     }
 
     pub async fn locate(
@@ -363,22 +352,23 @@ impl MemoryRooms {
         memory_usage
     }
 
-    /// Runs a request under the lock. Also returns the batch that must be on disk before the
-    /// answer.
-    fn answer_for(
+    /// Runs a request under the lock, and waits until the change on which its answer depends is on
+    /// disk.
+    async fn answer<T>(
         &self,
         room: &Mutex<MemoryRoom>,
-        request: impl FnOnce(&mut MemoryRoom) -> Result<PendingAnswer, RoomError>,
-    ) -> (Result<PendingAnswer, RoomError>, u64) {
+        request: impl FnOnce(&mut MemoryRoom) -> Result<(T, Durability), RoomError>,
+    ) -> Result<T, RoomError> {
         let journal = &self.inner.journal;
-        let mut room = lock(room);
-        let answer = request(&mut room);
-        room.append_changes(journal);
-        let batch = match &answer {
-            Ok(answer) => room.batch_of(answer.durability, journal.durable()),
-            Err(_) => 0,
+        let (answer, batch) = {
+            let mut room = lock(room);
+            let answer = request(&mut room);
+            room.append_changes(journal);
+            let (answer, durability) = answer?;
+            (answer, room.batch_of(durability, journal.durable()))
         };
-        (answer, batch)
+        journal.wait(batch).await?;
+        Ok(answer)
     }
 
     /// Changes a room, if it exists and the journal accepts it, and waits until the change is on

@@ -457,6 +457,8 @@ mod tests {
                 codes.push(code);
             }
         }
+        // `Refused::SoldOut => "SOLD_OUT",`: a match that gives the code.
+        codes.extend(source.split("=> \"").skip(1).filter_map(code_at_start));
         codes
     }
 

@@ -25,9 +25,9 @@ use crate::domain::{
     UserFact, hour_in_korea, keep_earliest,
 };
 use crate::rebuild::RebuildProgress;
-use crate::store::catalog::{self, EventProjection, TicketTypeProjection};
+use crate::store::catalog::{self, TicketTypeProjection};
 use crate::store::counters::progress_lock;
-use crate::store::facts::{self, StoredFact};
+use crate::store::facts::StoredFact;
 use crate::store::queues;
 
 /// The consumer group of the statistics.
@@ -111,17 +111,7 @@ fn apply_queue(
 
 fn apply_snapshot(tx: &mut Tx<'_>, event: &EventSnapshot) -> Result<(), HandleError> {
     let id = event.event_id;
-    let prices = serde_json::to_value(&event.prices).expect("prices are plain JSON");
-    let projection = EventProjection {
-        id,
-        revision: event.revision,
-        title: &event.title,
-        venue: &event.venue_name,
-        kind: event.kind.as_str(),
-        starts_at: storable_time(event.starts_at),
-        prices: &prices,
-    };
-    catalog::event_update(tx, &projection)?;
+    catalog::event_update(tx, event)?;
     catalog::event_set_status(tx, id, event.status.as_str(), event.revision)?;
     if let Some(layout) = &event.layout {
         let seats = layout.seat_count();
@@ -160,7 +150,7 @@ fn apply_user(
     id: Uuid,
     change: impl FnOnce(&mut UserFact),
 ) -> Result<(), HandleError> {
-    let stored = facts::user_find(tx, id)?;
+    let stored = UserFact::find(tx, id)?;
     let mut user = stored.unwrap_or(UserFact { id, registered_at: None, deleted_at: None });
     change(&mut user);
     Ok(progress.apply(tx, &user)?)
@@ -225,7 +215,7 @@ fn apply_reservation(
     let terms = notice.terms(event, at);
     catalog::event_insert_unknown(tx, terms.event_id)?;
     let id = notice.reservation.reservation_id;
-    let stored = facts::reservation_find(tx, id)?;
+    let stored = ReservationFact::find(tx, id)?;
     let mut fact = stored.unwrap_or_else(|| ReservationFact::new(id, terms.clone()));
     fact.update_terms(terms);
     let event_type = event.event_type.as_str();
@@ -302,7 +292,7 @@ fn apply_transaction(
         catalog::event_insert_unknown(tx, event_id)?;
     }
     // Of several copies the earliest counts.
-    let stored = transaction.find(tx)?;
+    let stored = transaction.find_stored(tx)?;
     let earlier = stored.filter(|stored| stored.at < transaction.at);
     let first = earlier.unwrap_or_else(|| transaction.clone());
     Ok(progress.apply(tx, &first)?)

@@ -9,24 +9,18 @@ mod seat_preferences;
 use jiff::ToSpan;
 use jiff::civil::{Date, Weekday};
 use jiff::tz::{self, TimeZone};
+use serde::Deserialize;
 use urr_kernel::Timestamp;
+use utoipa::ToSchema;
 
-pub use counters::{CounterChanges, MethodTotals, StatsCounter, StatsCounters};
+pub use counters::{CounterChanges, MethodTotals, StatsCounters};
 pub use facts::{
     CountedMessage, Fact, ReservationFact, ReservationTerms, Transaction, TransactionKind,
     UserFact, keep_earliest,
 };
 pub use hourly::{HourlyCounters, ReservationDistribution};
 pub use queues::{QueueHour, hourly_differences};
-pub use seat_preferences::{SeatOccupancy, SeatPreferences};
-
-/// How many events of a type happened on a day.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Activity {
-    pub day: Date,
-    pub event_type: String,
-    pub total: i64,
-}
+pub use seat_preferences::{HallSales, SeatOccupancy, SeatPreferences};
 
 /// An hour of a day in Korea.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -67,24 +61,25 @@ pub fn seconds_between(start: Timestamp, end: Timestamp) -> i64 {
     (end.as_second() - start.as_second()).max(0)
 }
 
-/// A page_of of time that days are summed up by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A period that days are summed up by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub enum StatsPeriod {
-    Day,
-    Week,
-    Month,
+    Daily,
+    Weekly,
+    Monthly,
 }
 
 impl StatsPeriod {
     /// The period of a day: the day, the Monday of its week, or its month.
     pub fn name_of(self, day: Date) -> String {
         match self {
-            StatsPeriod::Day => day.to_string(),
-            StatsPeriod::Week => {
+            StatsPeriod::Daily => day.to_string(),
+            StatsPeriod::Weekly => {
                 let back = i64::from(day.weekday().to_monday_zero_offset());
                 day.checked_sub(back.days()).unwrap_or(day).to_string()
             }
-            StatsPeriod::Month => format!("{:04}-{:02}", day.year(), day.month()),
+            StatsPeriod::Monthly => format!("{:04}-{:02}", day.year(), day.month()),
         }
     }
 }
@@ -168,9 +163,9 @@ mod tests {
     #[test]
     fn days_belong_to_the_week_of_their_monday_and_to_their_month() {
         let sunday: Date = "2026-11-15".parse().unwrap();
-        assert_eq!(StatsPeriod::Day.name_of(sunday), "2026-11-15");
-        assert_eq!(StatsPeriod::Week.name_of(sunday), "2026-11-09");
-        assert_eq!(StatsPeriod::Month.name_of(sunday), "2026-11");
+        assert_eq!(StatsPeriod::Daily.name_of(sunday), "2026-11-15");
+        assert_eq!(StatsPeriod::Weekly.name_of(sunday), "2026-11-09");
+        assert_eq!(StatsPeriod::Monthly.name_of(sunday), "2026-11");
         assert!(is_weekend(sunday) && !is_weekend("2026-11-16".parse().unwrap()));
     }
 

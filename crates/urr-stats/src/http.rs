@@ -13,14 +13,20 @@ mod seats;
 mod traffic;
 mod users;
 
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 use urr_kernel::Uuid;
-use urr_service::{ApiError, Json};
+use urr_service::{Admin, ApiError, Json, Query};
+use urr_storage::Tx;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::StatsService;
+use crate::domain::{day_in_korea, first_day};
+use crate::store::counters::is_rebuilding;
 
 pub fn routes() -> OpenApiRouter<StatsService> {
     OpenApiRouter::new()
@@ -52,12 +58,40 @@ struct StatsAnswer<T: ToSchema> {
     data: T,
 }
 
-async fn answer<T: ToSchema>(
-    stats: &StatsService,
-    data: T,
-) -> Result<Json<StatsAnswer<T>>, ApiError> {
-    let rebuilding = stats.is_rebuilding().await?;
-    Ok(Json(StatsAnswer { success: true, rebuilding, data }))
+type StatsResult<T> = Result<Json<StatsAnswer<T>>, ApiError>;
+
+/// Reads the statistics for an administrator.
+struct StatsReader(StatsService);
+
+impl FromRequestParts<StatsService> for StatsReader {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        stats: &StatsService,
+    ) -> Result<StatsReader, ApiError> {
+        Admin::from_request_parts(parts, stats).await?;
+        Ok(StatsReader(stats.clone()))
+    }
+}
+
+impl StatsReader {
+    /// Answers with what is read in one transaction, so that all numbers are of one moment.
+    async fn answer<T: ToSchema + Send + 'static>(
+        &self,
+        read: impl Fn(&mut Tx<'_>) -> Result<T, ApiError> + Send + 'static,
+    ) -> StatsResult<T> {
+        let read = self.0.db.read(move |tx| Ok::<_, ApiError>((is_rebuilding(tx)?, read(tx)?)));
+        let (rebuilding, data) = read.await?;
+        Ok(Json(StatsAnswer { success: true, rebuilding, data }))
+    }
+}
+
+impl StatsService {
+    /// The first of the last `days` days, today included.
+    fn first_day(&self, days: u16) -> Date {
+        first_day(day_in_korea(self.clock.now()), days)
+    }
 }
 
 const DAYS_DEFAULT: u16 = 30;
@@ -70,9 +104,18 @@ struct DaysQuery {
     days: Option<i64>,
 }
 
-impl DaysQuery {
-    fn days(&self) -> u16 {
-        clamp(self.days, DAYS_DEFAULT, DAYS_MAX)
+/// The first of the days that a request asks for by [`DaysQuery`].
+struct FirstDay(Date);
+
+impl FromRequestParts<StatsService> for FirstDay {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        stats: &StatsService,
+    ) -> Result<FirstDay, ApiError> {
+        let Query(DaysQuery { days }) = Query::from_request_parts(parts, stats).await?;
+        Ok(FirstDay(stats.first_day(clamp(days, DAYS_DEFAULT, DAYS_MAX))))
     }
 }
 
@@ -82,6 +125,10 @@ fn clamp(wanted: Option<i64>, default: u16, max: u16) -> u16 {
         Some(wanted) if wanted > 0 => u16::try_from(wanted).unwrap_or(max).min(max),
         _ => default,
     }
+}
+
+fn event_not_found() -> ApiError {
+    ApiError::not_found("EVENT_NOT_FOUND", "There is no such event.")
 }
 
 /// The title of an event, or a name from its id until the catalog has announced it.

@@ -17,7 +17,6 @@
 mod consumer;
 mod domain;
 mod http;
-mod queries;
 mod rebuild;
 mod store;
 
@@ -27,7 +26,7 @@ use urr_storage::{Db, Schema, migrations};
 use utoipa::openapi::OpenApi;
 
 pub use consumer::{GROUP, TOPICS, handle};
-pub use domain::{Activity, day_in_korea};
+pub use domain::day_in_korea;
 pub use rebuild::{RebuildError, RebuildReport, RebuildUpdate};
 
 /// The tables of the statistics.

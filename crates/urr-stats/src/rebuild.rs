@@ -10,13 +10,15 @@
 use futures_util::{StreamExt, stream};
 use urr_bus::{Bus, BusError, HandleError};
 use urr_kernel::{DomainEvent, Uuid};
-use urr_storage::{StorageError, Tx};
+use urr_storage::{DbResult, StorageError, Tx};
 
 use crate::StatsService;
 use crate::consumer::{TOPICS, apply_event};
-use crate::domain::{CounterChanges, Fact, TransactionKind};
+use crate::domain::{
+    CountedMessage, CounterChanges, ReservationFact, Transaction, TransactionKind, UserFact,
+};
 use crate::store::counters::{counters_apply, counters_delete, progress_lock, progress_write};
-use crate::store::facts::{self, FactPage, StoredFact};
+use crate::store::facts::{FactPage, StoredFact};
 
 /// Messages that are applied concurrently.
 const CONCURRENT_MESSAGES_MAX: usize = 32;
@@ -45,12 +47,8 @@ impl RebuildStage {
     ];
 
     fn number(self) -> i32 {
-        match self {
-            RebuildStage::Messages => 0,
-            RebuildStage::Users => 1,
-            RebuildStage::Reservations => 2,
-            RebuildStage::Transactions(kind) => 3 + kind as i32,
-        }
+        let index = RebuildStage::ALL.iter().position(|stage| *stage == self);
+        index.and_then(|index| i32::try_from(index).ok()).expect("it is one of all stages")
     }
 }
 
@@ -69,18 +67,18 @@ impl RebuildProgress {
         RebuildProgress { stage: stage.number(), after: Uuid::nil() }
     }
 
-    fn has_counted(&self, stage: RebuildStage, id: Uuid) -> bool {
+    fn has_counted(&self, (stage, id): (RebuildStage, Uuid)) -> bool {
         (stage.number(), id) <= (self.stage, self.after)
     }
 
     /// Stores a fact and moves the counters by the difference.
-    pub fn apply<F: StoredFact>(&self, tx: &mut Tx<'_>, fact: &F) -> Result<(), StorageError> {
-        let before = fact.find(tx)?;
+    pub fn apply<F: StoredFact>(&self, tx: &mut Tx<'_>, fact: &F) -> DbResult<()> {
+        let before = fact.find_stored(tx)?;
         if before.as_ref() == Some(fact) {
             return Ok(());
         }
         fact.write(tx)?;
-        if !self.has_counted(fact.stage(), fact.id()) {
+        if !self.has_counted(fact.key()) {
             return Ok(());
         }
         let mut changes = CounterChanges::default();
@@ -175,7 +173,7 @@ impl StatsService {
     }
 
     /// Returns `false` if the message cannot be decoded.
-    async fn apply_message(&self, body: Vec<u8>) -> Result<bool, StorageError> {
+    async fn apply_message(&self, body: Vec<u8>) -> DbResult<bool> {
         let Ok(event) = DomainEvent::from_bytes(&body) else {
             return Ok(false);
         };
@@ -193,8 +191,8 @@ impl StatsService {
         for stage in RebuildStage::ALL {
             let mut after = None;
             loop {
-                let step = RebuildStep { expected: progress, stage, after };
-                let counted = self.db.write(move |tx| count_page(tx, &step)).await?;
+                let counted =
+                    self.db.write(move |tx| count_page(tx, progress, stage, after)).await?;
                 facts += counted.facts;
                 report(facts);
                 progress = counted.progress;
@@ -209,7 +207,7 @@ impl StatsService {
     }
 }
 
-fn begin(tx: &mut Tx<'_>) -> Result<RebuildProgress, StorageError> {
+fn begin(tx: &mut Tx<'_>) -> DbResult<RebuildProgress> {
     progress_lock(tx)?;
     counters_delete(tx)?;
     let progress = RebuildProgress::start(RebuildStage::Messages);
@@ -230,36 +228,29 @@ fn progress_check(tx: &mut Tx<'_>, expected: RebuildProgress) -> Result<(), Rebu
     }
 }
 
-/// The facts to count next.
-struct RebuildStep {
-    /// How far counting has come.
-    expected: RebuildProgress,
-    stage: RebuildStage,
-    after: Option<Uuid>,
-}
-
 /// What a step has counted.
 struct CountedPage {
     facts: u64,
     progress: RebuildProgress,
 }
 
-/// Counts the next page of facts and stores the progress.
-fn count_page(tx: &mut Tx<'_>, step: &RebuildStep) -> Result<CountedPage, RebuildError> {
-    progress_check(tx, step.expected)?;
-    let RebuildStep { stage, after, .. } = *step;
-    let facts_page = FactPage { after, limit: FACTS_PER_PAGE };
+/// Counts the next page of facts of a stage, those behind `after`, and stores the progress.
+fn count_page(
+    tx: &mut Tx<'_>,
+    expected: RebuildProgress,
+    stage: RebuildStage,
+    after: Option<Uuid>,
+) -> Result<CountedPage, RebuildError> {
+    progress_check(tx, expected)?;
+    let mut page = FactPage { after, limit: FACTS_PER_PAGE, kind: None };
     let mut changes = CounterChanges::default();
     let ids = match stage {
-        RebuildStage::Messages => {
-            count_all(&facts::counted_message_page(tx, &facts_page)?, &mut changes)
-        }
-        RebuildStage::Users => count_all(&facts::user_page(tx, &facts_page)?, &mut changes),
-        RebuildStage::Reservations => {
-            count_all(&facts::reservation_page(tx, &facts_page)?, &mut changes)
-        }
+        RebuildStage::Messages => count_facts::<CountedMessage>(tx, &page, &mut changes)?,
+        RebuildStage::Users => count_facts::<UserFact>(tx, &page, &mut changes)?,
+        RebuildStage::Reservations => count_facts::<ReservationFact>(tx, &page, &mut changes)?,
         RebuildStage::Transactions(kind) => {
-            count_all(&facts::transaction_page(tx, kind, &facts_page)?, &mut changes)
+            page.kind = Some(kind);
+            count_facts::<Transaction>(tx, &page, &mut changes)?
         }
     };
     counters_apply(tx, &changes)?;
@@ -271,7 +262,12 @@ fn count_page(tx: &mut Tx<'_>, step: &RebuildStep) -> Result<CountedPage, Rebuil
 }
 
 /// Counts the facts of a page and returns their ids.
-fn count_all(page: &[impl Fact], changes: &mut CounterChanges) -> Vec<Uuid> {
-    page.iter().for_each(|fact| fact.count(changes, 1));
-    page.iter().map(Fact::id).collect()
+fn count_facts<F: StoredFact>(
+    tx: &mut Tx<'_>,
+    page: &FactPage,
+    changes: &mut CounterChanges,
+) -> DbResult<Vec<Uuid>> {
+    let facts: Vec<F> = page.read(tx)?;
+    facts.iter().for_each(|fact| fact.count(changes, 1));
+    Ok(facts.iter().map(|fact| fact.key().1).collect())
 }

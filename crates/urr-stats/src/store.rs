@@ -9,27 +9,41 @@ pub mod queues;
 pub mod user_queries;
 
 use jiff::civil::Date;
-use urr_storage::{Row, StorageError, Tx, params};
+use serde::Serialize;
+use urr_storage::{DbResult, Row, StorageError, Tx, from_row, params};
+use utoipa::ToSchema;
 
-use crate::Activity;
+use crate::domain::Hour;
 
-pub fn activity_list(tx: &mut Tx<'_>, since: Date) -> Result<Vec<Activity>, StorageError> {
+/// How many domain events of a type happened on a day.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ActivityView {
+    /// The day in Korea.
+    #[schema(value_type = String, example = "2026-11-15")]
+    day: Date,
+    /// The type of the events.
+    #[schema(example = "ARTIST_CREATED")]
+    event_type: String,
+    total: i64,
+}
+
+pub fn activity_list(tx: &mut Tx<'_>, since: Date) -> DbResult<Vec<ActivityView>> {
     tx.query(
         "select day, event_type, total from activity where day >= $1 \
          order by day desc, event_type",
         params![since.to_string()],
-        |row| {
-            Ok(Activity {
-                day: day_read(row)?,
-                event_type: row.get("event_type")?,
-                total: row.get("total")?,
-            })
-        },
+        |row| Ok(from_row!(row => ActivityView { event_type, total; day: day_read(row)? })),
     )
 }
 
+/// An hour in the columns `day` and `hour`.
+fn hour_read(row: &Row<'_>) -> DbResult<Hour> {
+    Ok(Hour { day: day_read(row)?, hour: row.get("hour")? })
+}
+
 /// A day in the column `day`.
-fn day_read(row: &Row<'_>) -> Result<Date, StorageError> {
+fn day_read(row: &Row<'_>) -> DbResult<Date> {
     let text: String = row.get("day")?;
     text.parse().map_err(|_| StorageError::Decode {
         column: "day".to_owned(),

@@ -10,6 +10,7 @@ use urr_kernel::{Timestamp, hex};
 
 use crate::dialect::{MigrationStatement, SqlEngine, definition_to_sqlite, split_migration};
 use crate::sqlite::SqliteConnection;
+use crate::tx::TxConnection;
 use crate::{DbResult, Row, StorageError, Tx, Value, from_row};
 
 /// The tables of one service.
@@ -99,28 +100,22 @@ pub(crate) const JOURNAL_POSTGRES: &str = "create table if not exists schema_mig
 const JOURNAL_SQLITE: &str = "create table if not exists schema_migrations (\
      series text not null, version integer not null, name text not null, checksum text not null, \
      applied_at_us integer not null, primary key (series, version)) strict";
-pub(crate) const JOURNAL_SELECT: &str =
+const JOURNAL_SELECT: &str =
     "select series, version, checksum from schema_migrations order by series, version";
 pub(crate) const JOURNAL_INSERT: &str = "insert into schema_migrations \
      (series, version, name, checksum, applied_at_us) values ($1, $2, $3, $4, $5)";
 
 /// A migration that the database remembers.
 #[derive(Debug)]
-pub(crate) struct AppliedMigration {
-    pub(crate) series: String,
-    pub(crate) version: i64,
-    pub(crate) checksum: String,
-}
-
-impl AppliedMigration {
-    pub(crate) fn read(row: &Row<'_>) -> DbResult<AppliedMigration> {
-        Ok(from_row!(row => AppliedMigration { series, version, checksum }))
-    }
+struct AppliedMigration {
+    series: String,
+    version: i64,
+    checksum: String,
 }
 
 /// What is still to do. A migration that was changed after it had been applied is refused; one
 /// that only the database knows comes from a newer program and is left alone.
-pub(crate) fn plan(schema: &Schema, applied: &[AppliedMigration]) -> DbResult<Vec<Migration>> {
+fn plan(schema: &Schema, applied: &[AppliedMigration]) -> DbResult<Vec<Migration>> {
     let mut missing = Vec::new();
     for migration in KIT.iter().chain(schema.migrations) {
         let known =
@@ -179,13 +174,8 @@ fn migrate_in_transaction(
     now: Timestamp,
 ) -> DbResult<Vec<String>> {
     connection.run_plain(JOURNAL_SQLITE)?;
-    let mut applied = Vec::new();
-    connection.query(JOURNAL_SELECT, &[], &mut |row| {
-        applied.push(AppliedMigration::read(row)?);
-        Ok(())
-    })?;
     let mut names = Vec::new();
-    for migration in plan(schema, &applied)? {
+    for migration in pending(&mut Tx::new(TxConnection::Sqlite(connection)), schema)? {
         for statement in migration.statements()? {
             let sql = match statement.only {
                 Some(SqlEngine::Postgres) => continue,
@@ -204,6 +194,10 @@ fn migrate_in_transaction(
 
 /// The migrations that this program has and the database lacks: none, or `urr migrate` must run.
 pub fn missing(tx: &mut Tx<'_>, schema: &Schema) -> DbResult<Vec<String>> {
-    let applied = tx.query(JOURNAL_SELECT, &[], AppliedMigration::read)?;
-    Ok(plan(schema, &applied)?.iter().map(ToString::to_string).collect())
+    Ok(pending(tx, schema)?.iter().map(ToString::to_string).collect())
+}
+
+pub(crate) fn pending(tx: &mut Tx<'_>, schema: &Schema) -> DbResult<Vec<Migration>> {
+    let read = |row: &Row<'_>| Ok(from_row!(row => AppliedMigration { series, version, checksum }));
+    plan(schema, &tx.query(JOURNAL_SELECT, &[], read)?)
 }

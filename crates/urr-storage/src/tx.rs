@@ -28,9 +28,7 @@ impl<'a> Tx<'a> {
 
     /// Runs a statement and says how many rows it touched.
     pub fn execute(&mut self, sql: &str, params: &[Value<'_>]) -> DbResult<u64> {
-        self.refuse_after_failure()?;
-        self.refuse_nul(sql, params)?;
-        self.statements += 1;
+        self.begin_statement(sql, params)?;
         let outcome = match &mut self.connection {
             TxConnection::Sqlite(connection) => connection.execute(sql, params),
             TxConnection::Postgres(connection) => connection.execute(sql, params),
@@ -45,9 +43,7 @@ impl<'a> Tx<'a> {
         params: &[Value<'_>],
         mut read: impl FnMut(&Row<'_>) -> DbResult<T>,
     ) -> DbResult<Vec<T>> {
-        self.refuse_after_failure()?;
-        self.refuse_nul(sql, params)?;
-        self.statements += 1;
+        self.begin_statement(sql, params)?;
         let mut rows = Vec::new();
         let mut take = |row: &Row<'_>| {
             rows.push(read(row)?);
@@ -107,19 +103,20 @@ impl<'a> Tx<'a> {
         self.failure.as_ref()
     }
 
-    /// PostgreSQL has no text with U+0000, and SQLite is held to the same. Whatever a client can
-    /// send is refused long before.
-    fn refuse_nul(&mut self, sql: &str, params: &[Value<'_>]) -> DbResult<()> {
-        let has_nul = |value: &Value<'_>| matches!(value, Value::Text(text) if text.contains('\0'));
-        if !params.iter().any(has_nul) {
-            return Ok(());
+    /// Refuses a statement after a failed one, and one with a text that has U+0000: PostgreSQL cannot
+    /// store it, and SQLite is held to the same. Whatever a client can send is refused long before.
+    fn begin_statement(&mut self, sql: &str, params: &[Value<'_>]) -> DbResult<()> {
+        if self.failure.is_some() {
+            return Err(StorageError::Aborted);
         }
-        let message = "a text has the character U+0000".to_owned();
-        self.note_failure(Err(StorageError::Statement { message, sql: sql.to_owned() }))
-    }
-
-    fn refuse_after_failure(&self) -> DbResult<()> {
-        if self.failure.is_some() { Err(StorageError::Aborted) } else { Ok(()) }
+        let has_nul = |value: &Value<'_>| matches!(value, Value::Text(text) if text.contains('\0'));
+        if params.iter().any(has_nul) {
+            let message = "a text has the character U+0000".to_owned();
+            return self
+                .note_failure(Err(StorageError::Statement { message, sql: sql.to_owned() }));
+        }
+        self.statements += 1;
+        Ok(())
     }
 
     fn note_failure<T>(&mut self, outcome: DbResult<T>) -> DbResult<T> {

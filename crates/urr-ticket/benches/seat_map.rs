@@ -31,8 +31,8 @@ use urr_service::{Metrics, RequestLimits, ServiceKit, serve};
 use urr_storage::{Db, SqliteOptions, StorageError, migrate};
 use urr_ticket::inventory::store::{NewSale, SaleFacts, sale_create};
 use urr_ticket::{
-    BestSeatsRequest, Inventory, InventoryKind, RequestedItems, ReserveRequest, SCHEMA, SeatLocks,
-    SeatPreference, Signer, SlotChecker, TicketParts, TicketService, TicketSettings,
+    Inventory, InventoryKind, RequestedItems, ReserveRequest, SCHEMA, SeatLocks, SeatPreference,
+    Signer, SlotChecker, TicketParts, TicketService, TicketSettings,
 };
 
 const CONNECTIONS: u32 = 64;
@@ -102,9 +102,9 @@ async fn reserve_all(ticket: &TicketService, round: Option<u32>) -> f64 {
                     let grade = Some("S".to_owned());
                     let preference =
                         SeatPreference { count: 1, grade, section: None, accessible: false };
-                    let request =
-                        BestSeatsRequest { user_id, event_id: EVENT, preference, key: None };
-                    ticket.reserve_best_seats(request, context).await.expect("enough are free");
+                    let requested = RequestedItems::Best(preference);
+                    let request = ReserveRequest { user_id, event_id: EVENT, requested, key: None };
+                    ticket.reserve(request, context).await.expect("enough are free");
                 }
             }
         });

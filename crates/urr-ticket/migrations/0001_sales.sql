@@ -94,8 +94,6 @@ create table reservations (
     -- What is to be paid back, decided when a paid reservation was cancelled.
     refund_amount bigint,
     end_reason text,
-    idempotency_key text,
-    request_digest bytea,
     -- Its event chain: the flow that it began, and the last event about it.
     correlation_id uuid,
     last_event_id uuid,
@@ -115,8 +113,6 @@ create table reservations (
 );
 
 create unique index reservations_number on reservations (number);
-create unique index reservations_idempotency on reservations (user_id, idempotency_key)
-    where idempotency_key is not null;
 -- One hold in progress per user and event.
 create unique index reservations_one_pending on reservations (event_id, user_id)
     where status = 'pending';

@@ -6,8 +6,10 @@ pub(crate) mod store;
 use std::collections::HashMap;
 use std::time::Duration;
 
+use serde::Serialize;
 use urr_kernel::Uuid;
 use urr_storage::{StorageError, Tx};
+use utoipa::ToSchema;
 
 use crate::TicketService;
 use crate::audit::store as audit;
@@ -24,11 +26,11 @@ const PIN_OLD_AFTER: Duration = Duration::from_secs(15 * 60);
 const EVENTS_AT_ONCE: u32 = 500;
 
 /// The result of an audit.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct AuditReport {
     /// How many events were audited.
     pub events: u64,
-    /// At most [`DIFFERENCES_MAX`].
+    /// At most 100.
     pub differences: Vec<AuditDifference>,
 }
 

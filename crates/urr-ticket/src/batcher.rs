@@ -12,17 +12,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 use urr_kernel::Uuid;
 
-/// The size of a batch: its first request waits for the last.
-const BATCH_MAX: usize = 128;
-
-/// More pending requests for one event are rejected.
-const PENDING_MAX: usize = 8_192;
-
 /// The limits of a batcher.
 #[derive(Clone, Copy, Debug)]
 pub struct BatcherLimits {
+    /// The size of a batch: its first request waits for the last.
     pub batch_max: usize,
+    /// More pending requests for one event are rejected.
     pub pending_max: usize,
+}
+
+impl BatcherLimits {
+    pub const DEFAULT: BatcherLimits = BatcherLimits { batch_max: 128, pending_max: 8_192 };
 }
 
 type Answers<A> = Pin<Box<dyn Future<Output = Vec<A>> + Send>>;
@@ -72,8 +72,7 @@ impl<Q: Send + 'static, A: Send + 'static> Batcher<Q, A> {
     where
         F: Future<Output = Vec<A>> + Send + 'static,
     {
-        let limits = BatcherLimits { batch_max: BATCH_MAX, pending_max: PENDING_MAX };
-        Batcher::with_limits(limits, work, on_abandoned)
+        Batcher::with_limits(BatcherLimits::DEFAULT, work, on_abandoned)
     }
 
     pub fn with_limits<F>(
@@ -265,15 +264,15 @@ mod tests {
     async fn a_full_queue_rejects_and_other_events_are_not_affected() {
         let gate = Arc::new(tokio::sync::Semaphore::new(0));
         let (batcher, event_id) = (sizes(Arc::clone(&gate)), Uuid::from_u128(1));
-        let asked = batcher.clone();
-        for number in 0..=PENDING_MAX {
+        let (asked, pending_max) = (batcher.clone(), BatcherLimits::DEFAULT.pending_max);
+        for number in 0..=pending_max {
             let asking = asked.clone();
             tokio::spawn(async move { asking.submit(event_id, 1).await });
             if number == 0 {
                 pending_is(&asked, event_id, 0).await;
             }
         }
-        pending_is(&batcher, event_id, PENDING_MAX).await;
+        pending_is(&batcher, event_id, pending_max).await;
         assert_eq!(batcher.submit(event_id, 1).await, Err(BatcherError::Full));
         gate.add_permits(usize::from(u16::MAX));
         assert_eq!(batcher.submit(Uuid::from_u128(2), 1).await, Ok(1));

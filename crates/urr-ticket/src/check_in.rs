@@ -5,7 +5,6 @@ pub(crate) mod signature;
 pub(crate) mod store;
 
 use urr_kernel::{CallContext, Timestamp, Uuid};
-use urr_layout::SeatId;
 use urr_service::admin_log::{self, AdminAction};
 use urr_storage::StorageError;
 
@@ -25,32 +24,20 @@ pub struct ScannedTicket {
     pub admin_id: Uuid,
 }
 
-/// A ticket that was checked in.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CheckedInTicket {
-    pub ticket_id: Uuid,
-    pub number: String,
-    pub reservation_number: String,
-    pub event_id: Uuid,
-    pub seat_id: Option<SeatId>,
-    pub ticket_type_name: Option<String>,
-    pub checked_in_at: Timestamp,
-}
-
 /// Why a ticket is not checked in.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckInError {
     #[error(transparent)]
     Payload(#[from] InvalidPayload),
-    #[error("the ticket is for another event")]
+    #[error("This ticket is for another event.")]
     OtherEvent { event_id: Uuid },
-    #[error("we do not know this ticket")]
+    #[error("We do not know this ticket.")]
     NotFound,
-    #[error("the ticket was issued anew")]
+    #[error("This ticket was issued anew, for example to a new owner. Please show the new one.")]
     Reissued,
-    #[error("the ticket was cancelled")]
+    #[error("This ticket was cancelled.")]
     Cancelled,
-    #[error("the ticket was shown before")]
+    #[error("This ticket was shown before.")]
     AlreadyCheckedIn { at: Timestamp, by: Option<Uuid> },
     #[error(transparent)]
     Storage(#[from] StorageError),
@@ -58,7 +45,7 @@ pub enum CheckInError {
 
 impl TicketService {
     /// Checks a ticket in: signature, event, issue, validity, and only once; one transaction.
-    pub async fn check_in(&self, shown: &ScannedTicket) -> Result<CheckedInTicket, CheckInError> {
+    pub async fn check_in(&self, shown: &ScannedTicket) -> Result<CheckInTicket, CheckInError> {
         let signed = self.signer.verify(&shown.payload)?;
         if signed.event_id != shown.event_id {
             return Err(CheckInError::OtherEvent { event_id: signed.event_id });
@@ -66,28 +53,21 @@ impl TicketService {
         let (now, admin_id) = (self.clock.now(), shown.admin_id);
         let (ticket_id, issue) = (signed.ticket_id, signed.issue);
         let entering = CheckInAttempt { ticket_id, issue, admin_id, now };
-        let action_id = self.ids.next_id();
+        let action = self.admin_action(admin_id, "TICKET_CHECKED_IN", "ticket", ticket_id);
         let prepared = self.prepare_events(1, CallContext::root(self.ids.next_id()));
-        let write = move |tx: &mut urr_storage::Tx<'_>| {
+        let checked_in = self.db.write(move |tx| {
             let entered = check_in::ticket_check_in(tx, &entering)?;
             let ticket = check_in::ticket_find(tx, ticket_id)?.ok_or(CheckInError::NotFound)?;
             if !entered {
                 return Err(refusal(&ticket, issue));
             }
             end_with_entry(tx, ticket.reservation_id, &prepared, now)?;
-            admin_log::insert(tx, &admin_action(action_id, &ticket, &entering))?;
+            let CheckInTicket { number, reservation_number, .. } = &ticket;
+            let summary = format!("ticket {number} of reservation {reservation_number}");
+            admin_log::insert(tx, &AdminAction { summary, ..action.clone() })?;
             Ok(ticket)
-        };
-        let ticket = self.db.write(write).await?;
-        Ok(CheckedInTicket {
-            ticket_id,
-            number: ticket.number,
-            reservation_number: ticket.reservation_number,
-            event_id: ticket.event_id,
-            seat_id: ticket.seat_id,
-            ticket_type_name: ticket.ticket_type_name,
-            checked_in_at: now,
-        })
+        });
+        checked_in.await
     }
 
     /// How many tickets of an event were checked in.
@@ -106,17 +86,4 @@ fn refusal(ticket: &CheckInTicket, issue: u32) -> CheckInError {
     }
     let at = ticket.checked_in_at.expect("a good ticket that did not come in is in already");
     CheckInError::AlreadyCheckedIn { at, by: ticket.checked_in_by }
-}
-
-fn admin_action(id: Uuid, ticket: &CheckInTicket, entering: &CheckInAttempt) -> AdminAction {
-    AdminAction {
-        id,
-        admin_id: Some(entering.admin_id),
-        action: "TICKET_CHECKED_IN".into(),
-        resource_type: "ticket".into(),
-        resource_id: ticket.id.to_string(),
-        summary: format!("ticket {} of reservation {}", ticket.number, ticket.reservation_number),
-        details: None,
-        created_at: entering.now,
-    }
 }

@@ -32,7 +32,6 @@ pub fn routes() -> OpenApiRouter<TicketService> {
         .merge(reservations::http::routes())
         .merge(reservations::http::admin::routes())
         .merge(reserve::http::routes())
-        .merge(reserve::best_seats::http::routes())
         .merge(seat_map::http::routes())
         .merge(transfers::http::routes())
 }
@@ -68,7 +67,6 @@ pub fn event_not_found() -> ApiError {
 
 #[derive(Serialize, ToSchema)]
 struct TimeView {
-    #[schema(value_type = String, format = DateTime)]
     time: Timestamp,
 }
 

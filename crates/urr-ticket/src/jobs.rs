@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
+use urr_service::idempotency::keys_purge;
 use urr_service::jobs::run_every;
 use urr_storage::StorageError;
 
@@ -13,6 +14,8 @@ use crate::reservations::expiry::Sweeper;
 const EMPTY_CLOSED_SALES_EVERY: Duration = Duration::from_secs(1);
 const END_MEMBERSHIPS_EVERY: Duration = Duration::from_secs(60);
 const END_TRANSFERS_EVERY: Duration = Duration::from_secs(10);
+const PURGE_KEYS_EVERY: Duration = Duration::from_secs(60);
+const KEYS_PER_PURGE: u32 = 10_000;
 const AUDIT_EVERY: Duration = Duration::from_secs(300);
 
 impl TicketService {
@@ -42,6 +45,11 @@ impl TicketService {
                     let ended = self.end_started_transfers().await?;
                     log_ended(ended, "listings ended at the start of their event");
                     Ok::<_, StorageError>(())
+                }),
+                run_every("purge_idempotency_keys", PURGE_KEYS_EVERY, || async {
+                    let now = self.clock.now();
+                    let purged = self.db.write(move |tx| keys_purge(tx, now, KEYS_PER_PURGE)).await;
+                    purged.map(|purged| log_ended(purged, "idempotency keys were forgotten"))
                 }),
                 run_every("audit_reservations", AUDIT_EVERY, || async {
                     auditor.lock().await.run().await

@@ -35,7 +35,8 @@ mod transfers;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use urr_kernel::{Clock, IdSource};
+use urr_kernel::{Clock, IdSource, Uuid};
+use urr_service::admin_log::AdminAction;
 use urr_service::{Service, ServiceKit};
 use urr_storage::{Db, Schema, migrations};
 use utoipa::openapi::OpenApi;
@@ -43,7 +44,8 @@ use utoipa::openapi::OpenApi;
 pub use audit::store::{AuditDifference, AuditDifferenceKind};
 pub use audit::{AuditReport, Auditor};
 pub use check_in::signature::{InvalidPayload, PublicKey, SignedTicket, Signer};
-pub use check_in::{CheckInError, CheckedInTicket, ScannedTicket};
+pub use check_in::store::{CheckInCounts, CheckInTicket};
+pub use check_in::{CheckInError, ScannedTicket};
 use inventory::cache::InventoryCache;
 pub use inventory::rules::{Inventory, InventoryKind, NotOnSale, SalePolicy, SaleStatus, Tier};
 pub use inventory::ticket_types::TicketTypeError;
@@ -74,11 +76,10 @@ pub use reservations::rules::{
     PaymentClaim, ReservationRecord, ReservationRejection, ReturnedMoney,
 };
 pub use reservations::transition::TransitionError;
-pub use reserve::best_seats::choose::{NoSeatsFit, SeatPreference};
-pub use reserve::best_seats::{BestSeatsError, BestSeatsRequest};
-pub use reserve::change_seats::{ChangeError, ChangeSeats};
+pub use reserve::best_seats::{NoSeatsFit, SeatPreference};
+pub use reserve::change_seats::ChangeSeats;
 pub use reserve::rules::{
-    Hold, HoldItem, HoldRejection, InvalidRequestedItems, RequestedItems, RequestedTickets,
+    Hold, HoldRejection, InvalidRequestedItems, RequestedItems, RequestedTickets,
 };
 pub use reserve::slots::{SlotChecker, SlotClaim, SlotError};
 pub use reserve::{ReserveError, ReserveRequest};
@@ -116,7 +117,6 @@ pub struct Inner {
     pub(crate) settings: TicketSettings,
     pub(crate) locks: SeatLocks,
     pub(crate) batchers: reserve::ReserveBatchers,
-    pub(crate) best: reserve::best_seats::BestSeatsBatcher,
     pub(crate) inventories: InventoryCache,
     pub(crate) maps: SeatMaps,
     pub(crate) signer: Signer,
@@ -159,17 +159,18 @@ impl TicketService {
         let maps = SeatMaps::new(&db, &clock, &inventories, &settings.seat_maps);
         let metrics = TicketMetrics::default();
         let batchers = reserve::ReserveBatchers::new(&db, &clock, &locks, &maps, &settings);
-        let best = reserve::best_seats::batcher(&db, &clock, &locks, &maps, &settings);
         TicketService(Arc::new(Inner {
             booking_stats: BookingStats::new(),
-            standing_totals: sales_health::StandingTotals::default(),
+            standing_totals: sales_health::StandingTotals::new(
+                clock.clone(),
+                sales_health::STANDING_TOTALS,
+            ),
             db,
             clock,
             ids,
             settings,
             locks,
             batchers,
-            best,
             inventories,
             maps,
             signer,
@@ -184,6 +185,26 @@ impl TicketService {
 
     pub fn signer(&self) -> &Signer {
         &self.signer
+    }
+
+    /// An entry of the admin log. What it says to people follows in the transaction.
+    pub(crate) fn admin_action(
+        &self,
+        admin_id: Uuid,
+        action: &'static str,
+        resource_type: &'static str,
+        resource_id: Uuid,
+    ) -> AdminAction {
+        AdminAction {
+            id: self.ids.next_id(),
+            admin_id: Some(admin_id),
+            action: action.into(),
+            resource_type: resource_type.into(),
+            resource_id: resource_id.to_string(),
+            summary: String::new(),
+            details: None,
+            created_at: self.clock.now(),
+        }
     }
 
     /// The service for the network or for other services of the process.

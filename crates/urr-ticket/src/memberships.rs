@@ -22,14 +22,11 @@ use crate::memberships::rules::{
     decide_pay, decide_pin, decide_refunded, decide_subscribe, decide_unpin, next_period,
 };
 use crate::memberships::store::{TermChange, TermSelector};
-use crate::memberships::tiers::{Fan, tier_list};
+use crate::memberships::tiers::tier_find;
 use crate::reservations::rules::{PaymentClaim, Transition};
-use crate::reservations::transition::{LockedDecision, decide_under_lock};
+use crate::reservations::transition::{LockedDecision, PreparedEvents, decide_under_lock};
 use crate::{CompletedPayment, TicketService, Tier};
 use urr_contracts::events::membership::{MembershipActivated, MembershipExpired};
-
-/// Small batches, so that nobody waits long for them.
-const ENDED_AT_ONCE: u32 = 250;
 
 /// Why a membership did not take a step.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -117,14 +114,14 @@ impl TicketService {
         artist_id: Uuid,
         page: Page,
     ) -> Result<Option<(Membership, Vec<PointEntry>, u64)>, StorageError> {
-        let check_transition = move |tx: &mut Tx<'_>| {
+        let find = move |tx: &mut Tx<'_>| {
             let found = store::membership_find_of_fan(tx, user_id, artist_id)?;
             let Some(membership) = found else { return Ok(None) };
             let lines = point_store::point_entry_list(tx, membership.id.0, page)?;
             let count = point_store::point_entry_count(tx, membership.id.0)?;
             Ok(Some((membership, lines, count)))
         };
-        self.db.read(check_transition).await
+        self.db.read(find).await
     }
 
     /// A user's tier with an artist; none is the general public.
@@ -133,10 +130,8 @@ impl TicketService {
         user_id: Uuid,
         artist_id: Uuid,
     ) -> Result<Option<Tier>, StorageError> {
-        let (fan, now) = (Fan { user_id, artist_id }, self.clock.now());
-        let check_transition =
-            move |tx: &mut Tx<'_>| Ok(tier_list(tx, &[fan], now)?.get(&fan).copied());
-        self.db.read(check_transition).await
+        let now = self.clock.now();
+        self.db.read(move |tx| tier_find(tx, artist_id, user_id, now)).await
     }
 
     /// A membership of any user with its last term.
@@ -258,25 +253,15 @@ impl TicketService {
 
     /// Announces the end of memberships, each once (F-12). Returns how many.
     pub async fn end_memberships(&self) -> Result<u64, StorageError> {
-        let mut ended = 0;
-        loop {
-            let context = CallContext::root(self.ids.next_id());
-            let (prepared, now) =
-                (self.prepare_events(ENDED_AT_ONCE as usize, context), self.clock.now());
-            let batch = self.db.write(move |tx| {
-                let batch = store::membership_end_overdue(tx, now, ENDED_AT_ONCE)?;
-                let count = u64::try_from(batch.len()).expect("a batch is small");
-                let events = batch.into_iter().enumerate();
-                let events = events.map(|(at, expired)| (prepared.stamp(at), expired));
-                outbox::append_all(tx, &events.collect::<Vec<_>>())?;
-                Ok::<_, StorageError>(count)
-            });
-            let batch: u64 = batch.await?;
-            ended += batch;
-            if batch < u64::from(ENDED_AT_ONCE) {
-                return Ok(ended);
-            }
-        }
+        let end = |tx: &mut Tx<'_>, prepared: &PreparedEvents, now, limit| {
+            let batch = store::membership_end_overdue(tx, now, limit)?;
+            let count = batch.len();
+            let events = batch.into_iter().enumerate();
+            let events = events.map(|(at, expired)| (prepared.stamp(at), expired));
+            outbox::append_all(tx, &events.collect::<Vec<_>>())?;
+            Ok(count)
+        };
+        self.end_in_batches(end).await
     }
 }
 

@@ -34,16 +34,6 @@ pub enum PayableError {
     Membership(#[from] MembershipError),
 }
 
-impl From<PayableError> for ApiError {
-    fn from(error: PayableError) -> ApiError {
-        match error {
-            PayableError::Reservation(error) => error.into(),
-            PayableError::Transfer(error) => error.into(),
-            PayableError::Membership(error) => error.into(),
-        }
-    }
-}
-
 type PayableResult = Result<PayableAnswer, ApiError>;
 type ChangeResult = Result<Acknowledged, ApiError>;
 
@@ -79,7 +69,7 @@ pub(crate) async fn validate_payable(
             let details = ticket.validate_reservation(id, user_id).await?;
             let order_name = Some(details.order_name());
             let EventChain { correlation_id, last_event_id } = ticket.find_chain(id).await?;
-            let view = reservation_view(details.listed.record, now);
+            let view = reservation_view(details.record, now);
             PayableView { order_name, correlation_id, last_event_id, ..view }
         }
         PayableKind::Transfer => {
@@ -215,7 +205,7 @@ fn blank_view(kind: PayableKind, id: Uuid) -> PayableView {
 
 pub(crate) fn reservation_view(record: ReservationRecord, now: Timestamp) -> PayableView {
     let (status, cancellation_fee) = (record.status(now), record.cancellation_fee());
-    let ReservationRecord { reservation, quantity, payment_id, refund_amount, .. } = record;
+    let ReservationRecord { reservation, payment_id, refund_amount, .. } = record;
     PayableView {
         user_id: Some(reservation.user_id),
         event_id: Some(reservation.event_id),
@@ -229,7 +219,7 @@ pub(crate) fn reservation_view(record: ReservationRecord, now: Timestamp) -> Pay
         payment_status: payment_status(reservation.payment_status),
         total_amount: reservation.total_amount,
         booking_fee: reservation.booking_fee,
-        quantity: Some(quantity),
+        quantity: Some(reservation.quantity),
         expires_at: Some(reservation.expires_at),
         fencing_token: reservation.fence,
         pinned_by: reservation.pinned_by,

@@ -8,7 +8,6 @@ pub(crate) mod batch;
 pub(crate) mod best_seats;
 pub(crate) mod change_seats;
 pub(crate) mod http;
-pub(crate) mod policy_cache;
 pub(crate) mod precheck;
 pub(crate) mod rules;
 pub(crate) mod slots;
@@ -18,28 +17,35 @@ pub(crate) mod store_postgres;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sha2::{Digest, Sha256};
 use urr_kernel::{CallContext, Clock, Uuid};
-use urr_layout::SeatId;
+use urr_layout::{SeatId, Section};
+use urr_service::idempotency::{KeyedRequest, fingerprint};
 use urr_storage::{Db, StorageError};
 
-use crate::batcher::{Batcher, BatcherError};
+use crate::batcher::{Batcher, BatcherError, BatcherLimits};
 use crate::inventory::rules::NotOnSale;
+use crate::reservations::rules::ReservationRejection;
+use crate::reservations::transition::TransitionError;
 use crate::reserve::batch::{HoldBatch, HoldEntry, HoldOutcome, decide_batch, find_all_repeated};
-use crate::reserve::policy_cache::PolicyCache;
+use crate::reserve::best_seats::SeatPreference;
 use crate::reserve::precheck::{EarlyRejection, TierBatcher, tier_batcher};
-use crate::reserve::rules::{
-    Hold, HoldRejection, HoldRequest, HoldRequestKey, HoldTerms, RequestedItems,
-};
+use crate::reserve::rules::{Hold, HoldRejection, HoldRequest, HoldTerms, RequestedItems};
 use crate::{
     IdempotencyKey, Inventory, InventoryKind, LockResult, ReservationId, SeatLocks, SeatMaps,
     TicketService, TicketSettings,
 };
 
+/// Idempotency keys are those of a user, whether seats or tickets are reserved.
+pub(crate) const OPERATION: &str = "reserve";
+
 /// How often and how long apart a seat is retried while another request for it is being decided:
 /// that request may fail. 80 ms is longer than most decisions take and too short to be noticed.
 const LOCK_ATTEMPTS_MAX: u32 = 4;
 const LOCK_RETRY_EVERY: Duration = Duration::from_millis(20);
+
+/// Choosing the best seats takes longer than taking named ones, and the first request of a batch
+/// waits for all of them. A longer queue would wait longer than users do.
+const BEST_SEATS_LIMITS: BatcherLimits = BatcherLimits { batch_max: 32, pending_max: 256 };
 
 /// A request for seats or tickets.
 #[derive(Clone, Debug)]
@@ -50,14 +56,21 @@ pub struct ReserveRequest {
     pub key: Option<IdempotencyKey>,
 }
 
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReserveError {
-    #[error("there is no such event")]
+    #[error("There is no event with this id.")]
     EventNotFound,
-    #[error("the event sells something else")]
+    #[error("The event sells something else.")]
     OtherKind(InventoryKind),
-    #[error("there are no such seats")]
+    #[error("The event has no such seat.")]
     SeatsNotFound(Vec<SeatId>),
+    #[error("There are no seats of this grade there.")]
+    GradeNotFound,
+    #[error("The event has no such section.")]
+    SectionNotFound,
+    /// The hold cannot get other seats.
+    #[error(transparent)]
+    NotChangeable(#[from] ReservationRejection),
     #[error(transparent)]
     Rejected(#[from] HoldRejection),
     #[error(transparent)]
@@ -68,8 +81,9 @@ pub enum ReserveError {
 #[derive(Clone)]
 pub(crate) struct ReserveBatchers {
     holds: Batcher<HoldJob, DecidedHold>,
-    keys: Batcher<(Uuid, HoldRequestKey), Result<Option<HoldOutcome>, StorageError>>,
-    policies: PolicyCache,
+    /// Those for the best seats.
+    best: Batcher<HoldJob, DecidedHold>,
+    keys: Batcher<KeyedRequest, Result<Option<HoldOutcome>, StorageError>>,
     tiers: TierBatcher,
 }
 
@@ -97,15 +111,16 @@ impl ReserveBatchers {
         settings: &TicketSettings,
     ) -> ReserveBatchers {
         ReserveBatchers {
-            holds: hold_batcher(db, clock, locks, maps, settings),
-            keys: key_batcher(db),
-            policies: PolicyCache::new(db, clock),
+            holds: hold_batcher(BatcherLimits::DEFAULT, db, clock, locks, maps, settings),
+            best: hold_batcher(BEST_SEATS_LIMITS, db, clock, locks, maps, settings),
+            keys: key_batcher(db, clock),
             tiers: tier_batcher(db, clock),
         }
     }
 }
 
 fn hold_batcher(
+    limits: BatcherLimits,
     db: &Db,
     clock: &Clock,
     locks: &SeatLocks,
@@ -133,7 +148,7 @@ fn hold_batcher(
         let locks = locks.clone();
         tokio::spawn(async move { settle_locks(&locks, &decided, lock_ttl).await });
     };
-    Batcher::new(work, abandoned).on_cancelled(left)
+    Batcher::with_limits(limits, work, abandoned).on_cancelled(left)
 }
 
 async fn decide_jobs(
@@ -151,7 +166,13 @@ async fn decide_jobs(
         duties.push((entry.request.user_id, seat_ids, attempt));
         entries.push(entry);
     }
-    let outcomes = decide_batch(&db, HoldBatch { inventory, terms, requests: entries }).await;
+    let is_best = |entry: &HoldEntry| matches!(entry.request.requested, RequestedItems::Best(_));
+    // Without the map all changes are read from the database.
+    let map = match entries.iter().any(is_best) {
+        true => maps.load(event_id).await.ok().flatten(),
+        false => None,
+    };
+    let outcomes = decide_batch(&db, HoldBatch { inventory, map, terms, requests: entries }).await;
     // Marked before the answer, so that a user who reserves and then reads the map sees it.
     if outcomes.iter().any(|outcome| !matches!(outcome, Ok(HoldOutcome::Rejected(_)))) {
         maps.mark_taken(event_id);
@@ -170,12 +191,13 @@ async fn decide_jobs(
 
 fn key_batcher(
     db: &Db,
-) -> Batcher<(Uuid, HoldRequestKey), Result<Option<HoldOutcome>, StorageError>> {
-    let db = db.clone();
-    let work = move |_, jobs: Vec<(Uuid, HoldRequestKey)>| {
-        let (db, count) = (db.clone(), jobs.len());
+    clock: &Clock,
+) -> Batcher<KeyedRequest, Result<Option<HoldOutcome>, StorageError>> {
+    let (db, clock) = (db.clone(), clock.clone());
+    let work = move |_, requests: Vec<KeyedRequest>| {
+        let (db, now, count) = (db.clone(), clock.now(), requests.len());
         async move {
-            match db.read(move |tx| find_all_repeated(tx, &jobs)).await {
+            match db.read(move |tx| find_all_repeated(tx, &requests, now)).await {
                 Ok(found) => found.into_iter().map(Ok).collect(),
                 Err(error) => vec![Err(error); count],
             }
@@ -187,13 +209,10 @@ fn key_batcher(
 /// After the commit: the seats of a hold stay locked, and whatever a failed attempt took is free.
 async fn settle_locks(locks: &SeatLocks, decided: &DecidedHold, lock_ttl: Duration) {
     let DecidedHold { outcome, event_id, user_id, seat_ids, attempt } = decided;
-    if seat_ids.is_empty() {
-        return;
-    }
     match outcome {
         Ok(HoldOutcome::Held(hold)) => {
             let token = hold.reservation.fence;
-            locks.confirm(*event_id, seat_ids, *user_id, token, lock_ttl).await;
+            locks.confirm(*event_id, &hold.seat_ids(), *user_id, token, lock_ttl).await;
         }
         // It may have been committed: the lock's short life decides.
         Err(StorageError::OutcomeUnknown(_)) => {}
@@ -230,11 +249,17 @@ impl TicketService {
         let inventory = inventory.ok_or(ReserveError::EventNotFound)?;
         check_requested(&inventory, &request.requested)?;
         let (event_id, user_id) = (request.event_id, request.user_id);
-        let key = request.key.as_ref().map(|key| HoldRequestKey {
-            text: key.as_str().to_owned(),
-            digest: digest(event_id, &request.requested),
+        let key = request.key.map(|key| KeyedRequest {
+            user_id,
+            operation: OPERATION,
+            key,
+            fingerprint: fingerprint(&(event_id, &request.requested)),
         });
         let attempt = self.ids.next_id();
+        let batcher = match &request.requested {
+            RequestedItems::Best(_) => &self.batchers.best,
+            _ => &self.batchers.holds,
+        };
         let rejected_early = self.find_early_rejection(event_id, user_id, &request.requested).await;
         let refusal = match (rejected_early, request.requested.seat_ids()) {
             (Some(EarlyRejection::NotOnSale(reason)), _) => Some(reason.into()),
@@ -243,7 +268,7 @@ impl TicketService {
             (None, seat_ids) => self.lock_seats(event_id, seat_ids, user_id, attempt).await,
         };
         if let Some(refusal) = refusal {
-            return self.reject_unless_repeated(event_id, user_id, refusal, key).await;
+            return self.reject_unless_repeated(event_id, refusal, key).await;
         }
         let entry = HoldEntry {
             request: HoldRequest {
@@ -256,7 +281,7 @@ impl TicketService {
             context,
         };
         let job = HoldJob { inventory, entry, attempt };
-        let decided = self.batchers.holds.submit(event_id, job).await?;
+        let decided = batcher.submit(event_id, job).await?;
         settle_locks(&self.locks, &decided, self.settings.lock_ttl).await;
         into_answer(decided.outcome?)
     }
@@ -295,12 +320,11 @@ impl TicketService {
     async fn reject_unless_repeated(
         &self,
         event_id: Uuid,
-        user_id: Uuid,
         refusal: HoldRejection,
-        key: Option<HoldRequestKey>,
+        key: Option<KeyedRequest>,
     ) -> Result<Hold, ReserveError> {
         if let Some(key) = key
-            && let Some(outcome) = self.batchers.keys.submit(event_id, (user_id, key)).await??
+            && let Some(outcome) = self.batchers.keys.submit(event_id, key).await??
         {
             return into_answer(outcome);
         }
@@ -319,7 +343,10 @@ fn into_answer(outcome: HoldOutcome) -> Result<Hold, ReserveError> {
 }
 
 /// Checks that need no look at the stock.
-fn check_requested(inventory: &Inventory, requested: &RequestedItems) -> Result<(), ReserveError> {
+pub(crate) fn check_requested(
+    inventory: &Inventory,
+    requested: &RequestedItems,
+) -> Result<(), ReserveError> {
     match (inventory.kind, requested) {
         (InventoryKind::Standing, RequestedItems::Tickets(_)) => Ok(()),
         (InventoryKind::Seated, RequestedItems::Seats(seat_ids)) => {
@@ -327,28 +354,36 @@ fn check_requested(inventory: &Inventory, requested: &RequestedItems) -> Result<
             let missing: Vec<SeatId> = seat_ids.iter().filter(is_missing).copied().collect();
             if missing.is_empty() { Ok(()) } else { Err(ReserveError::SeatsNotFound(missing)) }
         }
+        (InventoryKind::Seated, RequestedItems::Best(preference)) => {
+            check_preference(inventory, preference)
+        }
         (kind, _) => Err(ReserveError::OtherKind(kind)),
     }
 }
 
-/// Equal for requests for the same items.
-fn digest(event_id: Uuid, requested: &RequestedItems) -> [u8; 32] {
-    let mut hasher = Sha256::new();
-    hasher.update(event_id.as_bytes());
-    match requested {
-        RequestedItems::Seats(seat_ids) => {
-            hasher.update(b"seats");
-            seat_ids.iter().for_each(|seat_id| hasher.update(seat_id.to_be_bytes()));
-        }
-        RequestedItems::Tickets(lines) => {
-            hasher.update(b"tickets");
-            for line in lines {
-                hasher.update(line.ticket_type_id.as_bytes());
-                hasher.update(line.quantity.to_be_bytes());
-            }
+fn check_preference(
+    inventory: &Inventory,
+    preference: &SeatPreference,
+) -> Result<(), ReserveError> {
+    let SeatPreference { grade, section, .. } = preference;
+    let is_section = |one: &&Section| section.as_ref().is_none_or(|name| one.name == *name);
+    let mut sections = inventory.layout.sections.iter().filter(is_section).peekable();
+    if sections.peek().is_none() {
+        return Err(ReserveError::SectionNotFound);
+    }
+    match grade.as_ref().is_none_or(|grade| sections.any(|one| one.grade == *grade)) {
+        true => Ok(()),
+        false => Err(ReserveError::GradeNotFound),
+    }
+}
+
+impl From<TransitionError> for ReserveError {
+    fn from(error: TransitionError) -> ReserveError {
+        match error {
+            TransitionError::Rejected(refused) => ReserveError::NotChangeable(refused),
+            TransitionError::Storage(error) => ReserveError::Storage(error),
         }
     }
-    hasher.finalize().into()
 }
 
 impl From<BatcherError> for ReserveError {

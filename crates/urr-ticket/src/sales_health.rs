@@ -2,43 +2,29 @@
 
 pub(crate) mod booking_stats;
 pub(crate) mod http;
-pub(crate) mod store;
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use urr_contracts::internal::ticket::EventAvailability;
 use urr_kernel::Uuid;
-use urr_storage::{StorageError, Tx};
+use urr_service::cache::{Cache, CacheOptions};
+use urr_storage::{Row, StorageError, Tx, params};
 
 use crate::inventory::store::policy_find;
-use crate::memberships::tiers::{Fan, tier_list};
+use crate::memberships::tiers::tier_find;
 use crate::{InventoryKind, InventorySnapshot, TicketService, Tier};
 
 /// This many sales are read concurrently.
 const READS_AT_ONCE: usize = 8;
-/// The cache is emptied when it has this many entries.
-const TOTALS_MAX: usize = 1_000;
 
-/// The availability of standing events, each with the number of the change that it was read after.
-#[derive(Default)]
-pub(crate) struct StandingTotals(Mutex<HashMap<Uuid, (i64, EventAvailability)>>);
+/// The availability of standing events, by event and the number of the change that it was read
+/// after. It may include a later change: then it is read once more for that one.
+pub(crate) type StandingTotals = Cache<(Uuid, i64), EventAvailability, StorageError>;
 
-impl StandingTotals {
-    fn get(&self, event_id: Uuid, seen: i64) -> Option<EventAvailability> {
-        let totals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        totals.get(&event_id).filter(|(known, _)| *known == seen).map(|(_, total)| *total)
-    }
-
-    fn insert(&self, event_id: Uuid, seen: i64, total: EventAvailability) {
-        let mut totals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if totals.len() >= TOTALS_MAX && !totals.contains_key(&event_id) {
-            totals.clear();
-        }
-        totals.insert(event_id, (seen, total));
-    }
-}
+pub(crate) const STANDING_TOTALS: CacheOptions =
+    CacheOptions { ttl: Duration::from_hours(1), entries_max: 1_000 };
 
 impl TicketService {
     /// What is left of these events; unknown events are left out. It costs the database no more than
@@ -70,14 +56,10 @@ impl TicketService {
                 Ok(EventAvailability { available: total - held - sold, held, total })
             }
             InventoryKind::Standing => {
-                if let Some(totals) = self.standing_totals.get(event_id, snapshot.seen) {
-                    return Ok(totals);
-                }
-                let load = move |tx: &mut Tx<'_>| store::standing_availability(tx, event_id);
-                let totals = self.db.read(load).await?;
-                // They may include a later change: then they are read once more for that one.
-                self.standing_totals.insert(event_id, snapshot.seen, totals);
-                Ok(totals)
+                let db = self.db.clone();
+                let load =
+                    || async move { db.read(move |tx| standing_availability(tx, event_id)).await };
+                self.standing_totals.get_or_load((event_id, snapshot.seen), load).await
             }
         }
     }
@@ -94,9 +76,35 @@ impl TicketService {
             let Some(artist_id) = policy.and_then(|policy| policy.artist_id) else {
                 return Ok(None);
             };
-            let fan = Fan { user_id, artist_id };
-            Ok(tier_list(tx, &[fan], now)?.get(&fan).copied())
+            tier_find(tx, artist_id, user_id, now)
         };
         self.db.read(find).await
     }
+}
+
+/// The tickets of all types of an event. One statement, so that all three numbers are of one moment:
+/// between two statements a hold could be released, and the event would look sold out.
+fn standing_availability(
+    tx: &mut Tx<'_>,
+    event_id: Uuid,
+) -> Result<EventAvailability, StorageError> {
+    let number = |row: &Row<'_>, column: &str| -> Result<u32, StorageError> {
+        let number: i64 = row.get(column)?;
+        Ok(u32::try_from(number).unwrap_or(u32::MAX))
+    };
+    tx.query_one(
+        "select \
+         (select coalesce(sum(available), 0) from ticket_types where event_id = $1) as available, \
+         (select coalesce(sum(quantity), 0) from reservations \
+             where event_id = $1 and status = 'pending') as held, \
+         (select coalesce(sum(total), 0) from ticket_types where event_id = $1) as total",
+        params![event_id],
+        |row| {
+            Ok(EventAvailability {
+                available: number(row, "available")?,
+                held: number(row, "held")?,
+                total: number(row, "total")?,
+            })
+        },
+    )
 }

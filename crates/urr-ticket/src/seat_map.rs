@@ -30,10 +30,12 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use urr_kernel::{Clock, Timestamp, Uuid};
 use urr_layout::SeatId;
-use urr_storage::{Db, StorageError};
+use urr_service::cache::{Cache, CacheOptions};
+use urr_storage::{Db, StorageError, Tx};
 
 use crate::TicketTypeStock;
 use crate::inventory::cache::InventoryCache;
+use crate::inventory::ticket_types::store::ticket_type_list;
 use crate::seat_map::entry::{ChangeCounts, LoadFailure, MapEntry};
 use crate::seat_map::snapshot::MapEpoch;
 pub use crate::seat_map::snapshot::{SeatChange, SeatMapView, SeatSnapshot};
@@ -44,8 +46,9 @@ use crate::seat_map::stream::StreamPermits;
 pub use crate::seat_map::stream::{SeatMapStreamLimit, changes};
 use crate::{Inventory, SaleStatus};
 
-/// The index of ticket types is emptied when it has this many entries.
-const TICKET_TYPES_MAX: usize = 10_000;
+/// Of ticket types: their event never changes.
+const EVENTS_OF_TYPES: CacheOptions =
+    CacheOptions { ttl: Duration::from_hours(24), entries_max: 10_000 };
 
 /// Settings of seat maps.
 #[derive(Clone, Debug)]
@@ -84,7 +87,7 @@ struct Inner {
     inventories: InventoryCache,
     settings: SeatMapSettings,
     entries: RwLock<HashMap<Uuid, Arc<MapEntry>>>,
-    events_of_types: RwLock<HashMap<Uuid, Uuid>>,
+    events_of_types: Cache<Uuid, Uuid, StorageError>,
     streams: Arc<StreamPermits>,
     epoch: Mutex<MapEpoch>,
     closing: CancellationToken,
@@ -118,7 +121,7 @@ impl SeatMaps {
             clock: clock.clone(),
             inventories: inventories.clone(),
             entries: RwLock::default(),
-            events_of_types: RwLock::default(),
+            events_of_types: Cache::new(clock.clone(), EVENTS_OF_TYPES),
             streams: Arc::new(StreamPermits::new(
                 settings.streams_max,
                 settings.streams_per_user_max,
@@ -190,14 +193,14 @@ impl SeatMaps {
         self.0.reads.fetch_add(1, Ordering::Relaxed);
         let before = current.filter(|view| view.seats.epoch() == epoch);
         let seen = before.as_ref().map(|view| view.seen);
-        let read = move |tx: &mut urr_storage::Tx<'_>| {
+        let read = move |tx: &mut Tx<'_>| {
             let Some(mark) = map::sale_mark(tx, event_id)? else { return Ok(None) };
             if seen == Some(mark.fence) {
                 return Ok(Some((mark, None)));
             }
             let seen = seen.filter(|seen| *seen < mark.fence);
             let changes = map::seats_changed(tx, event_id, seen.unwrap_or(0))?;
-            Ok(Some((mark, Some((changes, map::ticket_types_list(tx, event_id)?)))))
+            Ok(Some((mark, Some((changes, ticket_type_list(tx, event_id)?)))))
         };
         let found: Option<_> = self.0.db.read(read).await?;
         let Some((mark, changed)) = found else { return Ok(None) };
@@ -248,18 +251,11 @@ impl SeatMaps {
         ticket_type_id: Uuid,
     ) -> Result<Option<Arc<InventorySnapshot>>, StorageError> {
         let event_ids = &self.0.events_of_types;
-        let event_id =
-            event_ids.read().unwrap_or_else(PoisonError::into_inner).get(&ticket_type_id).copied();
-        let event_id = match event_id {
+        let event_id = match event_ids.get(&ticket_type_id) {
             Some(event_id) => event_id,
             None => {
-                let find =
-                    move |tx: &mut urr_storage::Tx<'_>| map::ticket_type_event(tx, ticket_type_id);
+                let find = move |tx: &mut Tx<'_>| map::ticket_type_event(tx, ticket_type_id);
                 let Some(event_id) = self.0.db.read(find).await? else { return Ok(None) };
-                let mut event_ids = event_ids.write().unwrap_or_else(PoisonError::into_inner);
-                if event_ids.len() >= TICKET_TYPES_MAX {
-                    event_ids.clear();
-                }
                 event_ids.insert(ticket_type_id, event_id);
                 event_id
             }

@@ -18,7 +18,7 @@ use urr_storage::{StorageError, Tx};
 use crate::inventory::store as sales;
 use crate::memberships::points::PointAction;
 use crate::memberships::points::store::points_revoke;
-use crate::memberships::tiers::{Fan, tier_list};
+use crate::memberships::tiers::tier_find;
 use crate::reservations::details::shorten_order_name;
 use crate::reservations::payment::mark_refunded as mark_reservation_refunded;
 use crate::reservations::rules::{
@@ -26,7 +26,6 @@ use crate::reservations::rules::{
 };
 use crate::reservations::store as transitions;
 use crate::reservations::store::items;
-use crate::reservations::store::items::StoredItem;
 use crate::reservations::store::{EndedReservation, ReservationEnding};
 use crate::reservations::transition::{
     LockedDecision, PreparedEvents, TransitionError, decide_under_lock,
@@ -38,12 +37,10 @@ use crate::transfers::rules::{
 use crate::transfers::store::TransferFilter;
 use crate::transfers::store::{NewTransfer, TransferChange, TransferSummary};
 use crate::{
-    CompletedPayment, Inventory, ReservationId, ReservationPaymentStatus, TicketService, Tier,
+    CompletedPayment, Inventory, ReservationId, ReservationItem, ReservationPaymentStatus,
+    TicketService, Tier,
 };
 use urr_contracts::events::transfer::{TransferCancelled, TransferCompleted};
-
-/// Small batches, so that nobody waits long for them.
-const ENDED_AT_ONCE: u32 = 250;
 
 const CANCELLED_BY_SELLER: &str = "CANCELLED_BY_SELLER";
 const EVENT_STARTED: &str = "EVENT_STARTED";
@@ -62,7 +59,7 @@ pub enum TransferError {
 #[derive(Clone, Debug)]
 pub struct TransferDetails {
     pub shown: TransferSummary,
-    pub items: Vec<StoredItem>,
+    pub items: Vec<ReservationItem>,
     /// None: the seats of the event are not complete.
     pub inventory: Option<Arc<Inventory>>,
 }
@@ -100,8 +97,7 @@ fn tier_of(
     now: Timestamp,
 ) -> Result<Option<Tier>, StorageError> {
     let Some(artist_id) = record.artist_id else { return Ok(None) };
-    let fan = Fan { user_id, artist_id };
-    Ok(tier_list(tx, &[fan], now)?.get(&fan).copied())
+    tier_find(tx, artist_id, user_id, now)
 }
 
 /// Loads what the rules ask of a buyer.
@@ -116,7 +112,7 @@ fn buyer_find(
     Ok(TransferBuyer {
         user_id,
         is_member: tier_of(tx, &offer.record, user_id, now)?.is_some(),
-        live_quantity: store::live_quantity(tx, event_id, user_id)?,
+        live_quantity: transitions::live_quantity(tx, event_id, user_id)?,
         seats_per_user_max: policy.seats_per_user_max,
     })
 }
@@ -325,22 +321,12 @@ impl TicketService {
 
     /// Ends listings of events that have begun, each announced once. Returns how many.
     pub async fn end_started_transfers(&self) -> Result<u64, StorageError> {
-        let mut ended = 0;
-        loop {
-            let context = CallContext::root(self.ids.next_id());
-            let (prepared, now) =
-                (self.prepare_events(ENDED_AT_ONCE as usize, context), self.clock.now());
-            let batch = self.db.write(move |tx| {
-                let batch = store::transfers_end_started(tx, EVENT_STARTED, now, ENDED_AT_ONCE)?;
-                announce_cancelled(tx, &batch, &prepared, 0)?;
-                Ok::<_, StorageError>(u64::try_from(batch.len()).expect("a batch is small"))
-            });
-            let batch: u64 = batch.await?;
-            ended += batch;
-            if batch < u64::from(ENDED_AT_ONCE) {
-                return Ok(ended);
-            }
-        }
+        let end = |tx: &mut Tx<'_>, prepared: &PreparedEvents, now, limit| {
+            let batch = store::transfers_end_started(tx, EVENT_STARTED, now, limit)?;
+            announce_cancelled(tx, &batch, prepared, 0)?;
+            Ok(batch.len())
+        };
+        self.end_in_batches(end).await
     }
 }
 
@@ -398,7 +384,7 @@ pub(crate) fn complete(
     let step = TransferChange { id, payment_id: payment.claim.payment_id, now };
     store::transfer_complete(tx, step)?;
     store::reservation_hand_over(tx, transfer, step, &payment.method)?;
-    let number_ids: Vec<Uuid> = (0..offer.record.quantity).map(number_id).collect();
+    let number_ids: Vec<Uuid> = (0..offer.record.reservation.quantity).map(number_id).collect();
     store::tickets_reissue(tx, reservation_id, &number_ids)?;
     // The seller is refunded, so the purchase does not count for points any more.
     points_revoke(tx, PointAction::TicketPurchase, &[reservation_id.0], now)?;
@@ -450,8 +436,7 @@ pub(crate) fn end_with_reservations(
     now: Timestamp,
 ) -> Result<(), StorageError> {
     let ReservationEnding::Cancelled { reason, .. } = ending else { return Ok(()) };
-    let paid = ended.iter().filter(|reservation| reservation.refund_amount.is_some());
-    let paid: Vec<Uuid> = paid.map(|reservation| reservation.id).collect();
+    let paid: Vec<Uuid> = ended.iter().filter_map(EndedReservation::paid_id).collect();
     if paid.is_empty() {
         return Ok(());
     }

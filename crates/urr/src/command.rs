@@ -58,6 +58,7 @@ enum Command {
     Serve {
         /// Which services run here: gateway, auth, catalog, queue, ticket, payment, stats, mail
         #[arg(long, value_name = "A,B", value_delimiter = ',', required = true)]
+        #[arg(value_parser = ProcessRole::parse)]
         roles: Vec<ProcessRole>,
         #[command(flatten)]
         listen: ListenArgs,

@@ -43,29 +43,44 @@ pub use storage::*;
 use reader::{ConfigSources, SettingReader};
 use source::{Environment, TomlEntries, parse_toml};
 
-/// Everything that can be set. A section's fields are explained in `config/default.toml`.
-#[derive(Debug, Clone)]
-pub struct Config {
-    pub data: DataConfig,
-    pub server: ServerConfig,
-    pub log: LogConfig,
-    pub demo: DemoConfig,
-    pub database: DatabaseConfig,
-    pub service_databases: ServiceDatabases,
-    pub bus: BusConfig,
-    pub redis: RedisConfig,
-    pub services: ServicesConfig,
-    pub internal: InternalConfig,
-    pub auth: AuthConfig,
-    pub gateway: GatewayConfig,
-    pub queue: QueueConfig,
-    pub seats: SeatsConfig,
-    pub reservations: ReservationsConfig,
-    pub catalog: CatalogConfig,
-    pub payments: PaymentsConfig,
-    pub mail: MailConfig,
-    pub sqs: SqsConfig,
-    settings: Vec<Setting>,
+/// Declares the sections of the configuration and reads them in this order.
+macro_rules! config {
+    ($($section:ident: $type:ident),+ $(,)?) => {
+        /// Everything that can be set. A section's fields are explained in `config/default.toml`.
+        #[derive(Debug, Clone)]
+        pub struct Config {
+            $(pub $section: $type,)+
+            settings: Vec<Setting>,
+        }
+
+        impl Config {
+            fn read(read: &mut SettingReader) -> Config {
+                Config { $($section: $type::read(read),)+ settings: Vec::new() }
+            }
+        }
+    };
+}
+
+config! {
+    data: DataConfig,
+    server: ServerConfig,
+    log: LogConfig,
+    demo: DemoConfig,
+    database: DatabaseConfig,
+    service_databases: ServiceDatabases,
+    bus: BusConfig,
+    redis: RedisConfig,
+    services: ServicesConfig,
+    internal: InternalConfig,
+    auth: AuthConfig,
+    gateway: GatewayConfig,
+    queue: QueueConfig,
+    seats: SeatsConfig,
+    reservations: ReservationsConfig,
+    catalog: CatalogConfig,
+    payments: PaymentsConfig,
+    mail: MailConfig,
+    sqs: SqsConfig,
 }
 
 /// What the configuration is read for. It decides what happens to secrets that are not set.
@@ -242,28 +257,7 @@ fn read_file(path: &Path, problems: &mut Vec<String>) -> Option<TomlEntries> {
 
 fn read_all(sources: &ConfigSources) -> (Config, SettingReader<'_>) {
     let mut read = SettingReader::new(sources);
-    let mut config = Config {
-        data: DataConfig::read(&mut read),
-        server: ServerConfig::read(&mut read),
-        log: LogConfig::read(&mut read),
-        demo: DemoConfig::read(&mut read),
-        database: DatabaseConfig::read(&mut read),
-        service_databases: ServiceDatabases::read(&mut read),
-        bus: BusConfig::read(&mut read),
-        redis: RedisConfig::read(&mut read),
-        services: ServicesConfig::read(&mut read),
-        internal: InternalConfig::read(&mut read),
-        auth: AuthConfig::read(&mut read),
-        gateway: GatewayConfig::read(&mut read),
-        queue: QueueConfig::read(&mut read),
-        seats: SeatsConfig::read(&mut read),
-        reservations: ReservationsConfig::read(&mut read),
-        catalog: CatalogConfig::read(&mut read),
-        payments: PaymentsConfig::read(&mut read),
-        mail: MailConfig::read(&mut read),
-        sqs: SqsConfig::read(&mut read),
-        settings: Vec::new(),
-    };
+    let mut config = Config::read(&mut read);
     read.refuse_unknown();
     // Without its file the settings are not those in force: do not check them against each other.
     if sources.file.is_some() {

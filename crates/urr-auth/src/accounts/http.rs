@@ -12,9 +12,8 @@ use utoipa_axum::routes;
 use super::views::{MessageView, ProfileDetailView, SessionView, session_answer};
 use crate::bot_check::http::{bot_attempt, check_bot};
 use crate::http::reauthentication;
-use crate::sessions::client_info::RequestClient;
+use crate::sessions::client_info::ClientInfo;
 use crate::sessions::cookies;
-use crate::terms::http::TermsAnswerBody;
 use crate::{
     AuthService, BotCheckPurpose, Email, Language, Password, PasswordChange, PersonName,
     PersonalDetails, PhoneNumber, Registration, TermsAnswer, TermsAnswers, TermsVersions, UserId,
@@ -40,7 +39,7 @@ pub struct RegisterBody {
     phone: Option<String>,
     /// SERVICE and PRIVACY must be agreed to, MARKETING may be.
     #[schema(max_items = 3)]
-    terms: Vec<TermsAnswerBody>,
+    terms: Vec<TermsAnswer>,
     /// The language of mails: `ko` or `en`. The default is the language of the browser.
     #[schema(example = "ko")]
     language: Option<String>,
@@ -52,8 +51,7 @@ impl RegisterBody {
         let password = Password::parse(&self.password, &email)?;
         let name = PersonName::parse(&self.name)?;
         let phone = parse_phone(self.phone)?;
-        let answers = self.terms.into_iter().map(TermsAnswer::from).collect();
-        let terms = TermsAnswers::for_new_account(answers, in_force)?;
+        let terms = TermsAnswers::for_new_account(self.terms, in_force)?;
         let language = parse_language(self.language)?;
         Ok(Registration {
             person: PersonalDetails { email, name, phone },
@@ -93,11 +91,11 @@ fn parse_language(language: Option<String>) -> Result<Option<Language>, ApiError
 pub async fn register(
     State(auth): State<AuthService>,
     Context(context): Context,
-    RequestClient(client): RequestClient,
+    client: ClientInfo,
     headers: HeaderMap,
     Json(body): Json<RegisterBody>,
 ) -> Result<impl IntoResponse, ApiError> {
-    let registration = body.parse(&auth.settings.terms)?;
+    let registration = body.parse(&auth.0.settings.terms)?;
     let email = &registration.person.email;
     let attempt = bot_attempt(BotCheckPurpose::Register, email, &headers, &client);
     check_bot(&auth, attempt).await?;
@@ -119,7 +117,7 @@ pub async fn get_me(
     User(identity): User,
 ) -> Result<Json<ProfileDetailView>, ApiError> {
     let profile = auth.get_profile(UserId(identity.user_id)).await?;
-    Ok(Json(ProfileDetailView::new(&profile, &auth.settings.terms)))
+    Ok(Json(ProfileDetailView::new(&profile, &auth.0.settings.terms)))
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -153,7 +151,7 @@ pub async fn update_me(
     let id = UserId(identity.user_id);
     auth.update_profile(id, name, phone, language).await?;
     let profile = auth.get_profile(id).await?;
-    Ok(Json(ProfileDetailView::new(&profile, &auth.settings.terms)))
+    Ok(Json(ProfileDetailView::new(&profile, &auth.0.settings.terms)))
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -183,7 +181,7 @@ pub async fn delete_me(
 ) -> Result<impl IntoResponse, ApiError> {
     let id = UserId(identity.user_id);
     auth.delete_user(id, reauthentication(body.password, &headers), context).await?;
-    let cookies = cookies::clear_session_cookies(&auth.settings, &headers);
+    let cookies = cookies::clear_session_cookies(&auth.0.settings, &headers);
     Ok((cookies, Json(MessageView { message: "Account deleted" })))
 }
 
@@ -210,7 +208,7 @@ pub struct ChangePasswordBody {
 pub async fn change_password(
     State(auth): State<AuthService>,
     User(identity): User,
-    RequestClient(client): RequestClient,
+    client: ClientInfo,
     headers: HeaderMap,
     Json(body): Json<ChangePasswordBody>,
 ) -> Result<impl IntoResponse, ApiError> {

@@ -2,12 +2,12 @@
 
 use urr_contracts::internal::auth::{
     AccountLanguage, AccountRole, AccountSummary, GetUser, GetUserAnswer, ListRevokedTokens,
-    ListUsers, ListUsersAnswer, RevokedTokenEntry, RevokedTokenPage, USERS_PER_CALL_MAX,
+    ListUsers, ListUsersAnswer, RevokedTokenPage, USERS_PER_CALL_MAX,
 };
 use urr_kernel::CallContext;
 use urr_service::{ApiError, InternalCalls, UserRole};
 
-use crate::{AuthService, Language, RevokedAccessToken, UserAccount, UserId};
+use crate::{AuthService, Language, UserAccount, UserId};
 
 pub fn calls(auth: AuthService) -> InternalCalls<AuthService> {
     InternalCalls::new(auth).serve(get_user).serve(list_users).serve(list_revoked_tokens)
@@ -58,11 +58,7 @@ async fn list_revoked_tokens(
     call: ListRevokedTokens,
     _: CallContext,
 ) -> Result<RevokedTokenPage, ApiError> {
-    let revoked = auth.list_revoked_tokens(call.after).await?;
-    let next = revoked.last().map_or(call.after, |token| token.seq);
-    let entry = |token| {
-        let RevokedAccessToken { seq, jti, expires_at } = token;
-        RevokedTokenEntry { seq, jti, expires_at }
-    };
-    Ok(RevokedTokenPage { tokens: revoked.into_iter().map(entry).collect(), next })
+    let tokens = auth.list_revoked_tokens(call.after).await?;
+    let next = tokens.last().map_or(call.after, |token| token.seq);
+    Ok(RevokedTokenPage { tokens, next })
 }

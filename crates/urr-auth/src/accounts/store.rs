@@ -3,12 +3,12 @@
 use urr_contracts::internal::auth::USERS_PER_CALL_MAX;
 use urr_kernel::Timestamp;
 use urr_service::{Page, UserRole};
-use urr_storage::{Row, StorageError, ToValue, Tx, Value, from_row, params};
+use urr_storage::{DbResult, Row, ToValue, Tx, Value, from_row, params};
 
 use crate::accounts::account::{AccountStatus, UserId};
 use crate::accounts::language::Language;
 use crate::personal_data::SealedDetails;
-use crate::sql::{get_named, parameters};
+use crate::sql::parameters;
 
 /// A row of `users`.
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ const USER_COLUMNS: &str = "id, email_cipher, email_index, name_cipher, phone_ci
                             password_hash, password_version, role, language, status, \
                             created_at, last_login_at";
 
-fn user_from_row(row: &Row<'_>) -> Result<StoredUser, StorageError> {
+fn user_from_row(row: &Row<'_>) -> DbResult<StoredUser> {
     let status: AccountStatus = row.get("status")?;
     let person = match status {
         AccountStatus::Deleted => None,
@@ -39,15 +39,14 @@ fn user_from_row(row: &Row<'_>) -> Result<StoredUser, StorageError> {
         })),
     };
     Ok(from_row!(row => StoredUser {
-        id, password_hash, password_version, language, created_at, last_login_at;
+        id, password_hash, password_version, role, language, created_at, last_login_at;
         person: person,
-        role: get_named(row, "role")?,
         status: status,
     }))
 }
 
 /// `false` if the address is taken.
-pub fn user_insert(tx: &mut Tx<'_>, user: &StoredUser) -> Result<bool, StorageError> {
+pub fn user_insert(tx: &mut Tx<'_>, user: &StoredUser) -> DbResult<bool> {
     let person = user.person.as_ref().expect("a new account has a person");
     let rows = tx.execute(
         "insert into users (id, email_cipher, email_index, name_cipher, phone_cipher, \
@@ -64,7 +63,7 @@ pub fn user_insert(tx: &mut Tx<'_>, user: &StoredUser) -> Result<bool, StorageEr
             person.key_version,
             user.password_hash,
             user.password_version,
-            user.role.as_str(),
+            user.role,
             user.status,
             user.created_at,
             user.language,
@@ -73,19 +72,19 @@ pub fn user_insert(tx: &mut Tx<'_>, user: &StoredUser) -> Result<bool, StorageEr
     Ok(rows == 1)
 }
 
-pub fn user_find(tx: &mut Tx<'_>, id: UserId) -> Result<Option<StoredUser>, StorageError> {
+pub fn user_find(tx: &mut Tx<'_>, id: UserId) -> DbResult<Option<StoredUser>> {
     let sql = format!("select {USER_COLUMNS} from users where id = $1");
     tx.query_opt(&sql, params![id], user_from_row)
 }
 
 /// Finds a user, and locks them and their sessions until the commit.
-pub fn user_lock(tx: &mut Tx<'_>, id: UserId) -> Result<Option<StoredUser>, StorageError> {
+pub fn user_lock(tx: &mut Tx<'_>, id: UserId) -> DbResult<Option<StoredUser>> {
     let sql = format!("select {USER_COLUMNS} from users where id = $1 for update");
     tx.query_opt(&sql, params![id], user_from_row)
 }
 
 /// Locks a user whose account was not deleted.
-pub fn user_lock_existing(tx: &mut Tx<'_>, id: UserId) -> Result<Option<StoredUser>, StorageError> {
+pub fn user_lock_existing(tx: &mut Tx<'_>, id: UserId) -> DbResult<Option<StoredUser>> {
     Ok(user_lock(tx, id)?.filter(|user| user.person.is_some()))
 }
 
@@ -93,7 +92,7 @@ pub fn user_lock_existing(tx: &mut Tx<'_>, id: UserId) -> Result<Option<StoredUs
 pub fn user_lock_with_admins(
     tx: &mut Tx<'_>,
     id: UserId,
-) -> Result<(Option<StoredUser>, Vec<UserId>), StorageError> {
+) -> DbResult<(Option<StoredUser>, Vec<UserId>)> {
     let sql = format!(
         "select {USER_COLUMNS} from users where id = $1 or role = 'admin' order by id for update"
     );
@@ -104,10 +103,7 @@ pub fn user_lock_with_admins(
 }
 
 /// Finds a user by the indexes of an address with all data keys.
-pub fn user_find_by_email(
-    tx: &mut Tx<'_>,
-    indexes: &[Vec<u8>],
-) -> Result<Option<StoredUser>, StorageError> {
+pub fn user_find_by_email(tx: &mut Tx<'_>, indexes: &[Vec<u8>]) -> DbResult<Option<StoredUser>> {
     let numbers = parameters(1, indexes.len());
     let sql = format!("select {USER_COLUMNS} from users where email_index in ({numbers}) limit 1");
     let values: Vec<Value<'_>> = indexes.iter().map(ToValue::to_value).collect();
@@ -115,7 +111,7 @@ pub fn user_find_by_email(
 }
 
 /// The last id is repeated up to the maximum, so that the database prepares one statement.
-pub fn user_find_many(tx: &mut Tx<'_>, ids: &[UserId]) -> Result<Vec<StoredUser>, StorageError> {
+pub fn user_find_many(tx: &mut Tx<'_>, ids: &[UserId]) -> DbResult<Vec<StoredUser>> {
     assert!(ids.len() <= USERS_PER_CALL_MAX, "the caller bounds the ids");
     let Some(last) = ids.last() else {
         return Ok(Vec::new());
@@ -131,7 +127,7 @@ pub fn user_find_many(tx: &mut Tx<'_>, ids: &[UserId]) -> Result<Vec<StoredUser>
 }
 
 /// The accounts that were not deleted, the newest first.
-pub fn user_list(tx: &mut Tx<'_>, page: Page) -> Result<Vec<StoredUser>, StorageError> {
+pub fn user_list(tx: &mut Tx<'_>, page: Page) -> DbResult<Vec<StoredUser>> {
     let sql = format!(
         "select {USER_COLUMNS} from users where status <> 'deleted' \
          order by created_at desc, id desc limit $1 offset $2"
@@ -139,47 +135,37 @@ pub fn user_list(tx: &mut Tx<'_>, page: Page) -> Result<Vec<StoredUser>, Storage
     tx.query(&sql, params![page.limit(), page.offset()], user_from_row)
 }
 
-pub fn user_count(tx: &mut Tx<'_>) -> Result<u64, StorageError> {
+pub fn user_count(tx: &mut Tx<'_>) -> DbResult<u64> {
     let sql = "select count(*) as total from users where status <> 'deleted'";
     tx.query_one(sql, &[], |row| row.get("total"))
 }
 
-pub fn admin_exists(tx: &mut Tx<'_>) -> Result<bool, StorageError> {
+pub fn admin_exists(tx: &mut Tx<'_>) -> DbResult<bool> {
     let sql = "select id from users where role = 'admin' and status <> 'deleted' limit 1";
     Ok(tx.query_opt(sql, &[], |row| row.get::<urr_kernel::Uuid>("id"))?.is_some())
 }
 
 /// Notes a login, which makes a dormant account active.
-pub fn user_mark_login(tx: &mut Tx<'_>, id: UserId, now: Timestamp) -> Result<(), StorageError> {
+pub fn user_mark_login(tx: &mut Tx<'_>, id: UserId, now: Timestamp) -> DbResult<()> {
     let sql = "update users set last_login_at = $2, status = 'active' where id = $1";
     tx.execute(sql, params![id, now]).map(drop)
 }
 
-pub fn user_set_password(
-    tx: &mut Tx<'_>,
-    id: UserId,
-    hash: &str,
-    now: Timestamp,
-) -> Result<(), StorageError> {
+pub fn user_set_password(tx: &mut Tx<'_>, id: UserId, hash: &str, now: Timestamp) -> DbResult<()> {
     let sql = "update users set password_hash = $2, password_version = password_version + 1, \
                updated_at = $3 where id = $1";
     tx.execute(sql, params![id, hash, now]).map(drop)
 }
 
 /// Stores another hash of the same password.
-pub fn user_set_password_hash(tx: &mut Tx<'_>, id: UserId, hash: &str) -> Result<(), StorageError> {
+pub fn user_set_password_hash(tx: &mut Tx<'_>, id: UserId, hash: &str) -> DbResult<()> {
     let sql = "update users set password_hash = $2 where id = $1";
     tx.execute(sql, params![id, hash]).map(drop)
 }
 
-pub fn user_set_role(
-    tx: &mut Tx<'_>,
-    id: UserId,
-    role: UserRole,
-    now: Timestamp,
-) -> Result<(), StorageError> {
+pub fn user_set_role(tx: &mut Tx<'_>, id: UserId, role: UserRole, now: Timestamp) -> DbResult<()> {
     let sql = "update users set role = $2, updated_at = $3 where id = $1";
-    tx.execute(sql, params![id, role.as_str(), now]).map(drop)
+    tx.execute(sql, params![id, role, now]).map(drop)
 }
 
 pub fn user_set_language(
@@ -187,7 +173,7 @@ pub fn user_set_language(
     id: UserId,
     language: Language,
     now: Timestamp,
-) -> Result<(), StorageError> {
+) -> DbResult<()> {
     let sql = "update users set language = $2, updated_at = $3 where id = $1";
     tx.execute(sql, params![id, language, now]).map(drop)
 }
@@ -197,7 +183,7 @@ pub fn user_set_person(
     id: UserId,
     person: &SealedDetails,
     now: Timestamp,
-) -> Result<(), StorageError> {
+) -> DbResult<()> {
     let sql = "update users set email_cipher = $2, email_index = $3, name_cipher = $4, \
                phone_cipher = $5, key_version = $6, updated_at = $7 where id = $1";
     let SealedDetails { email_cipher, email_index, name_cipher, phone_cipher, key_version } =
@@ -208,7 +194,7 @@ pub fn user_set_person(
 }
 
 /// Erases the personal data. The id stays for the rows that refer to it.
-pub fn user_erase(tx: &mut Tx<'_>, id: UserId, now: Timestamp) -> Result<(), StorageError> {
+pub fn user_erase(tx: &mut Tx<'_>, id: UserId, now: Timestamp) -> DbResult<()> {
     tx.execute(
         "update users set email_cipher = null, email_index = null, name_cipher = null, \
          phone_cipher = null, password_hash = null, role = 'user', language = 'ko', \
@@ -226,7 +212,7 @@ pub fn user_mark_dormant(
     before: Timestamp,
     now: Timestamp,
     limit: u32,
-) -> Result<u64, StorageError> {
+) -> DbResult<u64> {
     tx.execute(
         "update users set status = 'dormant', updated_at = $2 \
          where status = 'active' and last_login_at < $1 and id in \
@@ -243,7 +229,7 @@ pub fn user_list_with_other_key(
     tx: &mut Tx<'_>,
     key_version: u16,
     limit: u32,
-) -> Result<Vec<StoredUser>, StorageError> {
+) -> DbResult<Vec<StoredUser>> {
     let sql = format!(
         "select {USER_COLUMNS} from users where key_version <> $1 and status <> 'deleted' \
          order by id limit $2"
@@ -251,24 +237,15 @@ pub fn user_list_with_other_key(
     tx.query(&sql, params![key_version, limit], user_from_row)
 }
 
-pub fn user_count_with_other_key(tx: &mut Tx<'_>, key_version: u16) -> Result<u64, StorageError> {
-    let sql = "select count(*) as total from users where key_version <> $1 and status <> 'deleted'";
-    tx.query_one(sql, params![key_version], |row| row.get("total"))
-}
-
 /// Replaces encrypted data by the same data under another key. `false` if they were changed.
-pub fn user_reseal(
-    tx: &mut Tx<'_>,
-    id: UserId,
-    old: &SealedDetails,
-    new: &SealedDetails,
-) -> Result<bool, StorageError> {
+pub fn user_reseal(tx: &mut Tx<'_>, user: &StoredUser, new: &SealedDetails) -> DbResult<bool> {
+    let old = user.person.as_ref().expect("deleted accounts are not listed");
     let rows = tx.execute(
         "update users set email_cipher = $2, email_index = $3, name_cipher = $4, \
          phone_cipher = $5, key_version = $6 \
          where id = $1 and key_version = $7 and email_cipher = $8 and name_cipher = $9",
         params![
-            id,
+            user.id,
             new.email_cipher,
             new.email_index,
             new.name_cipher,

@@ -54,7 +54,7 @@ pub fn session_answer(
     message: &'static str,
     session: Session,
 ) -> (HeaderMap, Json<SessionView>) {
-    let cookies = cookies::session_cookies(&auth.settings, request, &session);
+    let cookies = cookies::session_cookies(&auth.0.settings, request, &session);
     let user = SessionUserView::from(&session.user);
     let Session { access_token: token, expires_in, refresh_token, .. } = session;
     let expires_in = expires_in.as_secs();
@@ -85,7 +85,6 @@ struct ProfileView {
     identity_verified: bool,
     /// The terms to agree to, because another version is in force.
     terms_outstanding: Vec<TermsView>,
-    #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
 }
 

@@ -13,7 +13,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::accounts::views::{SessionView, session_answer};
-use crate::sessions::client_info::RequestClient;
+use crate::sessions::client_info::ClientInfo;
 use crate::{AuthService, Email, NewAdmin, Password, PersonName, RoleChange, UserAccount, UserId};
 
 pub fn routes() -> OpenApiRouter<AuthService> {
@@ -48,7 +48,7 @@ pub struct RedeemAdminInviteBody {
 pub async fn redeem_admin_invite(
     State(auth): State<AuthService>,
     Context(context): Context,
-    RequestClient(client): RequestClient,
+    client: ClientInfo,
     headers: HeaderMap,
     Json(body): Json<RedeemAdminInviteBody>,
 ) -> Result<impl IntoResponse, ApiError> {
@@ -71,9 +71,7 @@ struct AccountView {
     role: &'static str,
     #[schema(example = "active")]
     status: &'static str,
-    #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
-    #[schema(value_type = String, format = DateTime)]
     last_login_at: Timestamp,
 }
 

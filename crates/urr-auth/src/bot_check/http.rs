@@ -34,7 +34,6 @@ pub struct BotCheckTaskView {
     method: &'static str,
     challenge: Option<String>,
     difficulty: Option<u8>,
-    #[schema(value_type = Option<String>, format = DateTime)]
     expires_at: Option<Timestamp>,
     site_key: Option<String>,
 }

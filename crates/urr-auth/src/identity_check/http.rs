@@ -28,7 +28,6 @@ pub struct VerificationView {
     provider: &'static str,
     store_id: Option<String>,
     channel_key: Option<String>,
-    #[schema(value_type = String, format = DateTime)]
     expires_at: Timestamp,
 }
 
@@ -46,7 +45,7 @@ pub async fn start_verification(
     User(identity): User,
 ) -> Result<(StatusCode, Json<VerificationView>), ApiError> {
     let verification = auth.start_verification(UserId(identity.user_id)).await?;
-    let provider = &auth.settings.identity;
+    let provider = &auth.0.settings.identity;
     let (store_id, channel_key) = match provider {
         IdentityProvider::PortOne(PortOneIdentity { store_id, channel_key, .. }) => {
             (Some(store_id.clone()), Some(channel_key.clone()))
@@ -63,30 +62,18 @@ pub async fn start_verification(
     Ok((StatusCode::CREATED, Json(view)))
 }
 
-/// A person for the sandbox. The names `FAILED`, `PENDING`, `SLOW`, `WRONG-ID` and `NO-CI` cause
-/// errors.
-#[derive(Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct SandboxPersonBody {
-    #[schema(max_length = 100, example = "김민아")]
-    name: String,
-    #[schema(max_length = 10, example = "1999-01-31")]
-    birth_date: String,
-}
-
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CompleteVerificationBody {
     verification_id: Uuid,
     /// Ignored unless the provider is the sandbox.
-    sandbox: Option<SandboxPersonBody>,
+    sandbox: Option<SandboxPerson>,
 }
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VerifiedIdentityView {
     identity_verified: bool,
-    #[schema(value_type = String, format = DateTime)]
     verified_at: Timestamp,
 }
 
@@ -111,31 +98,23 @@ pub async fn complete_verification(
     Json(body): Json<CompleteVerificationBody>,
 ) -> Result<Json<VerifiedIdentityView>, ApiError> {
     let (user_id, id) = (UserId(identity.user_id), VerificationId(body.verification_id));
-    let sandbox = body.sandbox.map(|person| {
-        let SandboxPersonBody { name, birth_date } = person;
-        SandboxPerson { name, birth_date }
-    });
-    let verified_at = auth.complete_verification(user_id, id, sandbox).await?;
+    let verified_at = auth.complete_verification(user_id, id, body.sandbox).await?;
     Ok(Json(VerifiedIdentityView { identity_verified: true, verified_at }))
-}
-
-fn switched_off() -> ApiError {
-    ApiError::not_found("IDENTITY_CHECK_OFF", "Identity verification is not enabled here.")
 }
 
 impl From<StartVerificationError> for ApiError {
     fn from(error: StartVerificationError) -> ApiError {
+        let sentence = error.to_string();
         match error {
-            StartVerificationError::Off => switched_off(),
-            StartVerificationError::UserNotFound => crate::http::user_not_found(),
+            StartVerificationError::Off => ApiError::not_found("IDENTITY_CHECK_OFF", sentence),
+            StartVerificationError::UserNotFound => ApiError::not_found("USER_NOT_FOUND", sentence),
             StartVerificationError::AlreadyVerified => {
-                ApiError::conflict("ALREADY_VERIFIED", "Your identity is verified already.")
+                ApiError::conflict("ALREADY_VERIFIED", sentence)
             }
-            StartVerificationError::TooMany => ApiError::too_many(
-                "TOO_MANY_VERIFICATIONS",
-                "You have tried too often. Please wait 15 minutes.",
-                Duration::from_secs(15 * 60),
-            ),
+            StartVerificationError::TooMany => {
+                let again = Duration::from_secs(15 * 60);
+                ApiError::too_many("TOO_MANY_VERIFICATIONS", sentence, again)
+            }
             StartVerificationError::Internal(error) => error.into(),
         }
     }
@@ -143,49 +122,25 @@ impl From<StartVerificationError> for ApiError {
 
 impl From<CompleteVerificationError> for ApiError {
     fn from(error: CompleteVerificationError) -> ApiError {
+        use CompleteVerificationError as Error;
+        let sentence = error.to_string();
         match error {
-            CompleteVerificationError::Off => switched_off(),
-            CompleteVerificationError::NotFound => ApiError::not_found(
-                "VERIFICATION_NOT_FOUND",
-                "There is no such verification. Please begin again.",
-            ),
-            CompleteVerificationError::Pending => ApiError::conflict(
-                "VERIFICATION_PENDING",
-                "Please finish in the window of the identity provider first.",
-            ),
-            CompleteVerificationError::Failed => ApiError::unprocessable(
-                "VERIFICATION_FAILED",
-                "The identity provider could not verify you. Please begin again.",
-            ),
-            CompleteVerificationError::KeyMissing => ApiError::unprocessable(
-                "VERIFICATION_INCOMPLETE",
-                "This method of verification is not sufficient. Please choose another.",
-            ),
-            CompleteVerificationError::Expired => ApiError::new(
-                StatusCode::GONE,
-                "VERIFICATION_EXPIRED",
-                "This took too long. Please begin again.",
-            ),
-            CompleteVerificationError::VerifiedElsewhere => ApiError::conflict(
-                "ALREADY_VERIFIED_ELSEWHERE",
-                "You have another account already. A person can have only one.",
-            ),
-            CompleteVerificationError::DeletedRecently { until } => ApiError::conflict(
-                "LEFT_LATELY",
-                "You deleted an account recently. Please try again later.",
-            )
-            .with("until", until.to_string()),
-            CompleteVerificationError::OtherPerson => ApiError::conflict(
-                "VERIFIED_AS_ANOTHER",
-                "This account belongs to another person already.",
-            ),
-            CompleteVerificationError::SocialProvider(error) => ApiError::unavailable(
-                "IDENTITY_PROVIDER_UNAVAILABLE",
-                "The identity provider does not answer. Please try again in a moment.",
-                RETRY_AFTER,
-            )
-            .caused_by(error),
-            CompleteVerificationError::Internal(error) => error.into(),
+            Error::Off => ApiError::not_found("IDENTITY_CHECK_OFF", sentence),
+            Error::NotFound => ApiError::not_found("VERIFICATION_NOT_FOUND", sentence),
+            Error::Pending => ApiError::conflict("VERIFICATION_PENDING", sentence),
+            Error::Failed => ApiError::unprocessable("VERIFICATION_FAILED", sentence),
+            Error::KeyMissing => ApiError::unprocessable("VERIFICATION_INCOMPLETE", sentence),
+            Error::Expired => ApiError::new(StatusCode::GONE, "VERIFICATION_EXPIRED", sentence),
+            Error::VerifiedElsewhere => ApiError::conflict("ALREADY_VERIFIED_ELSEWHERE", sentence),
+            Error::DeletedRecently { until } => {
+                ApiError::conflict("LEFT_LATELY", sentence).with("until", until.to_string())
+            }
+            Error::OtherPerson => ApiError::conflict("VERIFIED_AS_ANOTHER", sentence),
+            Error::Provider(error) => {
+                ApiError::unavailable("IDENTITY_PROVIDER_UNAVAILABLE", sentence, RETRY_AFTER)
+                    .caused_by(error)
+            }
+            Error::Internal(error) => error.into(),
         }
     }
 }

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use urr_kernel::{Secret, hex};
 use urr_outbound::{Outbound, OutboundError};
+use utoipa::ToSchema;
 
 use super::VerificationId;
 
@@ -52,9 +53,13 @@ pub struct PortOneIdentity {
 
 /// A person for the sandbox. The names `FAILED`, `PENDING`, `SLOW`, `WRONG-ID` and `NO-CI` cause
 /// errors.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = SandboxPersonBody)]
 pub struct SandboxPerson {
+    #[schema(max_length = 100, example = "김민아")]
     pub name: String,
+    #[schema(max_length = 10, example = "1999-01-31")]
     pub birth_date: String,
 }
 

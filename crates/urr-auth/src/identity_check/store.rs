@@ -1,7 +1,7 @@
 //! The SQL of identity checks.
 
 use urr_kernel::Timestamp;
-use urr_storage::{Row, StorageError, ToValue, Tx, Value, from_row, params};
+use urr_storage::{DbResult, Row, ToValue, Tx, Value, from_row, params};
 
 use super::{Verification, VerificationId, VerificationStatus};
 use crate::accounts::account::UserId;
@@ -30,27 +30,20 @@ pub struct StoredPersonIdentity {
 const IDENTITY_COLUMNS: &str =
     "user_id, ci_cipher, ci_index, di_cipher, di_index, key_version, provider, verified_at";
 
-fn identity_from_row(row: &Row<'_>) -> Result<StoredPersonIdentity, StorageError> {
+fn identity_from_row(row: &Row<'_>) -> DbResult<StoredPersonIdentity> {
     let di_cipher: Option<Vec<u8>> = row.get("di_cipher")?;
     let di_index: Option<Vec<u8>> = row.get("di_index")?;
-    Ok(StoredPersonIdentity {
-        user_id: row.get("user_id")?,
-        sealed: SealedPersonKeys {
-            key_version: row.get("key_version")?,
-            ci_cipher: row.get("ci_cipher")?,
-            ci_index: row.get("ci_index")?,
-            di: di_cipher.zip(di_index),
-        },
-        provider: row.get("provider")?,
-        verified_at: row.get("verified_at")?,
-    })
+    let sealed = from_row!(row => SealedPersonKeys {
+        key_version, ci_cipher, ci_index; di: di_cipher.zip(di_index)
+    });
+    Ok(from_row!(row => StoredPersonIdentity { user_id, provider, verified_at; sealed: sealed }))
 }
 
 pub fn verification_insert(
     tx: &mut Tx<'_>,
     verification: &Verification,
     provider: &str,
-) -> Result<(), StorageError> {
+) -> DbResult<()> {
     let Verification { id, user_id, status, created_at, expires_at } = verification;
     tx.execute(
         "insert into identity_verifications (id, user_id, provider, status, created_at, \
@@ -60,25 +53,16 @@ pub fn verification_insert(
     .map(drop)
 }
 
-fn verification_from_row(row: &Row<'_>) -> Result<Verification, StorageError> {
-    Ok(from_row!(row => Verification { id, user_id, status, created_at, expires_at }))
-}
-
-pub fn verification_find(
-    tx: &mut Tx<'_>,
-    id: VerificationId,
-) -> Result<Option<Verification>, StorageError> {
+pub fn verification_find(tx: &mut Tx<'_>, id: VerificationId) -> DbResult<Option<Verification>> {
     let sql = "select id, user_id, status, created_at, expires_at from identity_verifications \
                where id = $1";
-    tx.query_opt(sql, params![id], verification_from_row)
+    tx.query_opt(sql, params![id], |row| {
+        Ok(from_row!(row => Verification { id, user_id, status, created_at, expires_at }))
+    })
 }
 
 /// How many verifications a user has started since then.
-pub fn verification_count(
-    tx: &mut Tx<'_>,
-    user_id: UserId,
-    since: Timestamp,
-) -> Result<u32, StorageError> {
+pub fn verification_count(tx: &mut Tx<'_>, user_id: UserId, since: Timestamp) -> DbResult<u32> {
     let sql = "select count(*) as total from identity_verifications \
                where user_id = $1 and created_at > $2";
     tx.query_one(sql, params![user_id, since], |row| row.get("total"))
@@ -90,29 +74,14 @@ pub fn verification_end(
     id: VerificationId,
     status: VerificationStatus,
     now: Timestamp,
-) -> Result<bool, StorageError> {
+) -> DbResult<bool> {
     let sql = "update identity_verifications set status = $2, ended_at = $3 \
                where id = $1 and status = 'started'";
     Ok(tx.execute(sql, params![id, status, now])? == 1)
 }
 
-pub fn verification_purge(
-    tx: &mut Tx<'_>,
-    before: Timestamp,
-    limit: u32,
-) -> Result<u64, StorageError> {
-    tx.execute(
-        "delete from identity_verifications where id in (select id from identity_verifications \
-         where expires_at < $1 order by expires_at limit $2)",
-        params![before, limit],
-    )
-}
-
 /// `false` if one of the identifiers belongs to another account.
-pub fn identity_insert(
-    tx: &mut Tx<'_>,
-    identity: &StoredPersonIdentity,
-) -> Result<bool, StorageError> {
+pub fn identity_insert(tx: &mut Tx<'_>, identity: &StoredPersonIdentity) -> DbResult<bool> {
     let StoredPersonIdentity { user_id, sealed, provider, verified_at } = identity;
     let (di_cipher, di_index) = sealed.di.clone().unzip();
     let rows = tx.execute(
@@ -132,10 +101,7 @@ pub fn identity_insert(
     Ok(rows == 1)
 }
 
-pub fn identity_find(
-    tx: &mut Tx<'_>,
-    user_id: UserId,
-) -> Result<Option<StoredPersonIdentity>, StorageError> {
+pub fn identity_find(tx: &mut Tx<'_>, user_id: UserId) -> DbResult<Option<StoredPersonIdentity>> {
     let sql = format!("select {IDENTITY_COLUMNS} from identities where user_id = $1");
     tx.query_opt(&sql, params![user_id], identity_from_row)
 }
@@ -145,7 +111,7 @@ pub fn identity_find_by_keys(
     tx: &mut Tx<'_>,
     ci_indexes: &[Vec<u8>],
     di_indexes: &[Vec<u8>],
-) -> Result<Option<StoredPersonIdentity>, StorageError> {
+) -> DbResult<Option<StoredPersonIdentity>> {
     for (column, indexes) in [("ci_index", ci_indexes), ("di_index", di_indexes)] {
         if indexes.is_empty() {
             continue;
@@ -162,23 +128,19 @@ pub fn identity_find_by_keys(
     Ok(None)
 }
 
-pub fn identity_delete(tx: &mut Tx<'_>, user_id: UserId) -> Result<(), StorageError> {
+pub fn identity_delete(tx: &mut Tx<'_>, user_id: UserId) -> DbResult<()> {
     tx.execute("delete from identities where user_id = $1", params![user_id]).map(drop)
 }
 
 /// Deletes the identity of an account, and its verifications.
-pub fn identity_erase(tx: &mut Tx<'_>, user_id: UserId) -> Result<(), StorageError> {
+pub fn identity_erase(tx: &mut Tx<'_>, user_id: UserId) -> DbResult<()> {
     identity_delete(tx, user_id)?;
     let sql = "delete from identity_verifications where user_id = $1";
     tx.execute(sql, params![user_id]).map(drop)
 }
 
 /// Stores the hash of a person who deleted an account, until the later of two times.
-pub fn departure_upsert(
-    tx: &mut Tx<'_>,
-    ci_index: &[u8],
-    kept_until: Timestamp,
-) -> Result<(), StorageError> {
+pub fn departure_upsert(tx: &mut Tx<'_>, ci_index: &[u8], kept_until: Timestamp) -> DbResult<()> {
     let sql = "insert into departed_people (ci_index, kept_until) values ($1, $2) \
                on conflict (ci_index) do update set kept_until = excluded.kept_until";
     tx.execute(sql, params![ci_index, kept_until]).map(drop)
@@ -189,7 +151,7 @@ pub fn departure_find(
     tx: &mut Tx<'_>,
     ci_indexes: &[Vec<u8>],
     now: Timestamp,
-) -> Result<Option<Timestamp>, StorageError> {
+) -> DbResult<Option<Timestamp>> {
     let sql = format!(
         "select kept_until from departed_people where kept_until > $1 and ci_index in ({}) \
          order by kept_until desc limit 1",
@@ -200,20 +162,12 @@ pub fn departure_find(
     tx.query_opt(&sql, &values, |row| row.get("kept_until"))
 }
 
-pub fn departure_purge(tx: &mut Tx<'_>, now: Timestamp, limit: u32) -> Result<u64, StorageError> {
-    tx.execute(
-        "delete from departed_people where ci_index in (select ci_index from departed_people \
-         where kept_until <= $1 order by kept_until limit $2)",
-        params![now, limit],
-    )
-}
-
 /// Identities that are encrypted with another key.
 pub fn identity_list_with_other_key(
     tx: &mut Tx<'_>,
     key_version: u16,
     limit: u32,
-) -> Result<Vec<StoredPersonIdentity>, StorageError> {
+) -> DbResult<Vec<StoredPersonIdentity>> {
     let sql = format!(
         "select {IDENTITY_COLUMNS} from identities where key_version <> $1 \
          order by user_id limit $2"
@@ -221,20 +175,12 @@ pub fn identity_list_with_other_key(
     tx.query(&sql, params![key_version, limit], identity_from_row)
 }
 
-pub fn identity_count_with_other_key(
-    tx: &mut Tx<'_>,
-    key_version: u16,
-) -> Result<u64, StorageError> {
-    let sql = "select count(*) as total from identities where key_version <> $1";
-    tx.query_one(sql, params![key_version], |row| row.get("total"))
-}
-
 /// Replaces encrypted identifiers by the same under another key. `false` if they were changed.
 pub fn identity_reseal(
     tx: &mut Tx<'_>,
     old: &StoredPersonIdentity,
     new: &SealedPersonKeys,
-) -> Result<bool, StorageError> {
+) -> DbResult<bool> {
     let (di_cipher, di_index) = new.di.clone().unzip();
     let rows = tx.execute(
         "update identities set ci_cipher = $2, ci_index = $3, di_cipher = $4, di_index = $5, \

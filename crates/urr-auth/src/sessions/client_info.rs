@@ -1,10 +1,10 @@
-//! The extractor of a client's address, user agent and language.
+//! The address, user agent and language of a client.
 
 use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
 
-use crate::{ClientInfo, Language};
+use crate::Language;
 
 /// Set by the gateway, which removes it from what clients send.
 const CLIENT_ADDRESS: &str = "x-urr-client-address";
@@ -12,22 +12,26 @@ const ADDRESS_CHARS_MAX: usize = 64;
 const USER_AGENT_CHARS_MAX: usize = 256;
 const LANGUAGES_CHARS_MAX: usize = 256;
 
-/// Extractor that never rejects a request.
-pub struct RequestClient(pub ClientInfo);
+/// The client of a request, as far as it is known. Unknown texts are empty. As an extractor it never
+/// rejects a request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClientInfo {
+    pub address: String,
+    pub user_agent: String,
+    /// By `Accept-Language`.
+    pub language: Option<Language>,
+}
 
-impl<S: Sync> FromRequestParts<S> for RequestClient {
+impl<S: Sync> FromRequestParts<S> for ClientInfo {
     type Rejection = std::convert::Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
-        Ok(RequestClient(ClientInfo {
+        let languages = text(&parts.headers, "accept-language", LANGUAGES_CHARS_MAX);
+        Ok(ClientInfo {
             address: text(&parts.headers, CLIENT_ADDRESS, ADDRESS_CHARS_MAX),
             user_agent: text(&parts.headers, "user-agent", USER_AGENT_CHARS_MAX),
-            language: Language::preferred(&text(
-                &parts.headers,
-                "accept-language",
-                LANGUAGES_CHARS_MAX,
-            )),
-        }))
+            language: Language::preferred(&languages),
+        })
     }
 }
 

@@ -13,7 +13,7 @@ use utoipa_axum::routes;
 use super::cookies;
 use crate::accounts::views::{MessageView, SessionUserView, SessionView, session_answer};
 use crate::bot_check::http::{bot_attempt, check_bot};
-use crate::sessions::client_info::RequestClient;
+use crate::sessions::client_info::ClientInfo;
 use crate::{AuthService, BotCheckPurpose, Credentials, Email, LoginError, LogoutRequest, UserId};
 
 pub fn routes() -> OpenApiRouter<AuthService> {
@@ -46,7 +46,7 @@ pub struct LoginBody {
 )]
 pub async fn login(
     State(auth): State<AuthService>,
-    RequestClient(client): RequestClient,
+    client: ClientInfo,
     headers: HeaderMap,
     Json(body): Json<LoginBody>,
 ) -> Result<impl IntoResponse, ApiError> {
@@ -82,7 +82,7 @@ pub struct RefreshBody {
 )]
 pub async fn refresh(
     State(auth): State<AuthService>,
-    RequestClient(client): RequestClient,
+    client: ClientInfo,
     headers: HeaderMap,
     RawBody(body): RawBody,
 ) -> Result<impl IntoResponse, ApiError> {
@@ -138,7 +138,7 @@ pub async fn logout(
     };
     // A storage error is returned: the session is still alive, and the client must know.
     auth.logout(logout).await?;
-    let cookies = cookies::clear_session_cookies(&auth.settings, &headers);
+    let cookies = cookies::clear_session_cookies(&auth.0.settings, &headers);
     Ok((cookies, Json(MessageView { message: "Logged out successfully" })))
 }
 

@@ -1,10 +1,10 @@
 //! The history of logins.
 
 use urr_kernel::Timestamp;
-use urr_storage::{StorageError, Tx, params, storable_enum};
+use urr_storage::{DbResult, Tx, params, storable_enum};
 
 use crate::accounts::account::UserId;
-use crate::accounts::language::Language;
+use crate::sessions::client_info::ClientInfo;
 use crate::social::rules::SocialProvider;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,15 +43,6 @@ storable_enum!(LoginFailure {
     TokenReuse => "token_reuse",
 });
 
-/// The client of a request, as far as it is known. Unknown texts are empty.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ClientInfo {
-    pub address: String,
-    pub user_agent: String,
-    /// By `Accept-Language`.
-    pub language: Option<Language>,
-}
-
 #[derive(Clone, Debug)]
 pub struct LoginRecord {
     pub user_id: Option<UserId>,
@@ -61,7 +52,7 @@ pub struct LoginRecord {
     pub happened_at: Timestamp,
 }
 
-pub fn login_history_insert(tx: &mut Tx<'_>, record: &LoginRecord) -> Result<(), StorageError> {
+pub fn login_history_insert(tx: &mut Tx<'_>, record: &LoginRecord) -> DbResult<()> {
     tx.execute(
         "insert into login_history \
          (user_id, method, success, failure, address, user_agent, happened_at) \
@@ -80,19 +71,7 @@ pub fn login_history_insert(tx: &mut Tx<'_>, record: &LoginRecord) -> Result<(),
 }
 
 /// Erases the addresses and user agents of a user's logins.
-pub fn login_history_erase(tx: &mut Tx<'_>, user_id: UserId) -> Result<(), StorageError> {
+pub fn login_history_erase(tx: &mut Tx<'_>, user_id: UserId) -> DbResult<()> {
     let sql = "update login_history set address = '', user_agent = '' where user_id = $1";
     tx.execute(sql, params![user_id]).map(drop)
-}
-
-pub fn login_history_purge(
-    tx: &mut Tx<'_>,
-    before: Timestamp,
-    limit: u32,
-) -> Result<u64, StorageError> {
-    tx.execute(
-        "delete from login_history where id in (select id from login_history \
-         where happened_at < $1 order by happened_at limit $2)",
-        params![before, limit],
-    )
 }

@@ -1,7 +1,8 @@
 //! The SQL of refresh tokens and revoked access tokens.
 
+use urr_contracts::internal::auth::RevokedTokenEntry;
 use urr_kernel::{Timestamp, Uuid};
-use urr_storage::{Row, StorageError, Tx, from_row, params};
+use urr_storage::{DbResult, Row, Tx, from_row, params};
 
 use crate::accounts::account::UserId;
 use crate::sessions::refresh::StoredRefreshToken;
@@ -12,7 +13,7 @@ const TOKEN_COLUMNS: &str = "id, user_id, family_id, login_at, access_jti, acces
 /// A user has fewer live sessions than this, whatever the settings say.
 const FAMILIES_LISTED_MAX: u32 = 1_000;
 
-fn token_from_row(row: &Row<'_>) -> Result<StoredRefreshToken, StorageError> {
+fn token_from_row(row: &Row<'_>) -> DbResult<StoredRefreshToken> {
     Ok(from_row!(row => StoredRefreshToken {
         id, user_id, family_id, login_at, access_expires_at, issued_at, expires_at, rotated_at,
         revoked_at;
@@ -21,11 +22,7 @@ fn token_from_row(row: &Row<'_>) -> Result<StoredRefreshToken, StorageError> {
     }))
 }
 
-pub fn refresh_insert(
-    tx: &mut Tx<'_>,
-    token: &StoredRefreshToken,
-    hash: &[u8],
-) -> Result<(), StorageError> {
+pub fn refresh_insert(tx: &mut Tx<'_>, token: &StoredRefreshToken, hash: &[u8]) -> DbResult<()> {
     tx.execute(
         "insert into refresh_tokens (id, user_id, family_id, token_hash, access_jti, \
          access_expires_at, issued_at, expires_at, login_at) \
@@ -45,19 +42,13 @@ pub fn refresh_insert(
     .map(drop)
 }
 
-pub fn refresh_find(
-    tx: &mut Tx<'_>,
-    hash: &[u8],
-) -> Result<Option<StoredRefreshToken>, StorageError> {
+pub fn refresh_find(tx: &mut Tx<'_>, hash: &[u8]) -> DbResult<Option<StoredRefreshToken>> {
     let sql = format!("select {TOKEN_COLUMNS} from refresh_tokens where token_hash = $1");
     tx.query_opt(&sql, params![hash], token_from_row)
 }
 
 /// The token of a family that was not replaced yet.
-pub fn refresh_find_tip(
-    tx: &mut Tx<'_>,
-    family_id: Uuid,
-) -> Result<Option<StoredRefreshToken>, StorageError> {
+pub fn refresh_find_tip(tx: &mut Tx<'_>, family_id: Uuid) -> DbResult<Option<StoredRefreshToken>> {
     let sql = format!(
         "select {TOKEN_COLUMNS} from refresh_tokens where family_id = $1 and rotated_at is null"
     );
@@ -69,7 +60,7 @@ pub fn session_login_at(
     tx: &mut Tx<'_>,
     user_id: UserId,
     family_id: Uuid,
-) -> Result<Option<Timestamp>, StorageError> {
+) -> DbResult<Option<Timestamp>> {
     let sql = "select login_at from refresh_tokens where family_id = $1 and user_id = $2 \
                and rotated_at is null and revoked_at is null";
     let found = tx.query_opt(sql, params![family_id, user_id], |row| row.get("login_at"))?;
@@ -82,7 +73,7 @@ pub fn refresh_rotate(
     id: Uuid,
     successor_id: Uuid,
     now: Timestamp,
-) -> Result<bool, StorageError> {
+) -> DbResult<bool> {
     let rows = tx.execute(
         "update refresh_tokens set rotated_at = $3, successor_id = $2 \
          where id = $1 and rotated_at is null and revoked_at is null",
@@ -97,7 +88,7 @@ pub fn family_list_beyond(
     user_id: UserId,
     keep: u32,
     now: Timestamp,
-) -> Result<Vec<Uuid>, StorageError> {
+) -> DbResult<Vec<Uuid>> {
     tx.query(
         "select family_id from refresh_tokens where user_id = $1 and rotated_at is null \
          and revoked_at is null and expires_at > $2 order by issued_at desc, id desc \
@@ -125,11 +116,7 @@ impl SessionSelection {
 }
 
 /// Ends sessions: their refresh and access tokens are revoked.
-pub fn sessions_end(
-    tx: &mut Tx<'_>,
-    sessions: SessionSelection,
-    now: Timestamp,
-) -> Result<(), StorageError> {
+pub fn sessions_end(tx: &mut Tx<'_>, sessions: SessionSelection, now: Timestamp) -> DbResult<()> {
     sessions_revoke_access(tx, sessions, now)?;
     let (condition, id) = sessions.condition();
     let sql = format!(
@@ -143,7 +130,7 @@ pub fn sessions_revoke_access(
     tx: &mut Tx<'_>,
     sessions: SessionSelection,
     now: Timestamp,
-) -> Result<(), StorageError> {
+) -> DbResult<()> {
     let (condition, id) = sessions.condition();
     let sql = format!(
         "update refresh_tokens set access_revoked_at = $2 where {condition} \
@@ -157,7 +144,7 @@ pub fn sessions_revoke_access(
 }
 
 /// Adds access tokens to the list that the gateways poll.
-fn access_revoke(tx: &mut Tx<'_>, tokens: &[(Uuid, Timestamp)]) -> Result<(), StorageError> {
+fn access_revoke(tx: &mut Tx<'_>, tokens: &[(Uuid, Timestamp)]) -> DbResult<()> {
     if tokens.is_empty() {
         return Ok(());
     }
@@ -177,50 +164,31 @@ fn access_revoke(tx: &mut Tx<'_>, tokens: &[(Uuid, Timestamp)]) -> Result<(), St
     Ok(())
 }
 
-/// An access token that was revoked before it expires.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RevokedAccessToken {
-    pub seq: i64,
-    pub jti: Uuid,
-    pub expires_at: Timestamp,
-}
-
 /// The revoked tokens after a sequence number, in order.
 pub fn revoked_list(
     tx: &mut Tx<'_>,
     after: i64,
     now: Timestamp,
     limit: u32,
-) -> Result<Vec<RevokedAccessToken>, StorageError> {
+) -> DbResult<Vec<RevokedTokenEntry>> {
     tx.query(
         "select seq, jti, expires_at from revoked_access_tokens \
          where seq > $1 and expires_at > $2 order by seq limit $3",
         params![after, now, limit],
-        |row| {
-            let (seq, jti) = (row.get("seq")?, row.get("jti")?);
-            Ok(RevokedAccessToken { seq, jti, expires_at: row.get("expires_at")? })
-        },
+        |row| Ok(from_row!(row => RevokedTokenEntry { seq, jti, expires_at })),
     )
 }
 
-pub fn is_revoked(tx: &mut Tx<'_>, jti: Uuid) -> Result<bool, StorageError> {
+pub fn is_revoked(tx: &mut Tx<'_>, jti: Uuid) -> DbResult<bool> {
     let sql = "select seq from revoked_access_tokens where jti = $1";
     Ok(tx.query_opt(sql, params![jti], |row| row.get::<i64>("seq"))?.is_some())
 }
 
 /// Deletes refresh tokens that have expired together with their access tokens.
-pub fn refresh_purge(tx: &mut Tx<'_>, now: Timestamp, limit: u32) -> Result<u64, StorageError> {
+pub fn refresh_purge(tx: &mut Tx<'_>, now: Timestamp, limit: u32) -> DbResult<u64> {
     tx.execute(
         "delete from refresh_tokens where id in (select id from refresh_tokens \
          where expires_at <= $1 and access_expires_at <= $1 order by expires_at limit $2)",
-        params![now, limit],
-    )
-}
-
-pub fn revoked_purge(tx: &mut Tx<'_>, now: Timestamp, limit: u32) -> Result<u64, StorageError> {
-    tx.execute(
-        "delete from revoked_access_tokens where seq in (select seq from revoked_access_tokens \
-         where expires_at <= $1 order by expires_at limit $2)",
         params![now, limit],
     )
 }

@@ -5,12 +5,10 @@
 //! was stolen elsewhere has another nonce or none. Each nonce can be used once.
 
 use urr_kernel::{CallContext, Secret};
-use urr_storage::Tx;
 
 use super::{SocialError, log_provider_error};
-use crate::sessions::hash_of;
 use crate::social::rules::{LocalPath, SocialProvider};
-use crate::social::store::{self as social, SocialAttempt};
+use crate::social::store::SocialAttempt;
 use crate::{AuthService, ClientInfo, Session};
 
 /// What a page needs to show the button.
@@ -28,19 +26,15 @@ impl AuthService {
     pub async fn start_button(&self, provider: SocialProvider) -> Result<ButtonStart, SocialError> {
         let at_provider = self.provider_context(provider)?;
         let secret = Secret::generate();
-        let (nonce, expires_at) =
-            (nonce_of(&secret), at_provider.now + self.settings.social.attempt_lifetime);
-        let redirect = LocalPath::root();
+        let nonce = nonce_of(&secret);
         let attempt = SocialAttempt {
             provider,
-            redirect,
+            redirect: LocalPath::root(),
             terms_agreed: false,
             link_user_id: None,
-            expires_at,
+            expires_at: at_provider.now + self.0.settings.social.attempt_lifetime,
         };
-        let hash = hash_of(nonce.expose());
-        let insert = move |tx: &mut Tx<'_>| social::attempt_insert(tx, &hash, &attempt);
-        self.db.write(insert).await?;
+        self.insert_attempt(&nonce, attempt).await?;
         Ok(ButtonStart { client_id: at_provider.settings.client_id.clone(), nonce, secret })
     }
 
@@ -55,21 +49,14 @@ impl AuthService {
     ) -> Result<Session, SocialError> {
         let at_provider = self.provider_context(provider)?;
         let nonce = nonce_of(&secret.ok_or(SocialError::InvalidState)?);
-        let profile = self.social.profile_of_credential(at_provider, id_token, &nonce).await;
+        let profile = self.0.social.profile_of_credential(at_provider, id_token, &nonce).await;
         let profile = profile.map_err(|error| log_provider_error(provider, &error))?;
         // The nonce is used up only now: an invalid token or an outage must not use it up.
-        let hash = hash_of(nonce.expose());
-        let taken = self.db.write(move |tx| social::attempt_take(tx, &hash)).await?;
-        let in_force = |attempt: &SocialAttempt| {
-            attempt.provider == provider && attempt.expires_at > at_provider.now
-        };
-        let attempt: Option<SocialAttempt> = taken;
-        let attempt = attempt.filter(in_force).ok_or(SocialError::InvalidState)?;
+        let attempt = self.take_attempt(provider, &nonce).await?;
         let signed_in = self.sign_in(provider, profile, terms_agreed, client, context).await;
         if signed_in == Err(SocialError::TermsRequired) {
             // The page shows the terms and sends the same token again.
-            let insert = move |tx: &mut Tx<'_>| social::attempt_insert(tx, &hash, &attempt);
-            self.db.write(insert).await?;
+            self.insert_attempt(&nonce, attempt).await?;
         }
         signed_in
     }

@@ -1,11 +1,13 @@
 //! Social logins over HTTP.
 
+use std::time::Duration;
+
 use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, LOCATION};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::IntoResponse;
 use serde::{Deserialize, Serialize};
-use urr_kernel::{Secret, Timestamp};
+use urr_kernel::Secret;
 use urr_service::{ApiError, Context, Errors, Json, MaybeUser, Path, Query, User};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -13,7 +15,7 @@ use utoipa_axum::routes;
 
 use crate::accounts::views::{MessageView, SessionView, session_answer};
 use crate::http::reauthentication;
-use crate::sessions::client_info::RequestClient;
+use crate::sessions::client_info::ClientInfo;
 use crate::sessions::cookies::{self, FlowCookie};
 use crate::{
     AuthService, LinkedIdentity, LocalPath, SocialCallback, SocialError, SocialLogin,
@@ -79,7 +81,7 @@ pub async fn start_social(
     let terms_agreed = query.terms.as_deref() == Some("1");
     let request = SocialStart { redirect, terms_agreed, link_user_id: None };
     let start = auth.start_social(provider, request).await?;
-    let cookies = FlowCookie::Redirect.give(&auth.settings, &headers, &start.secret);
+    let cookies = FlowCookie::Redirect.give(&auth.0.settings, &headers, &start.secret);
     Ok((StatusCode::FOUND, cookies, redirect_to(&start.url)))
 }
 
@@ -122,7 +124,7 @@ pub async fn link_social(
     let reauthentication = reauthentication(body.password, &headers);
     let id = UserId(identity.user_id);
     let start = auth.start_link(provider, id, redirect, reauthentication).await?;
-    let cookies = FlowCookie::Redirect.give(&auth.settings, &headers, &start.secret);
+    let cookies = FlowCookie::Redirect.give(&auth.0.settings, &headers, &start.secret);
     Ok((cookies, Json(SocialRedirectView { url: start.url })))
 }
 
@@ -151,7 +153,7 @@ pub async fn finish_social(
     State(auth): State<AuthService>,
     MaybeUser(identity): MaybeUser,
     Context(context): Context,
-    RequestClient(client): RequestClient,
+    client: ClientInfo,
     Path(provider): Path<String>,
     Query(query): Query<FinishSocialQuery>,
     headers: HeaderMap,
@@ -163,11 +165,12 @@ pub async fn finish_social(
         secret: FlowCookie::Redirect.secret(&headers),
         user_id: identity.map(|identity| UserId(identity.user_id)),
     };
-    let mut answer = FlowCookie::Redirect.clear(&auth.settings, &headers);
+    let mut answer = FlowCookie::Redirect.clear(&auth.0.settings, &headers);
     let target = match auth.finish_social(provider, returned, client, context).await {
         Ok(SocialLogin { redirect, session }) => {
             if let Some(session) = &session {
-                for (name, value) in &cookies::session_cookies(&auth.settings, &headers, session) {
+                for (name, value) in &cookies::session_cookies(&auth.0.settings, &headers, session)
+                {
                     answer.append(name, value.clone());
                 }
             }
@@ -213,7 +216,7 @@ pub async fn start_google_button(
     headers: HeaderMap,
 ) -> Result<impl IntoResponse, ApiError> {
     let start = auth.start_button(SocialProvider::Google).await?;
-    let mut answer = FlowCookie::Button.give(&auth.settings, &headers, &start.secret);
+    let mut answer = FlowCookie::Button.give(&auth.0.settings, &headers, &start.secret);
     answer.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     let (client_id, nonce) = (start.client_id, start.nonce.expose().to_owned());
     Ok((answer, Json(GoogleNonceView { client_id, nonce })))
@@ -243,7 +246,7 @@ pub struct GoogleLoginBody {
 pub async fn login_by_google(
     State(auth): State<AuthService>,
     Context(context): Context,
-    RequestClient(client): RequestClient,
+    client: ClientInfo,
     headers: HeaderMap,
     Json(body): Json<GoogleLoginBody>,
 ) -> Result<impl IntoResponse, ApiError> {
@@ -253,25 +256,15 @@ pub async fn login_by_google(
         .login_by_button(SocialProvider::Google, &credential, secret, terms_agreed, from)
         .await?;
     let (mut answer, view) = session_answer(&auth, &headers, "Google login successful", login);
-    for (name, value) in &FlowCookie::Button.clear(&auth.settings, &headers) {
+    for (name, value) in &FlowCookie::Button.clear(&auth.0.settings, &headers) {
         answer.append(name, value.clone());
     }
     Ok((answer, view))
 }
 
-/// A linked social provider.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct IdentityView {
-    #[schema(example = "google")]
-    provider: &'static str,
-    #[schema(value_type = String, format = DateTime)]
-    linked_at: Timestamp,
-}
-
 #[derive(Serialize, ToSchema)]
 pub struct IdentityListView {
-    identities: Vec<IdentityView>,
+    identities: Vec<LinkedIdentity>,
 }
 
 /// Lists the providers that are linked to the account.
@@ -285,12 +278,8 @@ pub async fn list_identities(
     State(auth): State<AuthService>,
     User(identity): User,
 ) -> Result<Json<IdentityListView>, ApiError> {
-    let listed = auth.list_identities(UserId(identity.user_id)).await?;
-    let view = |LinkedIdentity { provider, linked_at }| IdentityView {
-        provider: provider.as_str(),
-        linked_at,
-    };
-    Ok(Json(IdentityListView { identities: listed.into_iter().map(view).collect() }))
+    let identities = auth.list_identities(UserId(identity.user_id)).await?;
+    Ok(Json(IdentityListView { identities }))
 }
 
 /// Unlinks a provider from the account.
@@ -323,16 +312,10 @@ impl From<StartLinkError> for ApiError {
 
 impl From<UnlinkError> for ApiError {
     fn from(error: UnlinkError) -> ApiError {
+        let sentence = error.to_string();
         match error {
-            UnlinkError::NotLinked => ApiError::not_found(
-                "IDENTITY_NOT_LINKED",
-                "Your account is not connected to this service.",
-            ),
-            UnlinkError::LastWayIn => ApiError::conflict(
-                "LAST_WAY_IN",
-                "You could not log in any more. Please choose a password first, or connect \
-                 another service.",
-            ),
+            UnlinkError::NotLinked => ApiError::not_found("IDENTITY_NOT_LINKED", sentence),
+            UnlinkError::LastWayIn => ApiError::conflict("LAST_WAY_IN", sentence),
             UnlinkError::Internal(error) => error.into(),
         }
     }
@@ -340,55 +323,24 @@ impl From<UnlinkError> for ApiError {
 
 impl From<SocialError> for ApiError {
     fn from(error: SocialError) -> ApiError {
+        let sentence = error.to_string();
         match error {
-            SocialError::NotConfigured => ApiError::not_found(
-                "PROVIDER_NOT_CONFIGURED",
-                "Login by this service is not available here.",
-            ),
-            SocialError::InvalidState => ApiError::bad_request(
-                "SOCIAL_STATE_INVALID",
-                "Logging in took too long or was begun elsewhere. Please begin again.",
-            ),
-            SocialError::Cancelled => {
-                ApiError::bad_request("SOCIAL_CANCELLED", "You did not log in at the service.")
+            SocialError::NotConfigured => ApiError::not_found("PROVIDER_NOT_CONFIGURED", sentence),
+            SocialError::InvalidState => ApiError::bad_request("SOCIAL_STATE_INVALID", sentence),
+            SocialError::Cancelled => ApiError::bad_request("SOCIAL_CANCELLED", sentence),
+            SocialError::Rejected => ApiError::unauthorized("SOCIAL_LOGIN_REJECTED", sentence),
+            SocialError::EmailRequired => ApiError::bad_request("EMAIL_REQUIRED", sentence),
+            SocialError::TermsRequired => ApiError::bad_request("TERMS_REQUIRED", sentence),
+            SocialError::EmailInUse => ApiError::conflict("EMAIL_IN_USE", sentence),
+            SocialError::IdentityInUse => ApiError::conflict("IDENTITY_IN_USE", sentence),
+            SocialError::AlreadyLinked => ApiError::conflict("SOCIAL_ALREADY_LINKED", sentence),
+            SocialError::LoginRequired => ApiError::unauthorized("LOGIN_REQUIRED", sentence),
+            SocialError::Unavailable => {
+                ApiError::unavailable("PROVIDER_UNAVAILABLE", sentence, Duration::from_secs(5))
             }
-            SocialError::Rejected => ApiError::unauthorized(
-                "SOCIAL_LOGIN_REJECTED",
-                "The answer of the service could not be verified. Please begin again.",
-            ),
-            SocialError::EmailRequired => ApiError::bad_request(
-                "EMAIL_REQUIRED",
-                "We need your e-mail address. Please allow the service to share it.",
-            ),
-            SocialError::TermsRequired => {
-                ApiError::bad_request("TERMS_REQUIRED", "Please agree to the terms first.")
+            SocialError::Overtaken => {
+                ApiError::unavailable("LOGIN_BUSY", sentence, Duration::from_secs(1))
             }
-            SocialError::EmailInUse => ApiError::conflict(
-                "EMAIL_IN_USE",
-                "This address has an account. Please log in as usual, and connect the service in \
-                 your profile.",
-            ),
-            SocialError::IdentityInUse => ApiError::conflict(
-                "IDENTITY_IN_USE",
-                "This login is connected to another account already.",
-            ),
-            SocialError::AlreadyLinked => ApiError::conflict(
-                "SOCIAL_ALREADY_LINKED",
-                "Your account is connected to another login of this service.",
-            ),
-            SocialError::LoginRequired => {
-                ApiError::unauthorized("LOGIN_REQUIRED", "Please log in, then connect again.")
-            }
-            SocialError::Unavailable => ApiError::unavailable(
-                "PROVIDER_UNAVAILABLE",
-                "The service cannot be reached now. Please try again, or log in another way.",
-                std::time::Duration::from_secs(5),
-            ),
-            SocialError::Overtaken => ApiError::unavailable(
-                "LOGIN_BUSY",
-                "You are logging in elsewhere at this moment. Please try again.",
-                std::time::Duration::from_secs(1),
-            ),
             SocialError::Internal(error) => error.into(),
         }
     }

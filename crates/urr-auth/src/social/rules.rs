@@ -1,12 +1,15 @@
 //! The rules of social logins: which account a profile belongs to, and where the browser may continue.
 
+use serde::Serialize;
 use urr_storage::storable_enum;
 
+use crate::SocialError;
 use crate::accounts::account::UserId;
 use crate::accounts::email::Email;
 use crate::accounts::profile::{NAME_CHARS_MAX, PersonName};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum SocialProvider {
     Google,
     Kakao,
@@ -73,13 +76,6 @@ pub enum SignInDecision {
     Register,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SignInRejection {
-    EmailRequired,
-    EmailInUse,
-    TermsRequired,
-}
-
 /// Decides which account a social login leads to.
 ///
 /// An address links an identity to an account only if both sides have verified it. Otherwise anyone
@@ -89,12 +85,12 @@ pub fn decide_sign_in(
     email_owner: Option<EmailOwner>,
     profile: &SocialProfile,
     terms_agreed: bool,
-) -> Result<SignInDecision, SignInRejection> {
+) -> Result<SignInDecision, SocialError> {
     if let Some(id) = identity_owner {
         return Ok(SignInDecision::Existing(id));
     }
     if profile.email.is_none() {
-        return Err(SignInRejection::EmailRequired);
+        return Err(SocialError::EmailRequired);
     }
     match email_owner {
         Some(owner)
@@ -102,8 +98,8 @@ pub fn decide_sign_in(
         {
             Ok(SignInDecision::Link(owner.id))
         }
-        Some(_) => Err(SignInRejection::EmailInUse),
-        None if !terms_agreed => Err(SignInRejection::TermsRequired),
+        Some(_) => Err(SocialError::EmailInUse),
+        None if !terms_agreed => Err(SocialError::TermsRequired),
         None => Ok(SignInDecision::Register),
     }
 }
@@ -172,16 +168,16 @@ mod tests {
     fn d_16_an_address_joins_an_account_only_if_both_sides_proved_it() {
         for (theirs, ours, expected) in [
             (true, true, Ok(SignInDecision::Link(user(2)))),
-            (true, false, Err(SignInRejection::EmailInUse)),
-            (false, true, Err(SignInRejection::EmailInUse)),
-            (false, false, Err(SignInRejection::EmailInUse)),
+            (true, false, Err(SocialError::EmailInUse)),
+            (false, true, Err(SocialError::EmailInUse)),
+            (false, false, Err(SocialError::EmailInUse)),
         ] {
             let decided = decide_sign_in(None, Some(owner(ours)), &profile(theirs), true);
             assert_eq!(decided, expected, "provider {theirs}, account {ours}");
         }
         let other = EmailOwner { has_other_identity: true, ..owner(true) };
         let decided = decide_sign_in(None, Some(other), &profile(true), true);
-        assert_eq!(decided, Err(SignInRejection::EmailInUse));
+        assert_eq!(decided, Err(SocialError::EmailInUse));
     }
 
     #[test]
@@ -190,14 +186,14 @@ mod tests {
         let decided = decide_sign_in(Some(user(1)), Some(owner(true)), &nameless, false);
         assert_eq!(decided, Ok(SignInDecision::Existing(user(1))));
         let decided = decide_sign_in(None, None, &nameless, true);
-        assert_eq!(decided, Err(SignInRejection::EmailRequired));
+        assert_eq!(decided, Err(SocialError::EmailRequired));
     }
 
     #[test]
     fn a_new_account_needs_the_terms() {
         let decide = |agreed| decide_sign_in(None, None, &profile(true), agreed);
         assert_eq!(decide(true), Ok(SignInDecision::Register));
-        assert_eq!(decide(false), Err(SignInRejection::TermsRequired));
+        assert_eq!(decide(false), Err(SocialError::TermsRequired));
     }
 
     #[test]

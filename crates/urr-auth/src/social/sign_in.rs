@@ -2,7 +2,7 @@
 
 use urr_kernel::CallContext;
 use urr_service::UserRole;
-use urr_storage::{StorageError, Tx};
+use urr_storage::{DbResult, Tx};
 
 use super::SocialError;
 use crate::accounts::AccountParts;
@@ -37,7 +37,7 @@ pub(super) struct IdentityLookup {
 }
 
 impl IdentityLookup {
-    pub fn find(&self, tx: &mut Tx<'_>) -> Result<IdentityOwners, StorageError> {
+    pub fn find(&self, tx: &mut Tx<'_>) -> DbResult<IdentityOwners> {
         let identity_owner = social::identity_owner(tx, self.provider, &self.subject_indexes)?;
         let found = match self.email_indexes.is_empty() {
             true => None,
@@ -68,7 +68,7 @@ impl AuthService {
         let lookup = self.lookup(provider, &profile);
         for _ in 0..SIGN_IN_ATTEMPTS_MAX {
             let find = lookup.clone();
-            let known = self.db.read(move |tx| find.find(tx)).await?;
+            let known = self.read(move |tx| find.find(tx)).await?;
             let IdentityOwners { identity_owner, email_owner } = known;
             let client = client.clone();
             let opened = match decide_sign_in(identity_owner, email_owner, &profile, terms_agreed)?
@@ -100,21 +100,20 @@ impl AuthService {
     ) -> Result<(StoredRefreshToken, StoredUser), SocialError> {
         let new_session = self.new_session(id, LoginMethod::Social(lookup.provider), client);
         let identity = self.identity(lookup.provider, id, &profile.subject);
-        self.db
-            .write(move |tx| {
-                let user = users::user_lock_existing(tx, id)?.ok_or(SocialError::Overtaken)?;
-                if lookup.find(tx)? != known {
-                    return Err(SocialError::Overtaken);
-                }
-                let now = new_session.token.issued_at;
-                if known.identity_owner.is_none() && !social::identity_insert(tx, &identity, now)? {
-                    return Err(SocialError::Overtaken);
-                }
-                users::user_mark_login(tx, id, now)?;
-                new_session.write(tx)?;
-                Ok((new_session.token.clone(), user))
-            })
-            .await
+        let written = self.0.db.write(move |tx| {
+            let user = users::user_lock_existing(tx, id)?.ok_or(SocialError::Overtaken)?;
+            if lookup.find(tx)? != known {
+                return Err(SocialError::Overtaken);
+            }
+            let now = new_session.token.issued_at;
+            if known.identity_owner.is_none() && !social::identity_insert(tx, &identity, now)? {
+                return Err(SocialError::Overtaken);
+            }
+            users::user_mark_login(tx, id, now)?;
+            new_session.write(tx)?;
+            Ok((new_session.token.clone(), user))
+        });
+        written.await
     }
 
     /// Opens an account without a password.
@@ -140,18 +139,17 @@ impl AuthService {
         let account = self.new_account(parts).await?;
         let identity = self.identity(provider, account.id(), &profile.subject);
         let (verified, now) = (profile.email_verified, account.new_session.token.issued_at);
-        self.db
-            .write(move |tx| {
-                let user = account.write(tx)?.ok_or(SocialError::Overtaken)?;
-                if !social::identity_insert(tx, &identity, now)? {
-                    return Err(SocialError::Overtaken);
-                }
-                if verified {
-                    social::user_set_email_verified(tx, user.id, now)?;
-                }
-                Ok((account.new_session.token.clone(), user))
-            })
-            .await
+        let written = self.0.db.write(move |tx| {
+            let user = account.write(tx)?.ok_or(SocialError::Overtaken)?;
+            if !social::identity_insert(tx, &identity, now)? {
+                return Err(SocialError::Overtaken);
+            }
+            if verified {
+                social::user_set_email_verified(tx, user.id, now)?;
+            }
+            Ok((account.new_session.token.clone(), user))
+        });
+        written.await
     }
 
     pub(super) fn lookup(
@@ -159,22 +157,22 @@ impl AuthService {
         provider: SocialProvider,
         profile: &SocialProfile,
     ) -> IdentityLookup {
-        let indexes = |email: &Email| self.data_keys.email_indexes(email);
+        let indexes = |email: &Email| self.0.data_keys.email_indexes(email);
         let kind = provider.subject_kind();
         IdentityLookup {
             provider,
-            subject_indexes: self.data_keys.person_indexes(kind, &profile.subject),
+            subject_indexes: self.0.data_keys.person_indexes(kind, &profile.subject),
             email_indexes: profile.email.as_ref().map(indexes).unwrap_or_default(),
         }
     }
 
-    pub(super) fn identity(
+    pub(crate) fn identity(
         &self,
         provider: SocialProvider,
         user_id: UserId,
         subject: &str,
     ) -> StoredSocialIdentity {
-        let (keys, kind) = (&self.data_keys, provider.subject_kind());
+        let (keys, kind) = (&self.0.data_keys, provider.subject_kind());
         let index = keys.person_indexes(kind, subject).swap_remove(0);
         let cipher = keys.seal_text(kind, user_id, subject);
         StoredSocialIdentity {
@@ -188,7 +186,7 @@ impl AuthService {
 
     /// The answers to the terms that the page showed.
     fn terms_shown(&self) -> TermsAnswers {
-        let in_force = &self.settings.terms;
+        let in_force = &self.0.settings.terms;
         let agreed = |kind| {
             let version = in_force.of(kind).as_str().to_owned();
             TermsAnswer { kind, version, agreed: true }

@@ -1,8 +1,9 @@
 //! The SQL of social identities and login attempts.
 
-use urr_kernel::{Timestamp, Uuid};
-use urr_storage::{StorageError, ToValue, Tx, Value, params};
+use urr_kernel::Timestamp;
+use urr_storage::{DbResult, ToValue, Tx, Value, from_row, params};
 
+use crate::LinkedIdentity;
 use crate::accounts::account::UserId;
 use crate::social::rules::{LocalPath, SocialProvider};
 use crate::sql::parameters;
@@ -29,11 +30,7 @@ pub struct StoredSocialIdentity {
     pub cipher: Vec<u8>,
 }
 
-pub fn attempt_insert(
-    tx: &mut Tx<'_>,
-    state_hash: &[u8],
-    attempt: &SocialAttempt,
-) -> Result<(), StorageError> {
+pub fn attempt_insert(tx: &mut Tx<'_>, state_hash: &[u8], attempt: &SocialAttempt) -> DbResult<()> {
     tx.execute(
         "insert into social_attempts \
          (state_hash, provider, redirect, terms_agreed, link_user_id, expires_at) \
@@ -51,31 +48,16 @@ pub fn attempt_insert(
 }
 
 /// Deletes and returns an attempt, so that it can be used once.
-pub fn attempt_take(
-    tx: &mut Tx<'_>,
-    state_hash: &[u8],
-) -> Result<Option<SocialAttempt>, StorageError> {
+pub fn attempt_take(tx: &mut Tx<'_>, state_hash: &[u8]) -> DbResult<Option<SocialAttempt>> {
     let sql = "delete from social_attempts where state_hash = $1 \
                returning provider, redirect, terms_agreed, link_user_id, expires_at";
     tx.query_opt(sql, params![state_hash], |row| {
         let redirect: String = row.get("redirect")?;
-        let link_user_id: Option<Uuid> = row.get("link_user_id")?;
-        Ok(SocialAttempt {
-            provider: row.get("provider")?,
+        Ok(from_row!(row => SocialAttempt {
+            provider, terms_agreed, link_user_id, expires_at;
             redirect: LocalPath::parse(&redirect).expect("only local paths are stored"),
-            terms_agreed: row.get("terms_agreed")?,
-            link_user_id: link_user_id.map(UserId),
-            expires_at: row.get("expires_at")?,
-        })
+        }))
     })
-}
-
-pub fn attempt_purge(tx: &mut Tx<'_>, now: Timestamp, limit: u32) -> Result<u64, StorageError> {
-    tx.execute(
-        "delete from social_attempts where state_hash in (select state_hash from social_attempts \
-         where expires_at <= $1 order by expires_at limit $2)",
-        params![now, limit],
-    )
 }
 
 /// The user of an identity, by its indexes with all data keys.
@@ -83,16 +65,15 @@ pub fn identity_owner(
     tx: &mut Tx<'_>,
     provider: SocialProvider,
     indexes: &[Vec<u8>],
-) -> Result<Option<UserId>, StorageError> {
+) -> DbResult<Option<UserId>> {
     let numbers = parameters(2, indexes.len());
     let sql = format!(
         "select user_id from social_identities where provider = $1 \
          and subject_index in ({numbers}) limit 1"
     );
-    let name = provider;
-    let mut values: Vec<Value<'_>> = vec![name.to_value()];
+    let mut values: Vec<Value<'_>> = vec![provider.to_value()];
     values.extend(indexes.iter().map(ToValue::to_value));
-    tx.query_opt(&sql, &values, |row| row.get::<Uuid>("user_id").map(UserId))
+    tx.query_opt(&sql, &values, |row| row.get("user_id"))
 }
 
 /// Whether a user has an identity of this provider.
@@ -100,11 +81,9 @@ pub fn identity_exists(
     tx: &mut Tx<'_>,
     provider: SocialProvider,
     user_id: UserId,
-) -> Result<bool, StorageError> {
+) -> DbResult<bool> {
     let sql = "select user_id from social_identities where user_id = $1 and provider = $2";
-    let name = provider;
-    let values = params![user_id, name];
-    Ok(tx.query_opt(sql, values, |row| row.get::<Uuid>("user_id"))?.is_some())
+    Ok(tx.query_opt(sql, params![user_id, provider], |_| Ok(()))?.is_some())
 }
 
 /// `false` if another user has it, or the user has another one of this provider.
@@ -112,7 +91,7 @@ pub fn identity_insert(
     tx: &mut Tx<'_>,
     identity: &StoredSocialIdentity,
     now: Timestamp,
-) -> Result<bool, StorageError> {
+) -> DbResult<bool> {
     let StoredSocialIdentity { provider, user_id, key_version, index, cipher } = identity;
     let rows = tx.execute(
         "insert into social_identities \
@@ -124,13 +103,12 @@ pub fn identity_insert(
 }
 
 /// The providers of a user, and since when they are linked.
-pub fn identity_list(
-    tx: &mut Tx<'_>,
-    user_id: UserId,
-) -> Result<Vec<(SocialProvider, Timestamp)>, StorageError> {
+pub fn identity_list(tx: &mut Tx<'_>, user_id: UserId) -> DbResult<Vec<LinkedIdentity>> {
     let sql = "select provider, linked_at from social_identities where user_id = $1 \
                order by provider";
-    tx.query(sql, params![user_id], |row| Ok((row.get("provider")?, row.get("linked_at")?)))
+    tx.query(sql, params![user_id], |row| {
+        Ok(from_row!(row => LinkedIdentity { provider, linked_at }))
+    })
 }
 
 /// `false` if the user has none of this provider.
@@ -138,30 +116,26 @@ pub fn identity_delete(
     tx: &mut Tx<'_>,
     provider: SocialProvider,
     user_id: UserId,
-) -> Result<bool, StorageError> {
+) -> DbResult<bool> {
     let sql = "delete from social_identities where user_id = $1 and provider = $2";
     Ok(tx.execute(sql, params![user_id, provider])? == 1)
 }
 
 /// Deletes the identities of a user, and their unfinished links.
-pub fn identity_erase(tx: &mut Tx<'_>, user_id: UserId) -> Result<(), StorageError> {
+pub fn identity_erase(tx: &mut Tx<'_>, user_id: UserId) -> DbResult<()> {
     tx.execute("delete from social_identities where user_id = $1", params![user_id])?;
     tx.execute("delete from social_attempts where link_user_id = $1", params![user_id])?;
     let sql = "update users set email_verified_at = null where id = $1";
     tx.execute(sql, params![user_id]).map(drop)
 }
 
-pub fn user_has_verified_email(tx: &mut Tx<'_>, id: UserId) -> Result<bool, StorageError> {
+pub fn user_has_verified_email(tx: &mut Tx<'_>, id: UserId) -> DbResult<bool> {
     let sql = "select email_verified_at from users where id = $1";
     let verified = tx.query_opt(sql, params![id], |row| row.get("email_verified_at"))?;
     Ok(verified.flatten().is_some_and(|_: Timestamp| true))
 }
 
-pub fn user_set_email_verified(
-    tx: &mut Tx<'_>,
-    id: UserId,
-    now: Timestamp,
-) -> Result<(), StorageError> {
+pub fn user_set_email_verified(tx: &mut Tx<'_>, id: UserId, now: Timestamp) -> DbResult<()> {
     let sql = "update users set email_verified_at = $2 where id = $1 and email_verified_at is null";
     tx.execute(sql, params![id, now]).map(drop)
 }
@@ -171,26 +145,16 @@ pub fn identity_list_with_other_key(
     tx: &mut Tx<'_>,
     key_version: u16,
     limit: u32,
-) -> Result<Vec<StoredSocialIdentity>, StorageError> {
+) -> DbResult<Vec<StoredSocialIdentity>> {
     let sql = "select provider, subject_index, subject_cipher, key_version, user_id \
                from social_identities where key_version <> $1 order by user_id, provider limit $2";
     tx.query(sql, params![key_version, limit], |row| {
-        Ok(StoredSocialIdentity {
-            provider: row.get("provider")?,
-            key_version: row.get("key_version")?,
+        Ok(from_row!(row => StoredSocialIdentity {
+            provider, key_version, user_id;
             index: row.get("subject_index")?,
             cipher: row.get("subject_cipher")?,
-            user_id: row.get("user_id")?,
-        })
+        }))
     })
-}
-
-pub fn identity_count_with_other_key(
-    tx: &mut Tx<'_>,
-    key_version: u16,
-) -> Result<u64, StorageError> {
-    let sql = "select count(*) as total from social_identities where key_version <> $1";
-    tx.query_one(sql, params![key_version], |row| row.get("total"))
 }
 
 /// Replaces an encrypted subject by the same under another key. `false` if it is gone.
@@ -198,7 +162,7 @@ pub fn identity_reseal(
     tx: &mut Tx<'_>,
     old: &StoredSocialIdentity,
     new: &StoredSocialIdentity,
-) -> Result<bool, StorageError> {
+) -> DbResult<bool> {
     let rows = tx.execute(
         "update social_identities set subject_index = $3, subject_cipher = $4, key_version = $5 \
          where provider = $1 and subject_index = $2",

@@ -9,23 +9,6 @@ use crate::{
     AuthService, InvalidTerms, TermsAnswer, TermsAnswers, TermsKind, TermsVersions, UserId,
 };
 
-#[derive(Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct TermsAnswerBody {
-    #[serde(rename = "type")]
-    kind: TermsKind,
-    /// The version in force.
-    #[schema(max_length = 20, example = "2026-11")]
-    version: String,
-    agreed: bool,
-}
-
-impl From<TermsAnswerBody> for TermsAnswer {
-    fn from(body: TermsAnswerBody) -> TermsAnswer {
-        TermsAnswer { kind: body.kind, version: body.version, agreed: body.agreed }
-    }
-}
-
 /// One of the terms, in the version in force.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -60,7 +43,7 @@ pub struct TermsListView {
     responses((status = 200, body = TermsListView)),
 )]
 pub async fn list_terms(State(auth): State<AuthService>) -> Json<TermsListView> {
-    Json(TermsListView { terms: terms_views(&TermsKind::ALL, &auth.settings.terms) })
+    Json(TermsListView { terms: terms_views(&TermsKind::ALL, &auth.0.settings.terms) })
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -68,7 +51,7 @@ pub async fn list_terms(State(auth): State<AuthService>) -> Json<TermsListView> 
 pub struct AnswerTermsBody {
     /// Required terms can only be agreed to; MARKETING can also be refused.
     #[schema(max_items = 3)]
-    terms: Vec<TermsAnswerBody>,
+    terms: Vec<TermsAnswer>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -94,10 +77,9 @@ pub async fn answer_terms(
     User(identity): User,
     Json(body): Json<AnswerTermsBody>,
 ) -> Result<Json<OutstandingTermsView>, ApiError> {
-    let answers = body.terms.into_iter().map(TermsAnswer::from).collect();
-    let terms = TermsAnswers::for_account(answers, &auth.settings.terms)?;
+    let terms = TermsAnswers::for_account(body.terms, &auth.0.settings.terms)?;
     let outstanding = auth.answer_terms(UserId(identity.user_id), terms).await?;
-    let terms_outstanding = terms_views(&outstanding, &auth.settings.terms);
+    let terms_outstanding = terms_views(&outstanding, &auth.0.settings.terms);
     Ok(Json(OutstandingTermsView { terms_outstanding }))
 }
 

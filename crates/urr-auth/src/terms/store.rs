@@ -1,7 +1,7 @@
 //! The SQL of answers to the terms.
 
 use urr_kernel::Timestamp;
-use urr_storage::{StorageError, Tx, params};
+use urr_storage::{DbResult, Tx, from_row, params};
 
 use super::{TermsAnswer, TermsAnswers};
 use crate::accounts::account::UserId;
@@ -11,7 +11,7 @@ pub fn terms_insert(
     user_id: UserId,
     terms: &TermsAnswers,
     now: Timestamp,
-) -> Result<(), StorageError> {
+) -> DbResult<()> {
     terms.answers().iter().try_for_each(|answer| terms_answer_insert(tx, user_id, answer, now))
 }
 
@@ -21,7 +21,7 @@ pub fn terms_answer_insert(
     user_id: UserId,
     answer: &TermsAnswer,
     now: Timestamp,
-) -> Result<(), StorageError> {
+) -> DbResult<()> {
     tx.execute(
         "insert into terms_agreements (user_id, kind, version, agreed, agreed_at) \
          values ($1, $2, $3, $4, $5) on conflict (user_id, kind, agreed_at) \
@@ -32,19 +32,12 @@ pub fn terms_answer_insert(
 }
 
 /// The last answer of a user to each of the terms.
-pub fn terms_list_latest(
-    tx: &mut Tx<'_>,
-    user_id: UserId,
-) -> Result<Vec<TermsAnswer>, StorageError> {
+pub fn terms_list_latest(tx: &mut Tx<'_>, user_id: UserId) -> DbResult<Vec<TermsAnswer>> {
     let sql = "select kind, version, agreed from terms_agreements as answer where user_id = $1 \
                and not exists (select 1 from terms_agreements as later \
                where later.user_id = answer.user_id and later.kind = answer.kind \
                and later.agreed_at > answer.agreed_at)";
     tx.query(sql, params![user_id], |row| {
-        Ok(TermsAnswer {
-            kind: row.get("kind")?,
-            version: row.get("version")?,
-            agreed: row.get("agreed")?,
-        })
+        Ok(from_row!(row => TermsAnswer { kind, version, agreed }))
     })
 }

@@ -1,27 +1,24 @@
 //! The SQL of artists.
 
 use urr_service::Page;
-use urr_storage::{Row, StorageError, Tx, from_row, params};
+use urr_storage::{DbResult, Row, Tx, from_row, params};
 
-use super::{Artist, ArtistId, ArtistName};
+use super::{Artist, ArtistId};
 
 const COLUMNS: &str = "id, name, description, image_url, membership_price, created_at";
 
-fn artist_from_row(row: &Row<'_>) -> Result<Artist, StorageError> {
-    Ok(from_row!(row => Artist {
-        id, description, image_url, membership_price, created_at;
-        name: ArtistName::stored(row.get("name")?),
-    }))
+fn artist_from_row(row: &Row<'_>) -> DbResult<Artist> {
+    Ok(from_row!(row => Artist { id, name, description, image_url, membership_price, created_at }))
 }
 
 /// `false` if the name is taken.
-pub fn artist_insert(tx: &mut Tx<'_>, artist: &Artist) -> Result<bool, StorageError> {
+pub fn artist_insert(tx: &mut Tx<'_>, artist: &Artist) -> DbResult<bool> {
     let rows = tx.execute(
         "insert into artists (id, name, description, image_url, membership_price, created_at) \
          values ($1, $2, $3, $4, $5, $6) on conflict (name) do nothing",
         params![
             artist.id,
-            artist.name.as_str(),
+            artist.name,
             artist.description,
             artist.image_url,
             artist.membership_price,
@@ -31,13 +28,13 @@ pub fn artist_insert(tx: &mut Tx<'_>, artist: &Artist) -> Result<bool, StorageEr
     Ok(rows == 1)
 }
 
-pub fn artist_update(tx: &mut Tx<'_>, artist: &Artist) -> Result<(), StorageError> {
+pub fn artist_update(tx: &mut Tx<'_>, artist: &Artist) -> DbResult<()> {
     tx.execute(
         "update artists set name = $2, description = $3, image_url = $4, membership_price = $5 \
          where id = $1",
         params![
             artist.id,
-            artist.name.as_str(),
+            artist.name,
             artist.description,
             artist.image_url,
             artist.membership_price
@@ -46,7 +43,7 @@ pub fn artist_update(tx: &mut Tx<'_>, artist: &Artist) -> Result<(), StorageErro
     Ok(())
 }
 
-pub fn artist_list(tx: &mut Tx<'_>, page: Page) -> Result<Vec<Artist>, StorageError> {
+pub fn artist_list(tx: &mut Tx<'_>, page: Page) -> DbResult<Vec<Artist>> {
     tx.query(
         &format!("select {COLUMNS} from artists order by name collate \"C\" limit $1 offset $2"),
         params![page.limit(), page.offset()],
@@ -54,16 +51,16 @@ pub fn artist_list(tx: &mut Tx<'_>, page: Page) -> Result<Vec<Artist>, StorageEr
     )
 }
 
-pub fn artist_count(tx: &mut Tx<'_>) -> Result<u64, StorageError> {
+pub fn artist_count(tx: &mut Tx<'_>) -> DbResult<u64> {
     tx.query_one("select count(*) as total from artists", &[], |row| row.get("total"))
 }
 
-pub fn artist_find(tx: &mut Tx<'_>, id: ArtistId) -> Result<Option<Artist>, StorageError> {
+pub fn artist_find(tx: &mut Tx<'_>, id: ArtistId) -> DbResult<Option<Artist>> {
     let sql = format!("select {COLUMNS} from artists where id = $1");
     tx.query_opt(&sql, params![id], artist_from_row)
 }
 
-pub fn artist_find_by_name(tx: &mut Tx<'_>, name: &str) -> Result<Option<Artist>, StorageError> {
+pub fn artist_find_by_name(tx: &mut Tx<'_>, name: &str) -> DbResult<Option<Artist>> {
     let sql = format!("select {COLUMNS} from artists where name = $1");
     tx.query_opt(&sql, params![name], artist_from_row)
 }

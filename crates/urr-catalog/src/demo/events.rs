@@ -71,7 +71,7 @@ impl CatalogService {
             Some(existing) => existing.event,
             None => self.create_demo_event(id, plan).await?,
         };
-        if plan.is_cancelled && event.deleted_at.is_none() && !event.has_begun(self.clock.now()) {
+        if plan.is_cancelled && event.deleted_at.is_none() && !event.has_begun(self.0.clock.now()) {
             let reason = "출연자 사정. The performers fell ill.".to_owned();
             self.cancel_event(event.id, reason, self.demo_actor()).await?;
         }
@@ -84,7 +84,7 @@ impl CatalogService {
         plan: &DemoEvent,
     ) -> Result<EventRecord, SeedError> {
         let (venue, hall) = self.demo_venue(plan.venue.clone()).await?;
-        let now = self.clock.now();
+        let now = self.0.clock.now();
         let schedule = Schedule::parse(
             after(now, plan.starts_in_minutes),
             after(now, plan.sale_starts_in_minutes),

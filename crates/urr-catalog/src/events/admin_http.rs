@@ -5,19 +5,17 @@ use axum::http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid};
 use urr_service::idempotency::{KeyedRequest, fingerprint, header_key};
-use urr_service::{Admin, ApiError, Context, Errors, Json, Page, Paged, Pagination, Path, Query};
+use urr_service::{Admin, ApiError, Errors, Json, Page, Paged, Pagination, Path, Query};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::bodies::{CancelEventBody, CreateEventBody, EditEventBody};
+use super::bodies::{CancelEventBody, CreateEventBody};
 use super::http::parse_search;
 use super::views::EventView;
-use crate::errors::event_not_found;
-use crate::http::actor;
 use crate::{
-    CatalogCounts, CatalogService, EventId, EventListFilter, EventListOrder, EventRecord,
-    EventStatus, TicketType, Visibility,
+    AdminActor, CatalogCounts, CatalogService, EditEventError, EventChange, EventId,
+    EventListFilter, EventListOrder, EventRecord, EventStatus, TicketType,
 };
 
 pub fn routes() -> OpenApiRouter<CatalogService> {
@@ -39,11 +37,8 @@ pub struct AdminEventView {
     /// Why the count of the ticket service was rejected.
     inventory_problem: Option<String>,
     created_by: Uuid,
-    #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
-    #[schema(value_type = String, format = DateTime)]
     updated_at: Timestamp,
-    #[schema(value_type = Option<String>, format = DateTime)]
     deleted_at: Option<Timestamp>,
 }
 
@@ -102,10 +97,7 @@ pub async fn list_admin_events(
         status: query.status,
         search: parse_search(query.q.as_deref())?,
         sort: EventListOrder::Newest,
-        visibility: match query.include_deleted {
-            Some(true) => Visibility::WithDeleted,
-            Some(false) | None => Visibility::Public,
-        },
+        with_deleted: query.include_deleted.unwrap_or(false),
         ..EventListFilter::default()
     };
     let found = catalog.list_events(filter, page).await?;
@@ -125,16 +117,16 @@ pub async fn list_admin_events(
 pub async fn get_admin_event(
     State(catalog): State<CatalogService>,
     _admin: Admin,
-    Path(id): Path<Uuid>,
+    Path(id): Path<EventId>,
 ) -> Result<Json<AdminEventDetailView>, ApiError> {
-    detail(&catalog, EventId(id)).await
+    detail(&catalog, id).await
 }
 
 async fn detail(
     catalog: &CatalogService,
     id: EventId,
 ) -> Result<Json<AdminEventDetailView>, ApiError> {
-    let found = catalog.get_event(id).await?.ok_or_else(event_not_found)?;
+    let found = catalog.get_event(id).await?.ok_or(EditEventError::NotFound)?;
     let event = AdminEventView::new(found.event, found.ticket_types, found.now);
     Ok(Json(AdminEventDetailView { event }))
 }
@@ -158,19 +150,18 @@ async fn detail(
 )]
 pub async fn create_event(
     State(catalog): State<CatalogService>,
-    Admin(admin): Admin,
-    Context(context): Context,
+    actor: AdminActor,
     headers: HeaderMap,
     Json(body): Json<CreateEventBody>,
 ) -> Result<(StatusCode, Json<AdminEventDetailView>), ApiError> {
     let request = header_key(&headers)?.map(|key| KeyedRequest {
-        user_id: admin.user_id,
+        user_id: actor.admin_id,
         operation: "create_event",
         key,
         fingerprint: fingerprint(&body),
     });
-    let new = body.parse(request, &catalog.settings)?;
-    let event = catalog.create_event(new, actor(&admin, context)).await?;
+    let new = body.parse(request, &catalog.0.settings)?;
+    let event = catalog.create_event(new, actor).await?;
     Ok((StatusCode::CREATED, detail(&catalog, event.id).await?))
 }
 
@@ -184,19 +175,17 @@ pub async fn create_event(
 /// `EVENT_CANCELLED`, `INVENTORY_FIXED`, `SALE_STARTED`.
 #[utoipa::path(
     put, path = "/api/admin/events/{id}", tag = "events", params(("id" = Uuid, Path)),
-    request_body = EditEventBody,
+    request_body = EventChange,
     responses((status = 200, body = AdminEventDetailView), Errors<401, 403, 404, 409>),
 )]
 pub async fn edit_event(
     State(catalog): State<CatalogService>,
-    Admin(admin): Admin,
-    Context(context): Context,
-    Path(id): Path<Uuid>,
-    Json(body): Json<EditEventBody>,
+    actor: AdminActor,
+    Path(id): Path<EventId>,
+    Json(change): Json<EventChange>,
 ) -> Result<Json<AdminEventDetailView>, ApiError> {
-    let edit = body.parse()?;
-    catalog.edit_event(EventId(id), edit, actor(&admin, context)).await?;
-    detail(&catalog, EventId(id)).await
+    catalog.edit_event(id, change.parse()?, actor).await?;
+    detail(&catalog, id).await
 }
 
 /// Cancels an event that has not started.
@@ -210,14 +199,12 @@ pub async fn edit_event(
 )]
 pub async fn cancel_event(
     State(catalog): State<CatalogService>,
-    Admin(admin): Admin,
-    Context(context): Context,
-    Path(id): Path<Uuid>,
+    actor: AdminActor,
+    Path(id): Path<EventId>,
     Json(body): Json<CancelEventBody>,
 ) -> Result<Json<AdminEventDetailView>, ApiError> {
-    let reason = body.parse()?;
-    catalog.cancel_event(EventId(id), reason, actor(&admin, context)).await?;
-    detail(&catalog, EventId(id)).await
+    catalog.cancel_event(id, body.parse()?, actor).await?;
+    detail(&catalog, id).await
 }
 
 /// Deletes an event.
@@ -231,26 +218,16 @@ pub async fn cancel_event(
 )]
 pub async fn delete_event(
     State(catalog): State<CatalogService>,
-    Admin(admin): Admin,
-    Context(context): Context,
-    Path(id): Path<Uuid>,
+    actor: AdminActor,
+    Path(id): Path<EventId>,
 ) -> Result<StatusCode, ApiError> {
-    catalog.delete_event(EventId(id), actor(&admin, context)).await?;
+    catalog.delete_event(id, actor).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct DashboardView {
-    stats: CatalogCountsView,
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct CatalogCountsView {
-    /// All events that are not deleted.
-    total_events: u64,
-    #[serde(flatten)]
-    counts: CatalogCounts,
+    stats: CatalogCounts,
 }
 
 /// Returns the numbers of the catalog.
@@ -259,13 +236,11 @@ pub struct CatalogCountsView {
 /// artists, venues, halls and images.
 #[utoipa::path(
     get, path = "/api/admin/dashboard", tag = "events",
-    responses((status = 200, body = DashboardView), Errors<401>, Errors<403>),
+    responses((status = 200, body = DashboardView), Errors<401, 403>),
 )]
 pub async fn get_dashboard(
     State(catalog): State<CatalogService>,
     _admin: Admin,
 ) -> Result<Json<DashboardView>, ApiError> {
-    let counts = catalog.get_counts().await?;
-    let total_events = counts.upcoming + counts.on_sale + counts.ended + counts.cancelled;
-    Ok(Json(DashboardView { stats: CatalogCountsView { total_events, counts } }))
+    Ok(Json(DashboardView { stats: catalog.get_counts().await? }))
 }

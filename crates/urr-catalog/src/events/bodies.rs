@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use urr_kernel::ticket_type_limits::PRICE_MAX_WON;
 use urr_kernel::{TicketTypeDraft, Timestamp, Uuid, Won};
 use urr_service::ApiError;
 use urr_service::idempotency::KeyedRequest;
@@ -14,7 +13,7 @@ use crate::events::rules::{
 };
 use crate::text::{parse_image_url, parse_line, parse_paragraphs};
 use crate::{
-    ArtistChoice, ArtistId, CatalogSettings, EventChange, EventEdit, EventLocation, HallId,
+    ArtistChoice, ArtistId, CatalogSettings, EventChange, EventLocation, HallId, InvalidPrices,
     NewEvent, Schedule, TicketType, VenueId,
 };
 
@@ -35,11 +34,8 @@ pub struct CreateEventBody {
     /// Instead of `artistId`: the exact name of an artist.
     #[schema(max_length = 100)]
     artist_name: Option<String>,
-    #[schema(value_type = String, format = DateTime)]
     starts_at: Timestamp,
-    #[schema(value_type = String, format = DateTime)]
     sale_starts_at: Timestamp,
-    #[schema(value_type = String, format = DateTime)]
     sale_ends_at: Timestamp,
     /// Whether members of the artist may buy before others.
     #[serde(default)]
@@ -53,7 +49,8 @@ pub struct CreateEventBody {
     poster_image_url: String,
     /// Won by grade, for every grade of the hall.
     #[serde(default)]
-    prices: BTreeMap<String, i64>,
+    #[schema(value_type = BTreeMap<String, i64>)]
+    prices: BTreeMap<String, Won>,
     /// Of a standing event: 1 to 20.
     #[serde(default)]
     ticket_types: Vec<TicketTypeBody>,
@@ -118,43 +115,9 @@ impl CreateEventBody {
     }
 }
 
-/// Fields that are left out keep their value.
-#[derive(Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct EditEventBody {
-    /// The revision that the editor saw. If there is a newer one, the edit is refused.
-    #[schema(minimum = 1)]
-    revision: i64,
-    #[schema(max_length = 200)]
-    title: Option<String>,
-    #[schema(max_length = 5_000)]
-    description: Option<String>,
-    artist_id: Option<Uuid>,
-    /// The exact name of an artist; an empty text removes the artist.
-    #[schema(max_length = 100)]
-    artist_name: Option<String>,
-    #[schema(value_type = Option<String>, format = DateTime)]
-    starts_at: Option<Timestamp>,
-    /// It can change until one minute before the sale starts.
-    #[schema(value_type = Option<String>, format = DateTime)]
-    sale_starts_at: Option<Timestamp>,
-    #[schema(value_type = Option<String>, format = DateTime)]
-    sale_ends_at: Option<Timestamp>,
-    /// It can change until one minute before the sale starts.
-    has_presale: Option<bool>,
-    #[schema(minimum = 1, maximum = 10)]
-    seats_per_user_max: Option<u32>,
-    /// An empty text removes it.
-    #[schema(max_length = 500)]
-    poster_image_url: Option<String>,
-    /// The venue, the hall and the prices cannot change: other values are refused with 409.
-    venue_id: Option<Uuid>,
-    hall_id: Option<Uuid>,
-    prices: Option<BTreeMap<String, i64>>,
-}
-
-impl EditEventBody {
-    pub fn parse(self) -> Result<EventEdit, ApiError> {
+impl EventChange {
+    /// Checks and trims what an administrator entered. Returns the artist to look up, too.
+    pub fn parse(self) -> Result<(EventChange, Option<Option<ArtistChoice>>), ApiError> {
         let artist = parse_artist(self.artist_id, self.artist_name.as_deref())?;
         let title = self.title.map(|text| parse_line("title", &text, TITLE_CHARS_MAX));
         let description = self
@@ -162,21 +125,17 @@ impl EditEventBody {
             .map(|text| parse_paragraphs("description", &text, DESCRIPTION_CHARS_MAX));
         let micros = |time: Option<Timestamp>| time.map(urr_kernel::truncate_to_micros);
         let change = EventChange {
-            revision: self.revision,
             title: title.transpose()?,
             description: description.transpose()?,
-            artist: None,
             starts_at: micros(self.starts_at),
             sale_starts_at: micros(self.sale_starts_at),
             sale_ends_at: micros(self.sale_ends_at),
-            has_presale: self.has_presale,
             seats_per_user_max: self.seats_per_user_max.map(parse_seats_per_user).transpose()?,
             poster_image_url: self.poster_image_url.map(|url| parse_image_url(&url)).transpose()?,
-            venue_id: self.venue_id.map(VenueId),
-            hall_id: self.hall_id.map(HallId),
             prices: self.prices.map(parse_prices).transpose()?,
+            ..self
         };
-        Ok(EventEdit { change, artist })
+        Ok((change, artist))
     }
 }
 
@@ -224,12 +183,11 @@ fn parse_seats_per_user(number: u32) -> Result<u32, ApiError> {
     Err(ApiError::bad_request("INVALID_SEATS_PER_USER", sentence))
 }
 
-fn parse_prices(prices: BTreeMap<String, i64>) -> Result<BTreeMap<String, Won>, ApiError> {
-    if prices.values().any(|price| !(0..=PRICE_MAX_WON).contains(price)) {
-        let sentence = format!("A price is from 0 to {PRICE_MAX_WON} won.");
-        return Err(ApiError::bad_request("INVALID_PRICES", sentence));
+fn parse_prices(prices: BTreeMap<String, Won>) -> Result<BTreeMap<String, Won>, ApiError> {
+    match prices.values().all(|price| TicketTypeDraft::is_price(*price)) {
+        true => Ok(prices),
+        false => Err(InvalidPrices::OutOfRange.into()),
     }
-    Ok(prices.into_iter().map(|(grade, price)| (grade, Won::new(price))).collect())
 }
 
 fn parse_ticket_types(bodies: Vec<TicketTypeBody>) -> Result<Vec<TicketType>, ApiError> {

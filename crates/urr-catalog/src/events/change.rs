@@ -10,9 +10,8 @@ use urr_contracts::events::catalog::{
 };
 use urr_kernel::{Timestamp, Won};
 use urr_layout::Layout;
-use urr_service::admin_log::{self, AdminAction};
 use urr_service::idempotency::{KeyClaim, KeyedRequest, key_claim, key_complete};
-use urr_storage::{StorageError, Tx, outbox};
+use urr_storage::{DbResult, StorageError, Tx, outbox};
 
 use super::search_store::grams_replace;
 use crate::artists::store::{artist_find, artist_find_by_name};
@@ -24,7 +23,7 @@ use crate::events::rules::{
 use crate::events::search::SearchText;
 use crate::events::store;
 use crate::venues::store::{hall_find, venue_find};
-use crate::{AdminActor, ArtistId, CatalogService, HallId, VenueId};
+use crate::{AdminActor, Artist, ArtistId, CatalogService, HallId, HallSummary, VenueId};
 
 #[derive(Clone, Debug)]
 pub struct NewEvent {
@@ -59,23 +58,20 @@ pub enum ArtistChoice {
     Name(String),
 }
 
-/// A change of an event, and the artist to look up for it. `Some(None)` removes the artist.
-#[derive(Clone, Debug, Default)]
-pub struct EventEdit {
-    pub change: EventChange,
-    pub artist: Option<Option<ArtistChoice>>,
-}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("There is no such artist. Please add them first.")]
+pub struct UnknownArtist;
 
 #[derive(Debug, thiserror::Error)]
 pub enum CreateEventError {
-    #[error("there is no such hall")]
+    #[error("There is no hall with this hallId.")]
     HallNotFound,
-    #[error("there is no such venue")]
+    #[error("There is no venue with this venueId.")]
     VenueNotFound,
-    #[error("the hall belongs to another venue")]
+    #[error("The hall belongs to another venue.")]
     VenueMismatch,
-    #[error("there is no such artist")]
-    ArtistNotFound,
+    #[error(transparent)]
+    Artist(#[from] UnknownArtist),
     #[error(transparent)]
     Prices(#[from] InvalidPrices),
     #[error(transparent)]
@@ -90,15 +86,15 @@ pub enum CreateEventError {
 
 #[derive(Debug, thiserror::Error)]
 pub enum EditEventError {
-    #[error("there is no such event")]
+    #[error("There is no event with this id.")]
     NotFound,
-    #[error("there is no such artist")]
-    ArtistNotFound,
+    #[error(transparent)]
+    Artist(#[from] UnknownArtist),
     #[error(transparent)]
     Rejected(#[from] EditRejection),
-    #[error("tickets may have been sold")]
+    #[error("Tickets may have been sold. Cancel the event first, or wait until it is over.")]
     NotDeletable,
-    #[error("the event has begun")]
+    #[error("The event has begun and cannot be cancelled.")]
     HasBegun,
     #[error(transparent)]
     Storage(#[from] StorageError),
@@ -111,17 +107,19 @@ impl CatalogService {
         mut new: NewEvent,
         actor: AdminActor,
     ) -> Result<EventRecord, CreateEventError> {
-        let (id, now) = (new.id.unwrap_or_else(|| EventId(self.ids.next_id())), self.clock.now());
+        let (id, now) =
+            (new.id.unwrap_or_else(|| EventId(self.0.ids.next_id())), self.0.clock.now());
         for ticket_type in &mut new.ticket_types {
-            ticket_type.id = self.ids.next_id();
+            ticket_type.id = self.0.ids.next_id();
         }
         let metadata = self.event_metadata(actor.context);
-        let logged = self.admin_action(&actor, "EVENT_CREATED", "event", id, &new.title);
-        self.change(move |tx| {
+        self.admin_change(actor, ("EVENT_CREATED", "event", id), move |tx| {
             if let Some(request) = &new.request {
                 match key_claim(tx, request, now)? {
                     KeyClaim::New => {}
-                    KeyClaim::Repeated { resource_id } => return find_created(tx, resource_id),
+                    KeyClaim::Repeated { resource_id } => {
+                        return Ok((find_created(tx, resource_id)?, None));
+                    }
                     KeyClaim::Reused => return Err(CreateEventError::KeyReused),
                 }
                 key_complete(tx, request, &id.to_string())?;
@@ -133,11 +131,10 @@ impl CatalogService {
                 store::ticket_type_insert(tx, id, position, ticket_type)?;
             }
             grams_replace(tx, id, &search_text)?;
-            admin_log::insert(tx, &logged)?;
             let ticket_types = new.ticket_types.iter().map(TicketType::order).collect();
             let snapshot = EventSnapshot { layout, ticket_types, ..event.snapshot() };
             outbox::append(tx, &metadata, &EventCreated(snapshot))?;
-            Ok(event)
+            Ok((event, Some(new.title.clone())))
         })
         .await
     }
@@ -146,29 +143,22 @@ impl CatalogService {
     pub async fn edit_event(
         &self,
         id: EventId,
-        edit: EventEdit,
+        (change, artist): (EventChange, Option<Option<ArtistChoice>>),
         actor: AdminActor,
     ) -> Result<EventRecord, EditEventError> {
-        let now = self.clock.now();
+        let now = self.0.clock.now();
         let metadata = self.event_metadata(actor.context);
-        let logged = self.admin_action(&actor, "EVENT_UPDATED", "event", id, "");
-        self.change(move |tx| {
+        self.admin_change(actor, ("EVENT_UPDATED", "event", id), move |tx| {
             let event = find_not_deleted(tx, id)?;
-            let mut change = edit.change.clone();
-            if let Some(choice) = &edit.artist {
-                let artist = choice.as_ref().map(|choice| find_artist(tx, choice)).transpose()?;
-                change.artist = match artist {
-                    Some(None) => return Err(EditEventError::ArtistNotFound),
-                    Some(Some(artist)) => Some(Some(artist)),
-                    None => Some(None),
-                };
+            let mut change = change.clone();
+            if let Some(choice) = &artist {
+                change.artist = Some(find_artist::<EditEventError>(tx, choice.as_ref())?);
             }
             let changed = decide_edit(&event, &change, now)?;
             event_store_change(tx, &changed)?;
             let summary = format!("{} (revision {})", changed.title, changed.revision);
-            admin_log::insert(tx, &AdminAction { summary, ..logged.clone() })?;
             outbox::append(tx, &metadata, &EventUpdated(changed.snapshot()))?;
-            Ok(changed)
+            Ok((changed, Some(summary)))
         })
         .await
     }
@@ -180,13 +170,12 @@ impl CatalogService {
         reason: String,
         actor: AdminActor,
     ) -> Result<EventRecord, EditEventError> {
-        let now = self.clock.now();
+        let now = self.0.clock.now();
         let metadata = self.event_metadata(actor.context);
-        let logged = self.admin_action(&actor, "EVENT_CANCELLED", "event", id, &reason);
-        self.change(move |tx| {
+        self.admin_change(actor, ("EVENT_CANCELLED", "event", id), move |tx| {
             let event = find_not_deleted(tx, id)?;
             if event.is_cancelled() {
-                return Ok(event);
+                return Ok((event, None));
             }
             if event.has_begun(now) {
                 return Err(EditEventError::HasBegun);
@@ -199,11 +188,11 @@ impl CatalogService {
                 ..event
             };
             event_store_change(tx, &cancelled)?;
-            admin_log::insert(tx, &logged)?;
-            let reason = (!reason.is_empty()).then(|| reason.clone());
             let (event_id, revision) = (id.0, cancelled.revision);
+            let summary = reason.clone();
+            let reason = Some(summary.clone()).filter(|reason| !reason.is_empty());
             outbox::append(tx, &metadata, &EventCancelled { event_id, revision, reason })?;
-            Ok(cancelled)
+            Ok((cancelled, Some(summary)))
         })
         .await
     }
@@ -211,13 +200,12 @@ impl CatalogService {
     /// Deletes an event, if nothing can have been sold, or if it has begun or was cancelled. There are
     /// no refunds for an event that has taken place. A repetition changes nothing.
     pub async fn delete_event(&self, id: EventId, actor: AdminActor) -> Result<(), EditEventError> {
-        let now = self.clock.now();
+        let now = self.0.clock.now();
         let metadata = self.event_metadata(actor.context);
-        let logged = self.admin_action(&actor, "EVENT_DELETED", "event", id, "");
-        self.change(move |tx| {
+        self.admin_change(actor, ("EVENT_DELETED", "event", id), move |tx| {
             let event = store::event_find(tx, id)?.ok_or(EditEventError::NotFound)?;
             if event.deleted_at.is_some() {
-                return Ok(());
+                return Ok(((), None));
             }
             if !may_delete(&event, now) {
                 return Err(EditEventError::NotDeletable);
@@ -225,14 +213,9 @@ impl CatalogService {
             let (revision, is_over) = (event.revision + 1, event.has_taken_place(now));
             let deleted = EventRecord { revision, updated_at: now, deleted_at: Some(now), ..event };
             event_store_change(tx, &deleted)?;
-            let summary = deleted.title.clone();
-            admin_log::insert(tx, &AdminAction { summary, ..logged.clone() })?;
-            outbox::append(
-                tx,
-                &metadata,
-                &EventDeleted { event_id: id.0, revision, is_over: Some(is_over) },
-            )?;
-            Ok(())
+            let announced = EventDeleted { event_id: id.0, revision, is_over: Some(is_over) };
+            outbox::append(tx, &metadata, &announced)?;
+            Ok(((), Some(deleted.title)))
         })
         .await
     }
@@ -244,7 +227,7 @@ pub(crate) fn search_text(event: &EventRecord) -> SearchText {
     SearchText::new([event.title.as_str(), artist, &event.venue.name, &event.venue.address])
 }
 
-pub(crate) fn event_store_change(tx: &mut Tx<'_>, event: &EventRecord) -> Result<(), StorageError> {
+pub(crate) fn event_store_change(tx: &mut Tx<'_>, event: &EventRecord) -> DbResult<()> {
     let search_text = search_text(event);
     let is_written = store::event_update(tx, event, &search_text.text)?;
     assert!(is_written, "the event was read under the lock of the catalogue");
@@ -267,12 +250,17 @@ fn find_not_deleted(tx: &mut Tx<'_>, id: EventId) -> Result<EventRecord, EditEve
     event.filter(|event| event.deleted_at.is_none()).ok_or(EditEventError::NotFound)
 }
 
-fn find_artist(tx: &mut Tx<'_>, choice: &ArtistChoice) -> Result<Option<ArtistRef>, StorageError> {
+fn find_artist<E: From<StorageError> + From<UnknownArtist>>(
+    tx: &mut Tx<'_>,
+    choice: Option<&ArtistChoice>,
+) -> Result<Option<ArtistRef>, E> {
     let artist = match choice {
-        ArtistChoice::Id(id) => artist_find(tx, *id)?,
-        ArtistChoice::Name(name) => artist_find_by_name(tx, name)?,
+        None => return Ok(None),
+        Some(ArtistChoice::Id(id)) => artist_find(tx, *id)?,
+        Some(ArtistChoice::Name(name)) => artist_find_by_name(tx, name)?,
     };
-    Ok(artist.map(|artist| ArtistRef { id: artist.id, name: artist.name.to_string() }))
+    let Artist { id, name, .. } = artist.ok_or(UnknownArtist)?;
+    Ok(Some(ArtistRef { id, name }))
 }
 
 /// The venue of an event, and its hall with the layout, if it has one.
@@ -289,11 +277,11 @@ fn find_location(
         EventLocation::Venue(venue_id) => (venue_id, None),
         EventLocation::Hall { hall_id, venue_id } => {
             let hall = hall_find(tx, hall_id)?.ok_or(CreateEventError::HallNotFound)?;
-            if venue_id.is_some_and(|venue_id| venue_id != hall.venue_id) {
+            if venue_id.is_some_and(|venue_id| venue_id != hall.summary.venue_id) {
                 return Err(CreateEventError::VenueMismatch);
             }
-            let layout = hall.template.layout().clone();
-            (hall.venue_id, Some((HallRef { id: hall.id, name: hall.name }, layout)))
+            let HallSummary { id, venue_id, name, .. } = hall.summary;
+            (venue_id, Some((HallRef { id, name }, hall.template.layout)))
         }
     };
     let venue = venue_find(tx, venue_id)?.ok_or(CreateEventError::VenueNotFound)?;
@@ -310,10 +298,7 @@ fn build_event(
     now: Timestamp,
 ) -> Result<(EventRecord, Option<Layout>), CreateEventError> {
     let ResolvedLocation { venue, hall } = find_location(tx, new.location)?;
-    let artist = match &new.artist {
-        Some(choice) => Some(find_artist(tx, choice)?.ok_or(CreateEventError::ArtistNotFound)?),
-        None => None,
-    };
+    let artist = find_artist::<CreateEventError>(tx, new.artist.as_ref())?;
     check_presale(new.has_presale, artist.is_some(), &new.schedule)?;
     let (hall, layout) = hall.unzip();
     let (kind, prices) = match &layout {

@@ -1,36 +1,32 @@
-//! Events for the public over HTTP, from the response cache.
+//! Events for the public and for other services over HTTP, from the response cache.
 
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
-use urr_kernel::{Timestamp, Uuid};
-use urr_service::{ApiError, Errors, Page, Paged, Pagination, Path, Query};
+use urr_contracts::internal::catalog::{EventInfo, GetEvent, GetEventAnswer};
+use urr_kernel::{CallContext, Timestamp, Uuid};
+use urr_service::{ApiError, Errors, InternalCalls, Page, Paged, Pagination, Path, Query};
 use urr_storage::storable_time;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::views::{EventSummaryView, EventView};
-use crate::errors::event_not_found;
 use crate::events::search::QUERY_CHARS_MAX;
-use crate::response_cache::http::{CACHED_BRIEFLY, REVALIDATED, render, respond};
-use crate::response_cache::{CacheLifetime, CachedResponse, ExpiryHint};
+use crate::response_cache::CachedResponse;
+use crate::response_cache::http::{CACHED_BRIEFLY, REVALIDATED};
 use crate::{
     ArtistId, CatalogService, EventDetail, EventId, EventListFilter, EventListOrder, EventStatus,
-    SearchQuery, Visibility,
+    SearchQuery,
 };
 
 pub fn routes() -> OpenApiRouter<CatalogService> {
     OpenApiRouter::new().routes(routes!(list_events)).routes(routes!(get_event))
 }
 
-#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub enum EventOrderParam {
-    SaleStart,
-    Date,
-    Title,
+pub fn calls(catalog: CatalogService) -> InternalCalls<CatalogService> {
+    InternalCalls::new(catalog).serve(get_event_info)
 }
 
 #[derive(Deserialize, IntoParams)]
@@ -41,14 +37,12 @@ pub struct EventQuery {
     status: Option<EventStatus>,
     artist_id: Option<Uuid>,
     /// Events that start at this time or later.
-    #[param(value_type = Option<String>, format = DateTime)]
     from: Option<Timestamp>,
     /// Events that start before this time.
-    #[param(value_type = Option<String>, format = DateTime)]
     to: Option<Timestamp>,
     /// The default is `saleStart`.
     #[param(inline)]
-    sort: Option<EventOrderParam>,
+    sort: Option<EventListOrder>,
     /// Words in the title, artist, venue or address; initial consonants (ㅎㄱ) work too.
     #[param(max_length = 100)]
     q: Option<String>,
@@ -71,12 +65,8 @@ impl EventQuery {
             from: self.from.map(storable_time),
             to: self.to.map(storable_time),
             search: parse_search(self.q.as_deref())?,
-            sort: match self.sort {
-                None | Some(EventOrderParam::SaleStart) => EventListOrder::SaleStart,
-                Some(EventOrderParam::Date) => EventListOrder::Date,
-                Some(EventOrderParam::Title) => EventListOrder::Title,
-            },
-            visibility: Visibility::Public,
+            sort: self.sort.unwrap_or_default(),
+            with_deleted: false,
         })
     }
 }
@@ -108,25 +98,20 @@ pub async fn list_events(
 ) -> Result<Response, ApiError> {
     let filter = query.parse()?;
     let key = list_key(&filter, page);
-    let cache = catalog.cache.clone();
-    let load = || {
-        let (catalog, filter) = (catalog.clone(), filter.clone());
-        async move { load_list(&catalog, filter, page).await }
-    };
-    let cached = cache.get(&key, load).await?;
-    Ok(respond(&headers, &cached, CACHED_BRIEFLY))
+    let load = |catalog| load_list(catalog, filter.clone(), page);
+    catalog.cached(&headers, CACHED_BRIEFLY, &key, load).await
 }
 
 /// The same key for all requests that have the same answer.
 fn list_key(filter: &EventListFilter, page: Page) -> String {
-    let EventListFilter { status, artist_id, from, to, search, sort, visibility: _ } = filter;
+    let EventListFilter { status, artist_id, from, to, search, sort, with_deleted: _ } = filter;
     let search = search.as_ref().map(SearchQuery::canonical).unwrap_or_default();
     let (number, limit) = (page.number(), page.limit());
     format!("events {number} {limit} {status:?} {artist_id:?} {from:?} {to:?} {sort:?} {search}")
 }
 
 async fn load_list(
-    catalog: &CatalogService,
+    catalog: CatalogService,
     filter: EventListFilter,
     page: Page,
 ) -> Result<CachedResponse, ApiError> {
@@ -134,9 +119,8 @@ async fn load_list(
     let now = found.now;
     let views = found.events.into_iter().map(|event| EventSummaryView::new(event, now)).collect();
     let Paged { items: events, pagination } = Paged::new(views, found.total, page);
-    let body = render(&EventListView { events, pagination })?;
-    let lifetime = CacheLifetime::new(found.expiry_hint, now, catalog.cache.settings());
-    Ok(CachedResponse::new(body, found.revision, lifetime))
+    let view = EventListView { events, pagination };
+    catalog.0.cache.response(&view, found.revision, found.expiry_hint, now)
 }
 
 #[derive(Serialize, ToSchema)]
@@ -160,27 +144,41 @@ pub struct EventDetailView {
 pub async fn get_event(
     State(catalog): State<CatalogService>,
     headers: HeaderMap,
-    Path(id): Path<Uuid>,
+    Path(id): Path<EventId>,
 ) -> Result<Response, ApiError> {
-    let cache = catalog.cache.clone();
-    let load = || {
-        let catalog = catalog.clone();
-        async move { load_event(&catalog, EventId(id)).await }
-    };
-    let cached = cache.get(&format!("event {id}"), load).await?;
-    Ok(respond(&headers, &cached, REVALIDATED))
+    let key = format!("event {id}");
+    catalog.cached(&headers, REVALIDATED, &key, |catalog| load_event(catalog, id)).await
 }
 
-async fn load_event(catalog: &CatalogService, id: EventId) -> Result<CachedResponse, ApiError> {
-    let found = catalog.get_event(id).await?;
-    let shown = found.filter(|found| found.event.deleted_at.is_none());
-    let EventDetail { event, ticket_types, revision, now } = shown.ok_or_else(event_not_found)?;
-    let settings = catalog.cache.settings();
-    let expiry_hint = ExpiryHint {
-        next_change: event.schedule.next_change_after(now),
-        is_near_opening: event.schedule.is_near_opening(now, settings.opening_distance),
+async fn load_event(catalog: CatalogService, id: EventId) -> Result<CachedResponse, ApiError> {
+    let EventDetail { event, ticket_types, revision, now } = catalog.get_public_event(id).await?;
+    let hint = event.schedule.expiry_hint(now, catalog.0.settings.cache.opening_distance);
+    let view = EventDetailView { event: EventView::new(event, ticket_types, now) };
+    catalog.0.cache.response(&view, revision, hint, now)
+}
+
+/// The internal call by which other services look up an event.
+async fn get_event_info(
+    catalog: CatalogService,
+    call: GetEvent,
+    _: CallContext,
+) -> Result<GetEventAnswer, ApiError> {
+    let EventDetail { event, now, .. } = catalog.get_public_event(EventId(call.id)).await?;
+    let status = event.status_at(now).into();
+    let (artist_id, artist_name) = event.artist.map(|artist| (artist.id.0, artist.name)).unzip();
+    let event = EventInfo {
+        id: event.id.0,
+        revision: event.revision,
+        title: event.title,
+        kind: event.kind,
+        status,
+        artist_id,
+        artist_name,
+        starts_at: event.schedule.starts_at(),
+        sale_starts_at: event.schedule.sale_starts_at(),
+        sale_ends_at: event.schedule.sale_ends_at(),
+        has_presale: event.has_presale,
+        inventory_ready: event.inventory_ready,
     };
-    let lifetime = CacheLifetime::new(expiry_hint, now, settings);
-    let body = render(&EventDetailView { event: EventView::new(event, ticket_types, now) })?;
-    Ok(CachedResponse::new(body, revision, lifetime))
+    Ok(GetEventAnswer { event })
 }

@@ -5,14 +5,14 @@ use std::time::Duration;
 use serde::Serialize;
 use urr_kernel::Timestamp;
 use urr_service::Page;
-use urr_storage::{StorageError, TIME_MAX, TIME_MIN, ToValue, Tx, Value, from_row};
+use urr_storage::{DbResult, TIME_MAX, TIME_MIN, ToValue, Tx, Value, from_row};
 use utoipa::ToSchema;
 
 use super::search_store::search_condition;
 use super::store::{COLUMNS, FROM, event_from_row};
 use crate::events::rules::EventRecord;
 use crate::events::schedule::EventStatus;
-use crate::events::{EventListFilter, EventListOrder, Visibility};
+use crate::events::{EventListFilter, EventListOrder};
 use crate::response_cache::ExpiryHint;
 use crate::sql::Conditions;
 
@@ -22,12 +22,10 @@ pub fn event_list(
     filter: &EventListFilter,
     page: Page,
     now: Timestamp,
-) -> Result<(Vec<EventRecord>, u64), StorageError> {
+) -> DbResult<(Vec<EventRecord>, u64)> {
     let patterns = filter.search.as_ref().map(|search| search.patterns()).unwrap_or_default();
-    let mut conditions = Conditions::new(match filter.visibility {
-        Visibility::Public => "e.deleted_at is null",
-        Visibility::WithDeleted => "1 = 1",
-    });
+    let visible = if filter.with_deleted { "1 = 1" } else { "e.deleted_at is null" };
+    let mut conditions = Conditions::new(visible);
     if let Some(status) = filter.status {
         status_condition(&mut conditions, status, now);
     }
@@ -82,7 +80,7 @@ pub fn expiry_hint_load(
     tx: &mut Tx<'_>,
     now: Timestamp,
     distance: Duration,
-) -> Result<ExpiryHint, StorageError> {
+) -> DbResult<ExpiryHint> {
     tx.query_one(
         "select (select min(sale_starts_at) from events where sale_starts_at > $1 \
              and deleted_at is null) as opens, \
@@ -103,7 +101,10 @@ pub fn expiry_hint_load(
 /// The numbers of the administrators' dashboard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = CatalogCountsView)]
 pub struct CatalogCounts {
+    /// All events that are not deleted.
+    pub total_events: u64,
     pub upcoming: u64,
     pub on_sale: u64,
     pub ended: u64,
@@ -117,10 +118,10 @@ pub struct CatalogCounts {
     pub images: u64,
 }
 
-pub fn counts_load(tx: &mut Tx<'_>, now: Timestamp) -> Result<CatalogCounts, StorageError> {
+pub fn counts_load(tx: &mut Tx<'_>, now: Timestamp) -> DbResult<CatalogCounts> {
     let live = "deleted_at is null and status <> 'cancelled'";
     let sql = format!(
-        "select \
+        "select (select count(*) from events where deleted_at is null) as total_events, \
          (select count(*) from events where {live} and sale_starts_at > $1) as upcoming, \
          (select count(*) from events where {live} and sale_starts_at <= $1 \
              and sale_ends_at > $1) as on_sale, \
@@ -135,7 +136,8 @@ pub fn counts_load(tx: &mut Tx<'_>, now: Timestamp) -> Result<CatalogCounts, Sto
     );
     tx.query_one(&sql, &[now.to_value()], |row| {
         Ok(from_row!(row => CatalogCounts {
-            upcoming, on_sale, ended, cancelled, not_ready, deleted, artists, venues, halls, images
+            total_events, upcoming, on_sale, ended, cancelled, not_ready, deleted, artists, venues,
+            halls, images
         }))
     })
 }

@@ -13,7 +13,7 @@ use crate::{AdminActor, ArtistId, CatalogService, SOURCE, VenueId};
 
 /// The artist or venue has too many coming events to announce them all in one transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("it has more than {events_max} events to come")]
+#[error("The name cannot be changed now: it has more than {events_max} events to come.")]
 pub struct TooManyEvents {
     pub events_max: usize,
 }
@@ -63,8 +63,8 @@ impl NameChange {
 
 impl CatalogService {
     pub(crate) fn name_change(&self, actor: &AdminActor) -> NameChange {
-        let (ids, now) = (self.ids.clone(), self.clock.now());
-        let events_max = self.settings.renamed_events_max;
+        let (ids, now) = (self.0.ids.clone(), self.0.clock.now());
+        let events_max = self.0.settings.renamed_events_max;
         NameChange { ids, now, context: actor.context, events_max }
     }
 }

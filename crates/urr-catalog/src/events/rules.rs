@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use urr_contracts::events::catalog::{EventSnapshot, OrderedTicketType};
 use urr_kernel::ticket_type_limits::{PER_EVENT_MAX, PRICE_MAX_WON};
 use urr_kernel::{InvalidTicketType, TicketTypeDraft, Timestamp, Uuid, Won, define_id};
 use urr_layout::Layout;
 use urr_storage::storable_id;
+use utoipa::ToSchema;
 
 use crate::artists::ArtistId;
 use crate::venues::model::{HallId, VenueId};
@@ -93,11 +95,15 @@ pub struct OrderedInventory {
 }
 
 /// A ticket type of a standing event.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = TicketTypeView)]
 pub struct TicketType {
     pub id: Uuid,
+    #[schema(example = "스탠딩 A")]
     pub name: String,
     pub description: String,
+    /// In won.
+    #[schema(value_type = i64)]
     pub price: Won,
     pub total: u32,
 }
@@ -246,35 +252,54 @@ pub fn check_presale(
     }
 }
 
-/// The fields of an event to change. `None` keeps the present value.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Fields that are left out keep their value.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = EditEventBody)]
 pub struct EventChange {
-    /// The revision that the editor saw.
+    /// The revision that the editor saw. If there is a newer one, the edit is refused.
+    #[schema(minimum = 1)]
     pub revision: i64,
+    #[schema(max_length = 200)]
     pub title: Option<String>,
+    #[schema(max_length = 5_000)]
     pub description: Option<String>,
+    pub artist_id: Option<Uuid>,
+    /// The exact name of an artist; an empty text removes the artist.
+    #[schema(max_length = 100)]
+    pub artist_name: Option<String>,
+    /// The artist that was found by id or name; `Some(None)` removes the artist.
+    #[serde(skip)]
     pub artist: Option<Option<ArtistRef>>,
     pub starts_at: Option<Timestamp>,
+    /// It can change until one minute before the sale starts.
     pub sale_starts_at: Option<Timestamp>,
     pub sale_ends_at: Option<Timestamp>,
+    /// It can change until one minute before the sale starts.
     pub has_presale: Option<bool>,
+    #[schema(minimum = 1, maximum = 10)]
     pub seats_per_user_max: Option<u32>,
+    /// An empty text removes it.
+    #[schema(max_length = 500)]
     pub poster_image_url: Option<String>,
-    /// The venue, the hall and the prices never change: an edit is refused if they differ.
+    /// The venue, the hall and the prices cannot change: other values are refused with 409.
+    #[schema(value_type = Option<Uuid>)]
     pub venue_id: Option<VenueId>,
+    #[schema(value_type = Option<Uuid>)]
     pub hall_id: Option<HallId>,
+    #[schema(value_type = Option<BTreeMap<String, i64>>)]
     pub prices: Option<BTreeMap<String, Won>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EditRejection {
-    #[error("the event was changed by someone else")]
+    #[error("Somebody else changed the event. Please load it again.")]
     Stale { revision: i64 },
-    #[error("a cancelled event cannot be changed")]
+    #[error("A cancelled event cannot be changed.")]
     Cancelled,
-    #[error("{0} cannot be changed any more, because the tickets exist already")]
+    #[error("{0} cannot be changed any more, because the tickets exist already.")]
     InventoryFixed(&'static str),
-    #[error("{0} cannot be changed once the sale has started or is about to")]
+    #[error("{0} cannot be changed once the sale has started or is about to.")]
     SaleStarted(&'static str),
     #[error(transparent)]
     Schedule(#[from] InvalidSchedule),

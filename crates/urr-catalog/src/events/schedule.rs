@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use urr_contracts::events::catalog::CatalogEventStatus;
 use urr_kernel::{Timestamp, truncate_to_micros};
 use urr_storage::storable_enum;
 use utoipa::ToSchema;
+
+use crate::response_cache::ExpiryHint;
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 const YEAR_FIRST: i16 = 2020;
@@ -60,7 +62,8 @@ pub enum InvalidSchedule {
 }
 
 /// When members of each tier, and everybody, may start to buy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = PresaleView)]
 pub struct PresaleSchedule {
     pub diamond: Timestamp,
     pub gold: Timestamp,
@@ -118,6 +121,14 @@ impl Schedule {
     /// Whether the sale opens or opened within `distance` of now.
     pub fn is_near_opening(&self, now: Timestamp, distance: Duration) -> bool {
         now >= self.sale_starts_at - distance && now <= self.sale_starts_at + distance
+    }
+
+    /// When an answer about the event becomes outdated.
+    pub fn expiry_hint(&self, now: Timestamp, distance: Duration) -> ExpiryHint {
+        ExpiryHint {
+            next_change: self.next_change_after(now),
+            is_near_opening: self.is_near_opening(now, distance),
+        }
     }
 
     pub fn presale(&self) -> PresaleSchedule {

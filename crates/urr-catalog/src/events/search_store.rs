@@ -1,6 +1,6 @@
 //! The SQL of the search index.
 
-use urr_storage::{StorageError, ToValue, Tx, Value, params};
+use urr_storage::{DbResult, ToValue, Tx, Value, params};
 
 use crate::events::rules::EventId;
 use crate::events::search::{GRAMS_MAX, SearchQuery, SearchText, WORDS_MAX};
@@ -11,11 +11,7 @@ use crate::sql::Conditions;
 const CHUNK: usize = 50;
 
 /// Replaces the indexed grams of an event.
-pub fn grams_replace(
-    tx: &mut Tx<'_>,
-    id: EventId,
-    search_text: &SearchText,
-) -> Result<(), StorageError> {
+pub fn grams_replace(tx: &mut Tx<'_>, id: EventId, search_text: &SearchText) -> DbResult<()> {
     tx.execute("delete from event_grams where event_id = $1", params![id])?;
     let rows: Vec<String> = (2..CHUNK + 2).map(|number| format!("(${number}, $1)")).collect();
     let sql = format!(
@@ -63,7 +59,7 @@ fn padded(all: &[String], number: usize) -> impl Iterator<Item = &String> {
 }
 
 /// The database's plan for a search.
-pub fn search_explain(tx: &mut Tx<'_>, search: &SearchQuery) -> Result<Vec<String>, StorageError> {
+pub fn search_explain(tx: &mut Tx<'_>, search: &SearchQuery) -> DbResult<Vec<String>> {
     let patterns = search.patterns();
     let mut conditions = Conditions::new("e.deleted_at is null");
     search_condition(&mut conditions, search, &patterns);
@@ -76,11 +72,7 @@ pub fn search_explain(tx: &mut Tx<'_>, search: &SearchQuery) -> Result<Vec<Strin
 }
 
 /// Writes the search text of an event and its grams.
-pub fn search_text_update(
-    tx: &mut Tx<'_>,
-    id: EventId,
-    search_text: &SearchText,
-) -> Result<(), StorageError> {
+pub fn search_text_update(tx: &mut Tx<'_>, id: EventId, search_text: &SearchText) -> DbResult<()> {
     let sql = "update events set search_text = $2 where id = $1";
     tx.execute(sql, params![id, search_text.text])?;
     grams_replace(tx, id, search_text)

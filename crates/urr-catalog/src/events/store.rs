@@ -1,7 +1,7 @@
 //! The SQL of single events; `list_store.rs` has the filtered lists.
 
 use urr_kernel::Timestamp;
-use urr_storage::{Row, StorageError, Tx, from_row, params};
+use urr_storage::{DbResult, Row, Tx, from_row, params};
 
 use super::rules::{
     ArtistRef, EventId, EventRecord, HallRef, OrderedInventory, TicketType, VenueRef,
@@ -22,7 +22,7 @@ pub const COLUMNS: &str = "e.id, e.revision, e.title, e.description, e.kind, e.s
      e.capacity, e.inventory_ready, e.inventory_problem, e.cancel_reason, e.created_by, e.created_at, \
      e.updated_at, e.deleted_at";
 
-pub fn event_from_row(row: &Row<'_>) -> Result<EventRecord, StorageError> {
+pub fn event_from_row(row: &Row<'_>) -> DbResult<EventRecord> {
     let artist = match row.get("artist_id")? {
         Some(id) => Some(ArtistRef { id, name: row.get("artist_name")? }),
         None => None,
@@ -59,11 +59,7 @@ pub fn event_from_row(row: &Row<'_>) -> Result<EventRecord, StorageError> {
     }))
 }
 
-pub fn event_insert(
-    tx: &mut Tx<'_>,
-    event: &EventRecord,
-    search_text: &str,
-) -> Result<(), StorageError> {
+pub fn event_insert(tx: &mut Tx<'_>, event: &EventRecord, search_text: &str) -> DbResult<()> {
     tx.execute(
         "insert into events (id, revision, title, description, kind, status, artist_id, venue_id, \
          hall_id, starts_at, sale_starts_at, sale_ends_at, has_presale, seats_per_user_max, \
@@ -107,11 +103,7 @@ pub fn event_insert(
 }
 
 /// Writes a changed event. `false` if it has another revision meanwhile.
-pub fn event_update(
-    tx: &mut Tx<'_>,
-    event: &EventRecord,
-    search_text: &str,
-) -> Result<bool, StorageError> {
+pub fn event_update(tx: &mut Tx<'_>, event: &EventRecord, search_text: &str) -> DbResult<bool> {
     let rows = tx.execute(
         "update events set revision = $2, title = $3, description = $4, status = $5, \
          artist_id = $6, starts_at = $7, sale_starts_at = $8, sale_ends_at = $9, \
@@ -147,7 +139,7 @@ pub fn event_set_status(
     event: &EventRecord,
     status: EventStatus,
     now: Timestamp,
-) -> Result<bool, StorageError> {
+) -> DbResult<bool> {
     let rows = tx.execute(
         "update events set status = $3, revision = revision + 1, updated_at = $5 \
          where id = $1 and revision = $2 and status = $4 and deleted_at is null",
@@ -157,7 +149,7 @@ pub fn event_set_status(
 }
 
 /// Finds deleted events too.
-pub fn event_find(tx: &mut Tx<'_>, id: EventId) -> Result<Option<EventRecord>, StorageError> {
+pub fn event_find(tx: &mut Tx<'_>, id: EventId) -> DbResult<Option<EventRecord>> {
     let sql = format!("select {COLUMNS} from {FROM} where e.id = $1");
     tx.query_opt(&sql, params![id], event_from_row)
 }
@@ -167,7 +159,7 @@ pub fn event_list_of_artist(
     id: ArtistId,
     now: Timestamp,
     limit: u32,
-) -> Result<Vec<EventRecord>, StorageError> {
+) -> DbResult<Vec<EventRecord>> {
     let sql = format!(
         "select {COLUMNS} from {FROM} where e.artist_id = $1 and e.starts_at >= $2 \
          and e.deleted_at is null order by e.starts_at, e.id limit $3"
@@ -180,7 +172,7 @@ pub fn event_list_by_artist_or_venue(
     tx: &mut Tx<'_>,
     artist: Option<ArtistId>,
     venue: Option<VenueId>,
-) -> Result<Vec<EventRecord>, StorageError> {
+) -> DbResult<Vec<EventRecord>> {
     let sql = format!(
         "select {COLUMNS} from {FROM} where e.artist_id = $1 or e.venue_id = $2 order by e.id"
     );
@@ -188,11 +180,7 @@ pub fn event_list_by_artist_or_venue(
 }
 
 /// Events whose announced status differs from the one by their times.
-pub fn event_list_due(
-    tx: &mut Tx<'_>,
-    now: Timestamp,
-    limit: u32,
-) -> Result<Vec<EventRecord>, StorageError> {
+pub fn event_list_due(tx: &mut Tx<'_>, now: Timestamp, limit: u32) -> DbResult<Vec<EventRecord>> {
     let due = "e.deleted_at is null and e.status in ('upcoming', 'on_sale')";
     let sql = format!(
         "select {COLUMNS} from {FROM} where {due} and ((e.status = 'upcoming' \
@@ -201,7 +189,7 @@ pub fn event_list_due(
     tx.query(&sql, params![now, limit], event_from_row)
 }
 
-pub fn event_mark_ready(tx: &mut Tx<'_>, id: EventId) -> Result<(), StorageError> {
+pub fn event_mark_ready(tx: &mut Tx<'_>, id: EventId) -> DbResult<()> {
     tx.execute(
         "update events set inventory_ready = true, inventory_problem = '' \
          where id = $1 and inventory_ready = false",
@@ -210,11 +198,7 @@ pub fn event_mark_ready(tx: &mut Tx<'_>, id: EventId) -> Result<(), StorageError
     .map(drop)
 }
 
-pub fn event_set_inventory_problem(
-    tx: &mut Tx<'_>,
-    id: EventId,
-    problem: &str,
-) -> Result<(), StorageError> {
+pub fn event_set_inventory_problem(tx: &mut Tx<'_>, id: EventId, problem: &str) -> DbResult<()> {
     tx.execute(
         "update events set inventory_problem = $2 where id = $1 and inventory_ready = false",
         params![id, problem],
@@ -227,7 +211,7 @@ pub fn ticket_type_insert(
     event_id: EventId,
     position: u8,
     ticket_type: &TicketType,
-) -> Result<(), StorageError> {
+) -> DbResult<()> {
     tx.execute(
         "insert into event_ticket_types \
          (id, event_id, position, name, description, price, total, fence) \
@@ -251,7 +235,7 @@ pub fn ticket_type_upsert(
     event_id: EventId,
     ticket_type: &TicketType,
     fence: i64,
-) -> Result<bool, StorageError> {
+) -> DbResult<bool> {
     let rows = tx.execute(
         "insert into event_ticket_types \
          (id, event_id, position, name, description, price, total, fence) \
@@ -275,7 +259,7 @@ pub fn ticket_type_upsert(
 }
 
 /// Sets the price range and the capacity of a standing event from its ticket types.
-pub fn event_update_from_ticket_types(tx: &mut Tx<'_>, id: EventId) -> Result<(), StorageError> {
+pub fn event_update_from_ticket_types(tx: &mut Tx<'_>, id: EventId) -> DbResult<()> {
     let ticket_types = "from event_ticket_types where event_id = $1";
     let sql = format!(
         "update events set price_min = (select min(price) {ticket_types}), \
@@ -286,7 +270,7 @@ pub fn event_update_from_ticket_types(tx: &mut Tx<'_>, id: EventId) -> Result<()
     Ok(())
 }
 
-pub fn ticket_type_list(tx: &mut Tx<'_>, id: EventId) -> Result<Vec<TicketType>, StorageError> {
+pub fn ticket_type_list(tx: &mut Tx<'_>, id: EventId) -> DbResult<Vec<TicketType>> {
     tx.query(
         "select id, name, description, price, total from event_ticket_types \
          where event_id = $1 order by position",

@@ -26,11 +26,8 @@ pub struct EventSummaryView {
     venue_id: Uuid,
     venue_name: String,
     address: String,
-    #[schema(value_type = String, format = DateTime)]
     starts_at: Timestamp,
-    #[schema(value_type = String, format = DateTime)]
     sale_starts_at: Timestamp,
-    #[schema(value_type = String, format = DateTime)]
     sale_ends_at: Timestamp,
     has_presale: bool,
     poster_image_url: Option<String>,
@@ -85,9 +82,9 @@ pub struct EventView {
     /// The price of a seat by grade, in won. Empty for standing events.
     #[schema(value_type = BTreeMap<String, i64>)]
     prices: BTreeMap<String, Won>,
-    ticket_types: Vec<TicketTypeView>,
+    ticket_types: Vec<TicketType>,
     /// When members and everybody may start to buy, if there is a pre-sale.
-    pre_sale_schedule: Option<PresaleView>,
+    pre_sale_schedule: Option<PresaleSchedule>,
     cancel_reason: Option<String>,
 }
 
@@ -101,48 +98,10 @@ impl EventView {
             capacity: event.capacity,
             seats_per_user_max: event.seats_per_user_max,
             prices: event.prices.clone(),
-            ticket_types: ticket_types.into_iter().map(TicketTypeView::from).collect(),
-            pre_sale_schedule: event.presale_schedule().map(PresaleView::from),
+            ticket_types,
+            pre_sale_schedule: event.presale_schedule(),
             cancel_reason: Some(event.cancel_reason.clone()).filter(|reason| !reason.is_empty()),
             summary: EventSummaryView::new(event, now),
         }
-    }
-}
-
-#[derive(Serialize, ToSchema)]
-pub struct TicketTypeView {
-    id: Uuid,
-    #[schema(example = "스탠딩 A")]
-    name: String,
-    description: String,
-    /// In won.
-    #[schema(value_type = i64)]
-    price: Won,
-    total: u32,
-}
-
-impl From<TicketType> for TicketTypeView {
-    fn from(ticket_type: TicketType) -> TicketTypeView {
-        let TicketType { id, name, description, price, total } = ticket_type;
-        TicketTypeView { id, name, description, price, total }
-    }
-}
-
-#[derive(Serialize, ToSchema)]
-pub struct PresaleView {
-    #[schema(value_type = String, format = DateTime)]
-    diamond: Timestamp,
-    #[schema(value_type = String, format = DateTime)]
-    gold: Timestamp,
-    #[schema(value_type = String, format = DateTime)]
-    silver: Timestamp,
-    #[schema(value_type = String, format = DateTime)]
-    general: Timestamp,
-}
-
-impl From<PresaleSchedule> for PresaleView {
-    fn from(schedule: PresaleSchedule) -> PresaleView {
-        let PresaleSchedule { diamond, gold, silver, general } = schedule;
-        PresaleView { diamond, gold, silver, general }
     }
 }

@@ -10,14 +10,13 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use serde::Serialize;
-use urr_service::{Admin, ApiError, Context, ETag, Errors, Json, Path};
+use urr_service::{ApiError, ETag, Errors, Json, Path};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::http::actor;
-use crate::response_cache::{CacheLifetime, CachedResponse};
-use crate::{CatalogService, IMAGE_BYTES_MAX, Image, ImageId};
+use crate::response_cache::CachedResponse;
+use crate::{AdminActor, CatalogService, IMAGE_BYTES_MAX, Image, ImageId};
 
 pub fn routes() -> OpenApiRouter<CatalogService> {
     OpenApiRouter::new().routes(routes!(get_image))
@@ -100,12 +99,11 @@ pub struct ImageDetailView {
 )]
 pub async fn upload_image(
     State(catalog): State<CatalogService>,
-    Admin(admin): Admin,
-    Context(context): Context,
+    actor: AdminActor,
     form: Result<Multipart, MultipartRejection>,
 ) -> Result<(StatusCode, Json<ImageDetailView>), ApiError> {
     let bytes = read_image_field(form).await?;
-    let image = catalog.upload_image(bytes, actor(&admin, context)).await?;
+    let image = catalog.upload_image(bytes, actor).await?;
     Ok((StatusCode::CREATED, Json(ImageDetailView { image: image.into() })))
 }
 
@@ -161,12 +159,8 @@ pub async fn get_image(
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     let id = ImageId::parse(&id).ok_or_else(image_not_found)?;
-    let cache = catalog.cache.clone();
-    let load = || {
-        let (catalog, id) = (catalog.clone(), id.clone());
-        async move { load_image(&catalog, id).await }
-    };
-    let cached = cache.get(&format!("image {}", id.as_str()), load).await?;
+    let load = || load_image(catalog.clone(), id.clone());
+    let cached = catalog.0.cache.get(&format!("image {}", id.as_str()), load).await?;
     let etag = ETag::of_version(id.as_str());
     let caching =
         [(ETAG, etag.header()), (CACHE_CONTROL, IMMUTABLE), (X_CONTENT_TYPE_OPTIONS, NOSNIFF)];
@@ -181,9 +175,7 @@ pub async fn get_image(
     Ok((caching, content, cached.body.clone()).into_response())
 }
 
-async fn load_image(catalog: &CatalogService, id: ImageId) -> Result<CachedResponse, ApiError> {
+async fn load_image(catalog: CatalogService, id: ImageId) -> Result<CachedResponse, ApiError> {
     let image = catalog.get_image(id).await?.ok_or_else(image_not_found)?;
-    let expires_at = catalog.clock.now() + catalog.cache.settings().ttl;
-    let lifetime = CacheLifetime { expires_at, refresh_at: expires_at };
-    Ok(CachedResponse::constant(image.bytes, image.kind.as_str(), lifetime))
+    Ok(catalog.0.cache.constant(image.bytes, image.kind.as_str()))
 }

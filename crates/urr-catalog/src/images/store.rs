@@ -1,7 +1,7 @@
 //! The SQL of images.
 
 use urr_kernel::{Timestamp, Uuid};
-use urr_storage::{StorageError, Tx, params};
+use urr_storage::{DbResult, Tx, params};
 
 use crate::images::{Image, ImageId};
 
@@ -11,7 +11,7 @@ pub fn image_insert(
     image: &Image,
     created_by: Uuid,
     now: Timestamp,
-) -> Result<bool, StorageError> {
+) -> DbResult<bool> {
     let rows = tx.execute(
         "insert into images (id, content_type, width, height, bytes, created_by, created_at) \
          values ($1, $2, $3, $4, $5, $6, $7) on conflict (id) do nothing",
@@ -28,7 +28,7 @@ pub fn image_insert(
     Ok(rows == 1)
 }
 
-pub fn image_find(tx: &mut Tx<'_>, id: &ImageId) -> Result<Option<Image>, StorageError> {
+pub fn image_find(tx: &mut Tx<'_>, id: &ImageId) -> DbResult<Option<Image>> {
     tx.query_opt(
         "select content_type, width, height, bytes from images where id = $1",
         params![id.as_str()],

@@ -1,19 +1,17 @@
-//! Venues over HTTP, and the routes of halls.
+//! Venues and halls over HTTP.
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use serde::{Deserialize, Serialize};
-use urr_kernel::{Timestamp, Uuid};
-use urr_service::{Admin, ApiError, Context, Errors, Json, Page, Paged, Pagination, Path};
+use serde::Serialize;
+use urr_service::{Admin, ApiError, Errors, Json, Page, Paged, Pagination, Path};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::hall_http::{self, HallSummaryView};
-use crate::errors::venue_not_found;
-use crate::http::actor;
-use crate::text::{parse_line, parse_paragraphs};
-use crate::{CatalogService, NewVenue, Venue, VenueChange, VenueId};
+use crate::{
+    AdminActor, CatalogService, Hall, HallChange, HallId, HallSummary, NewHall, NewVenue, Venue,
+    VenueChange, VenueId,
+};
 
 pub fn routes() -> OpenApiRouter<CatalogService> {
     OpenApiRouter::new()
@@ -21,37 +19,14 @@ pub fn routes() -> OpenApiRouter<CatalogService> {
         .routes(routes!(get_venue))
         .routes(routes!(create_venue))
         .routes(routes!(edit_venue, delete_venue))
-        .routes(routes!(hall_http::create_hall))
-        .routes(routes!(hall_http::get_hall, hall_http::edit_hall, hall_http::delete_hall))
-        .routes(routes!(hall_http::list_seat_layouts))
-}
-
-const NAME_CHARS_MAX: usize = 100;
-const ADDRESS_CHARS_MAX: usize = 300;
-const DESCRIPTION_CHARS_MAX: usize = 2_000;
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct VenueView {
-    id: Uuid,
-    #[schema(example = "강변 오페라하우스")]
-    name: String,
-    address: String,
-    description: String,
-    #[schema(value_type = String, format = DateTime)]
-    created_at: Timestamp,
-}
-
-impl From<Venue> for VenueView {
-    fn from(venue: Venue) -> VenueView {
-        let Venue { id, name, address, description, created_at } = venue;
-        VenueView { id: id.0, name, address, description, created_at }
-    }
+        .routes(routes!(create_hall))
+        .routes(routes!(get_hall, edit_hall, delete_hall))
+        .routes(routes!(list_seat_layouts))
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct VenueListView {
-    venues: Vec<VenueView>,
+    venues: Vec<Venue>,
     pagination: Pagination,
 }
 
@@ -67,16 +42,15 @@ pub async fn list_venues(
     page: Page,
 ) -> Result<Json<VenueListView>, ApiError> {
     let (venues, total) = catalog.list_venues(page).await?;
-    let venues = venues.into_iter().map(VenueView::from).collect();
     let Paged { items: venues, pagination } = Paged::new(venues, total, page);
     Ok(Json(VenueListView { venues, pagination }))
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct VenueDetailView {
-    venue: VenueView,
+    venue: Venue,
     /// By name; at most 100.
-    halls: Vec<HallSummaryView>,
+    halls: Vec<HallSummary>,
 }
 
 /// Returns a venue with its halls.
@@ -88,80 +62,31 @@ pub struct VenueDetailView {
 )]
 pub async fn get_venue(
     State(catalog): State<CatalogService>,
-    Path(id): Path<Uuid>,
+    Path(id): Path<VenueId>,
 ) -> Result<Json<VenueDetailView>, ApiError> {
-    let found = catalog.get_venue(VenueId(id)).await?;
-    let (venue, halls) = found.ok_or_else(venue_not_found)?;
-    let halls = halls.into_iter().map(HallSummaryView::from).collect();
-    Ok(Json(VenueDetailView { venue: venue.into(), halls }))
-}
-
-#[derive(Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct CreateVenueBody {
-    #[schema(max_length = 100)]
-    name: String,
-    #[schema(max_length = 300)]
-    address: String,
-    #[serde(default)]
-    #[schema(max_length = 2_000)]
-    description: String,
+    let (venue, halls) = catalog.get_venue(id).await?;
+    Ok(Json(VenueDetailView { venue, halls }))
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct VenueOnlyView {
-    venue: VenueView,
+    venue: Venue,
 }
 
 /// Creates a venue.
 ///
 /// For administrators. Errors: 400 `INVALID_NAME`, `INVALID_TEXT`; 409 `NAME_TAKEN`.
 #[utoipa::path(
-    post, path = "/api/admin/venues", tag = "venues", request_body = CreateVenueBody,
+    post, path = "/api/admin/venues", tag = "venues", request_body = NewVenue,
     responses((status = 201, body = VenueOnlyView), Errors<401, 403, 409>),
 )]
 pub async fn create_venue(
     State(catalog): State<CatalogService>,
-    Admin(admin): Admin,
-    Context(context): Context,
-    Json(body): Json<CreateVenueBody>,
+    actor: AdminActor,
+    Json(new): Json<NewVenue>,
 ) -> Result<(StatusCode, Json<VenueOnlyView>), ApiError> {
-    let new = NewVenue {
-        name: parse_line("name", &body.name, NAME_CHARS_MAX)?,
-        address: parse_line("address", &body.address, ADDRESS_CHARS_MAX)?,
-        description: parse_paragraphs("description", &body.description, DESCRIPTION_CHARS_MAX)?,
-    };
-    let venue = catalog.create_venue(new, actor(&admin, context)).await?;
-    Ok((StatusCode::CREATED, Json(VenueOnlyView { venue: venue.into() })))
-}
-
-/// Fields that are left out keep their value.
-#[derive(Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct EditVenueBody {
-    #[schema(max_length = 100)]
-    name: Option<String>,
-    #[schema(max_length = 300)]
-    address: Option<String>,
-    #[schema(max_length = 2_000)]
-    description: Option<String>,
-}
-
-impl EditVenueBody {
-    fn parse(&self) -> Result<VenueChange, ApiError> {
-        let line = |what, text: &Option<String>, chars_max| {
-            text.as_ref().map(|text| parse_line(what, text, chars_max)).transpose()
-        };
-        let description = self
-            .description
-            .as_ref()
-            .map(|text| parse_paragraphs("description", text, DESCRIPTION_CHARS_MAX));
-        Ok(VenueChange {
-            name: line("name", &self.name, NAME_CHARS_MAX)?,
-            address: line("address", &self.address, ADDRESS_CHARS_MAX)?,
-            description: description.transpose()?,
-        })
-    }
+    let venue = catalog.create_venue(new, actor).await?;
+    Ok((StatusCode::CREATED, Json(VenueOnlyView { venue })))
 }
 
 /// Changes a venue.
@@ -170,18 +95,16 @@ impl EditVenueBody {
 /// 409 `NAME_TAKEN`.
 #[utoipa::path(
     put, path = "/api/admin/venues/{id}", tag = "venues", params(("id" = Uuid, Path)),
-    request_body = EditVenueBody,
+    request_body = VenueChange,
     responses((status = 200, body = VenueOnlyView), Errors<401, 403, 404, 409>),
 )]
 pub async fn edit_venue(
     State(catalog): State<CatalogService>,
-    Admin(admin): Admin,
-    Context(context): Context,
-    Path(id): Path<Uuid>,
-    Json(body): Json<EditVenueBody>,
+    actor: AdminActor,
+    Path(id): Path<VenueId>,
+    Json(change): Json<VenueChange>,
 ) -> Result<Json<VenueOnlyView>, ApiError> {
-    let venue = catalog.edit_venue(VenueId(id), body.parse()?, actor(&admin, context)).await?;
-    Ok(Json(VenueOnlyView { venue: venue.into() }))
+    Ok(Json(VenueOnlyView { venue: catalog.edit_venue(id, change, actor).await? }))
 }
 
 /// Deletes a venue without halls and events.
@@ -193,10 +116,111 @@ pub async fn edit_venue(
 )]
 pub async fn delete_venue(
     State(catalog): State<CatalogService>,
-    Admin(admin): Admin,
-    Context(context): Context,
-    Path(id): Path<Uuid>,
+    actor: AdminActor,
+    Path(id): Path<VenueId>,
 ) -> Result<StatusCode, ApiError> {
-    catalog.delete_venue(VenueId(id), actor(&admin, context)).await?;
+    catalog.delete_venue(id, actor).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct HallDetailView {
+    hall: Hall,
+}
+
+/// Creates a hall with its seats.
+///
+/// For administrators. The seats are a `grid` (rows of equal length, graded from front to back) or
+/// a `layout` of sections. Lengths of a layout are centimetres; the stage is at (0, 0) and `y`
+/// grows away from it; the position of a section is the middle of its first row. At most 500
+/// sections, 5,000 rows, 500 seats in a row and 100,000 seats. A seat's id is its number in the
+/// order of sections, rows and seats, from 0.
+///
+/// Errors: 400 `INVALID_LAYOUT`; 404 `VENUE_NOT_FOUND`; 409 `NAME_TAKEN`.
+#[utoipa::path(
+    post, path = "/api/admin/venues/{id}/halls", tag = "venues", params(("id" = Uuid, Path)),
+    request_body = NewHall,
+    responses((status = 201, body = HallDetailView), Errors<401, 403, 404, 409>),
+)]
+pub async fn create_hall(
+    State(catalog): State<CatalogService>,
+    actor: AdminActor,
+    Path(id): Path<VenueId>,
+    Json(new): Json<NewHall>,
+) -> Result<(StatusCode, Json<HallDetailView>), ApiError> {
+    let hall = catalog.create_hall(id, new, actor).await?;
+    Ok((StatusCode::CREATED, Json(HallDetailView { hall })))
+}
+
+/// Returns a hall with its seats.
+///
+/// For administrators. Errors: 404 `HALL_NOT_FOUND`.
+#[utoipa::path(
+    get, path = "/api/admin/halls/{id}", tag = "venues", params(("id" = Uuid, Path)),
+    responses((status = 200, body = HallDetailView), Errors<401, 403, 404>),
+)]
+pub async fn get_hall(
+    State(catalog): State<CatalogService>,
+    _admin: Admin,
+    Path(id): Path<HallId>,
+) -> Result<Json<HallDetailView>, ApiError> {
+    Ok(Json(HallDetailView { hall: catalog.get_hall(id).await? }))
+}
+
+/// Changes a hall.
+///
+/// For administrators. Fields that are not sent stay as they are. Seats can change only while no
+/// event uses the hall. Errors: 400 `INVALID_LAYOUT`; 404 `HALL_NOT_FOUND`; 409 `HALL_IN_USE`,
+/// `NAME_TAKEN`.
+#[utoipa::path(
+    put, path = "/api/admin/halls/{id}", tag = "venues", params(("id" = Uuid, Path)),
+    request_body = HallChange,
+    responses((status = 200, body = HallDetailView), Errors<401, 403, 404, 409>),
+)]
+pub async fn edit_hall(
+    State(catalog): State<CatalogService>,
+    actor: AdminActor,
+    Path(id): Path<HallId>,
+    Json(change): Json<HallChange>,
+) -> Result<Json<HallDetailView>, ApiError> {
+    Ok(Json(HallDetailView { hall: catalog.edit_hall(id, change, actor).await? }))
+}
+
+/// Deletes a hall that no event uses.
+///
+/// For administrators. Errors: 404 `HALL_NOT_FOUND`; 409 `HALL_IN_USE`.
+#[utoipa::path(
+    delete, path = "/api/admin/halls/{id}", tag = "venues", params(("id" = Uuid, Path)),
+    responses((status = 204, description = "The hall is deleted."), Errors<401, 403, 404, 409>),
+)]
+pub async fn delete_hall(
+    State(catalog): State<CatalogService>,
+    actor: AdminActor,
+    Path(id): Path<HallId>,
+) -> Result<StatusCode, ApiError> {
+    catalog.delete_hall(id, actor).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct SeatLayoutListView {
+    layouts: Vec<Hall>,
+    pagination: Pagination,
+}
+
+/// Lists all halls with their seats, by name.
+///
+/// For administrators, in pages.
+#[utoipa::path(
+    get, path = "/api/admin/seat-layouts", tag = "venues", params(Page),
+    responses((status = 200, body = SeatLayoutListView), Errors<401, 403>),
+)]
+pub async fn list_seat_layouts(
+    State(catalog): State<CatalogService>,
+    _admin: Admin,
+    page: Page,
+) -> Result<Json<SeatLayoutListView>, ApiError> {
+    let (halls, total) = catalog.list_halls(page).await?;
+    let Paged { items: layouts, pagination } = Paged::new(halls, total, page);
+    Ok(Json(SeatLayoutListView { layouts, pagination }))
 }

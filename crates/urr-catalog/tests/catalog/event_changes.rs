@@ -2,10 +2,8 @@
 
 use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
-use urr_catalog::{
-    AdminActor, ArtistName, CatalogParts, CatalogService, CatalogSettings, NewArtist,
-};
-use urr_kernel::{CallContext, IdSource, Timestamp, Won};
+use urr_catalog::{AdminActor, CatalogParts, CatalogService, CatalogSettings, NewArtist};
+use urr_kernel::{CallContext, IdSource, Timestamp};
 use urr_storage::{StorageError, params};
 
 use crate::contract;
@@ -248,12 +246,7 @@ contract! {
             )
         });
         assert_eq!(taken.await, Ok::<_, StorageError>(1));
-        let new = |name: &str| NewArtist {
-            name: ArtistName::parse(name).unwrap(),
-            description: String::new(),
-            image_url: String::new(),
-            membership_price: Won::ZERO,
-        };
+        let new = |name: &str| NewArtist { name: name.to_owned(), ..NewArtist::default() };
         let failed = catalog.create_artist(new("한강 밴드"), actor).await.unwrap_err();
         assert!(failed.to_string().contains("admin_actions_pkey"), "{failed}");
         assert_eq!(world.number("select count(*) as n from artists").await, 0);

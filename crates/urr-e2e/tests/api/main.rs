@@ -11,6 +11,7 @@ mod documents;
 mod fixture;
 mod images;
 mod queue_admin;
+mod route_coverage;
 mod slot_attacks;
 mod startup;
 mod waiting_room;

@@ -137,7 +137,7 @@ fn gateway() -> Router {
     let mut settings = GatewaySettings::new(key(), TokenKey::new(&[2; 32]));
     settings.rate_limits = RateLimits { general: 1_000_000_000, ..RateLimits::default() };
     let limiter = RateLimiter::local(clock);
-    Gateway::new(vec![ticket, payment], limiter, settings, &kit).router(Router::new(), &kit)
+    Gateway::new(vec![ticket, payment], limiter, settings, &kit).router(|_| Router::new(), &kit)
 }
 
 /// A permit of the engine, the wait, and the computing around it.

@@ -125,7 +125,7 @@ async fn d_14_a_refresh_by_cookie_needs_a_page_of_ours() {
 #[tokio::test]
 async fn pages_and_data_have_their_policies() {
     let gateway = TestGateway::with_settings(|settings| settings.is_loopback = false);
-    let page = gateway.get("/").send().await;
+    let page = gateway.get("/own-policy").send().await;
     assert!(page.header("content-security-policy").contains("style-src 'self'"), "its own");
     assert_eq!(page.header("strict-transport-security"), "max-age=31536000");
     assert_eq!(page.header("cross-origin-opener-policy"), "same-origin");
@@ -136,6 +136,19 @@ async fn pages_and_data_have_their_policies() {
     assert_eq!(data.header("cache-control"), "no-store");
     assert_eq!(page.header("referrer-policy"), "strict-origin-when-cross-origin");
     // Control: a browser must not insist on TLS where there is none.
-    let loopback = TestGateway::new().get("/").send().await;
+    let loopback = TestGateway::new().get("/page").send().await;
     assert_eq!(loopback.header("strict-transport-security"), "");
+}
+
+#[tokio::test]
+async fn a_page_asks_the_api_as_its_client_and_under_the_same_checks() {
+    let gateway = TestGateway::new();
+    let anonymous = gateway.get("/asks-the-api").send().await;
+    assert_eq!(anonymous.outcome(), refused(401, "AUTHENTICATION_REQUIRED"));
+    let token = gateway.token(UserRole::User);
+    let known = gateway.get("/asks-the-api").cookie(&token).send().await;
+    assert_eq!(known.outcome(), passed());
+    let forged = gateway.post("/asks-the-api").cookie(&token);
+    let forged = forged.header("sec-fetch-site", "cross-site").send().await;
+    assert_eq!(forged.outcome(), refused(403, "CROSS_SITE_REQUEST"));
 }

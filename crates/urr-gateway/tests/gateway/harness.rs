@@ -153,9 +153,17 @@ impl TestGateway {
     ) -> TestGateway {
         let gateway = Gateway::new(upstreams, limiter, settings, &kit);
         let feed = gateway.revocation_feed();
-        let pages = Router::new()
-            .route("/health", get(async || "well"))
-            .route("/page", get(async || "A long page. ".repeat(500)));
+        let own = [("content-security-policy", "default-src 'none'; style-src 'self'")];
+        let pages = |api: Router| {
+            Router::new()
+                .route("/health", get(async || "well"))
+                .route("/page", get(async || "A long page. ".repeat(500)))
+                .route("/own-policy", get(async move || (own, "A page.")))
+                .route(
+                    "/asks-the-api",
+                    any(async move |request| ask_own_profile(api, request).await),
+                )
+        };
         let router = gateway.router(pages, &kit);
         TestGateway { router, services, clock: kit.clock.clone(), kit, feed }
     }
@@ -409,4 +417,11 @@ async fn list_revoked(
 /// Fails a test that waits for something that does not happen.
 pub async fn soon<T>(work: impl Future<Output = T>) -> T {
     tokio::time::timeout(TIMEOUT, work).await.expect("it happens soon")
+}
+
+/// A page that shows what the API tells its client.
+async fn ask_own_profile(api: Router, mut request: Request) -> Response {
+    *request.uri_mut() = "/api/auth/me".parse().unwrap();
+    let Ok(response) = api.oneshot(request).await;
+    response
 }

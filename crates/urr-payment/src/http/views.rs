@@ -28,7 +28,6 @@ pub struct PaymentView {
     is_settled: bool,
     /// Why it failed or is refunded.
     failure_code: Option<String>,
-    #[schema(value_type = Option<String>, format = DateTime)]
     approved_at: Option<Timestamp>,
     receipt_url: Option<String>,
     #[schema(value_type = i64)]
@@ -39,9 +38,7 @@ pub struct PaymentView {
     reservation_id: Option<Uuid>,
     event_id: Option<Uuid>,
     provider: String,
-    #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
-    #[schema(value_type = String, format = DateTime)]
     updated_at: Timestamp,
 }
 
@@ -109,9 +106,7 @@ pub struct RefundView {
     status: &'static str,
     /// How often the provider has declined.
     declines: u32,
-    #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
-    #[schema(value_type = Option<String>, format = DateTime)]
     done_at: Option<Timestamp>,
 }
 

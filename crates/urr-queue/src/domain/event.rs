@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use serde::Deserialize;
 pub use urr_kernel::Tier;
 use urr_kernel::{Timestamp, Uuid, presale_delay};
 use urr_room::{AdmissionRules, AdmissionState};
 use urr_storage::storable_enum;
+use utoipa::ToSchema;
 
 use crate::QueueSettings;
 
@@ -59,7 +61,8 @@ pub struct RoomSettings {
 }
 
 /// The order in which the users are admitted who joined before the sale.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum OpeningOrder {
     #[default]
     Fifo,

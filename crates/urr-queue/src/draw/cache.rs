@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use urr_kernel::{Clock, Uuid};
 use urr_service::cache::{Cache, CacheOptions};
-use urr_storage::StorageError;
+use urr_storage::{DbResult, StorageError};
 
 use crate::store::draws::{self, StoredDraw};
 use crate::store::rooms;
@@ -44,10 +44,7 @@ impl DrawCache {
 
 impl QueueService {
     /// An event with its draw, also long after its sale; none if there is no such event.
-    pub(crate) async fn public_draw(
-        &self,
-        event_id: Uuid,
-    ) -> Result<Option<Arc<PublicDraw>>, StorageError> {
+    pub(crate) async fn public_draw(&self, event_id: Uuid) -> DbResult<Option<Arc<PublicDraw>>> {
         let DrawCache { cache, loading, .. } = &self.0.draw_cache;
         // A draw that this process knows to be done is shown at once.
         let is_done = self.0.event_index.get(event_id).and_then(|event| event.draw);

@@ -5,7 +5,8 @@ pub(super) mod operator;
 mod queue_paths;
 mod views;
 
-use axum::extract::{FromRef, State};
+use axum::extract::{FromRef, FromRequestParts, State};
+use axum::http::request::Parts;
 use urr_kernel::Uuid;
 use urr_service::admin_log::{self, AdminLogRoute};
 use urr_service::{Admin, ApiError, Errors, Json, Page, Path};
@@ -43,6 +44,63 @@ pub fn routes() -> OpenApiRouter<QueueService> {
         .merge(admin_log::routes(LOG))
 }
 
+/// The administrator of a request.
+impl FromRequestParts<QueueService> for RoomActor {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        queue: &QueueService,
+    ) -> Result<RoomActor, ApiError> {
+        let Admin(admin) = Admin::from_request_parts(parts, queue).await?;
+        Ok(RoomActor::Admin(admin.user_id))
+    }
+}
+
+/// A room and who administers it.
+struct RoomAdmin {
+    queue: QueueService,
+    event_id: Uuid,
+    actor: RoomActor,
+}
+
+type RoomResult = Result<Json<SingleRoomView>, ApiError>;
+
+impl FromRequestParts<QueueService> for RoomAdmin {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        queue: &QueueService,
+    ) -> Result<RoomAdmin, ApiError> {
+        let actor = RoomActor::from_request_parts(parts, queue).await?;
+        let Path(event_id) = Path::from_request_parts(parts, queue).await?;
+        Ok(RoomAdmin { queue: queue.clone(), event_id, actor })
+    }
+}
+
+impl RoomAdmin {
+    async fn show(&self) -> RoomResult {
+        let report = self.queue.report_room(self.event_id).await?;
+        Ok(Json(SingleRoomView::new(&report, &self.queue.0.settings)))
+    }
+
+    async fn change(&self, change: RoomChange) -> RoomResult {
+        self.queue.change_room(self.event_id, change, self.actor).await?;
+        self.show().await
+    }
+
+    async fn clear(&self, is_confirmed: bool) -> Result<Json<ClearedView>, ApiError> {
+        let event_id = self.event_id;
+        if !is_confirmed {
+            let crowd = self.queue.report_room(event_id).await?.crowd;
+            return Err(confirmation_required(event_id, crowd.waiting, crowd.active));
+        }
+        let cleared = self.queue.clear_room(event_id, self.actor).await?;
+        Ok(Json(ClearedView::new(event_id, cleared)))
+    }
+}
+
 /// Lists the rooms that have users, or open within a day.
 ///
 /// For administrators. Rooms with users come first, then by sale start. Errors: 503
@@ -53,10 +111,10 @@ pub fn routes() -> OpenApiRouter<QueueService> {
 )]
 async fn list_rooms(
     State(queue): State<QueueService>,
-    _admin: Admin,
+    _actor: RoomActor,
     page: Page,
 ) -> Result<Json<RoomListView>, ApiError> {
-    Ok(Json(list(&queue, page).await?))
+    list(&queue, page).await.map(Json)
 }
 
 async fn list(queue: &QueueService, page: Page) -> Result<RoomListView, ApiError> {
@@ -72,17 +130,8 @@ async fn list(queue: &QueueService, page: Page) -> Result<RoomListView, ApiError
     get, path = "/api/admin/queue/{eventId}", tag = "admin", params(("eventId" = Uuid, Path)),
     responses((status = 200, body = SingleRoomView), AdminErrors),
 )]
-async fn get_room(
-    State(queue): State<QueueService>,
-    _admin: Admin,
-    Path(event_id): Path<Uuid>,
-) -> Result<Json<SingleRoomView>, ApiError> {
-    show(&queue, event_id).await
-}
-
-async fn show(queue: &QueueService, event_id: Uuid) -> Result<Json<SingleRoomView>, ApiError> {
-    let report = queue.report_room(event_id).await?;
-    Ok(Json(SingleRoomView::new(&report, &queue.0.settings)))
+async fn get_room(room: RoomAdmin) -> RoomResult {
+    room.show().await
 }
 
 /// Changes the settings of a room.
@@ -98,23 +147,8 @@ async fn show(queue: &QueueService, event_id: Uuid) -> Result<Json<SingleRoomVie
     request_body = ChangeRoomBody,
     responses((status = 200, body = SingleRoomView), AdminErrors, Errors<409>),
 )]
-async fn change_room(
-    State(queue): State<QueueService>,
-    Admin(admin): Admin,
-    Path(event_id): Path<Uuid>,
-    Json(body): Json<ChangeRoomBody>,
-) -> Result<Json<SingleRoomView>, ApiError> {
-    change(&queue, event_id, body.parse()?, RoomActor::Admin(admin.user_id)).await
-}
-
-async fn change(
-    queue: &QueueService,
-    event_id: Uuid,
-    change: RoomChange,
-    actor: RoomActor,
-) -> Result<Json<SingleRoomView>, ApiError> {
-    queue.change_room(event_id, change, actor).await?;
-    show(queue, event_id).await
+async fn change_room(room: RoomAdmin, Json(body): Json<ChangeRoomBody>) -> RoomResult {
+    room.change(body.parse()?).await
 }
 
 /// Stops admissions until the room is resumed.
@@ -126,13 +160,9 @@ async fn change(
     params(("eventId" = Uuid, Path)),
     responses((status = 200, body = SingleRoomView), AdminErrors),
 )]
-async fn pause_room(
-    State(queue): State<QueueService>,
-    Admin(admin): Admin,
-    Path(event_id): Path<Uuid>,
-) -> Result<Json<SingleRoomView>, ApiError> {
+async fn pause_room(room: RoomAdmin) -> RoomResult {
     let paused = RoomChange { is_paused: Some(true), ..RoomChange::default() };
-    change(&queue, event_id, paused, RoomActor::Admin(admin.user_id)).await
+    room.change(paused).await
 }
 
 /// Resumes admissions.
@@ -143,13 +173,9 @@ async fn pause_room(
     params(("eventId" = Uuid, Path)),
     responses((status = 200, body = SingleRoomView), AdminErrors),
 )]
-async fn resume_room(
-    State(queue): State<QueueService>,
-    Admin(admin): Admin,
-    Path(event_id): Path<Uuid>,
-) -> Result<Json<SingleRoomView>, ApiError> {
+async fn resume_room(room: RoomAdmin) -> RoomResult {
     let resumed = RoomChange { is_paused: Some(false), ..RoomChange::default() };
-    change(&queue, event_id, resumed, RoomActor::Admin(admin.user_id)).await
+    room.change(resumed).await
 }
 
 /// Removes all users from a room.
@@ -163,26 +189,10 @@ async fn resume_room(
     responses((status = 200, body = ClearedView), AdminErrors),
 )]
 async fn clear_room(
-    State(queue): State<QueueService>,
-    Admin(admin): Admin,
-    Path(event_id): Path<Uuid>,
+    room: RoomAdmin,
     Json(body): Json<ClearRoomBody>,
 ) -> Result<Json<ClearedView>, ApiError> {
-    clear(&queue, event_id, body.confirms(event_id), RoomActor::Admin(admin.user_id)).await
-}
-
-async fn clear(
-    queue: &QueueService,
-    event_id: Uuid,
-    is_confirmed: bool,
-    actor: RoomActor,
-) -> Result<Json<ClearedView>, ApiError> {
-    if !is_confirmed {
-        let crowd = queue.report_room(event_id).await?.crowd;
-        return Err(confirmation_required(event_id, crowd.waiting, crowd.active));
-    }
-    let cleared = queue.clear_room(event_id, actor).await?;
-    Ok(Json(ClearedView::new(event_id, cleared)))
+    room.clear(body.confirms(room.event_id)).await
 }
 
 /// Shows a message to the users who wait.
@@ -194,14 +204,9 @@ async fn clear(
     params(("eventId" = Uuid, Path)), request_body = MessageBody,
     responses((status = 200, body = SingleRoomView), AdminErrors),
 )]
-async fn set_room_message(
-    State(queue): State<QueueService>,
-    Admin(admin): Admin,
-    Path(event_id): Path<Uuid>,
-    Json(body): Json<MessageBody>,
-) -> Result<Json<SingleRoomView>, ApiError> {
+async fn set_room_message(room: RoomAdmin, Json(body): Json<MessageBody>) -> RoomResult {
     let message = RoomChange { message: Some(Some(body.parse()?)), ..RoomChange::default() };
-    change(&queue, event_id, message, RoomActor::Admin(admin.user_id)).await
+    room.change(message).await
 }
 
 /// Removes the message to the users who wait.
@@ -212,13 +217,9 @@ async fn set_room_message(
     params(("eventId" = Uuid, Path)),
     responses((status = 200, body = SingleRoomView), AdminErrors),
 )]
-async fn remove_room_message(
-    State(queue): State<QueueService>,
-    Admin(admin): Admin,
-    Path(event_id): Path<Uuid>,
-) -> Result<Json<SingleRoomView>, ApiError> {
+async fn remove_room_message(room: RoomAdmin) -> RoomResult {
     let silent = RoomChange { message: Some(None), ..RoomChange::default() };
-    change(&queue, event_id, silent, RoomActor::Admin(admin.user_id)).await
+    room.change(silent).await
 }
 
 fn confirmation_required(event_id: Uuid, waiting: u32, active: u32) -> ApiError {

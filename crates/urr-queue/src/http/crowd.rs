@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use urr_kernel::{Timestamp, Uuid, hex};
 use urr_room::LinePosition;
-use urr_service::{ApiError, ETag, ErrorBody, Path};
+use urr_service::{ApiError, ETag, Errors, Path};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -35,13 +35,10 @@ struct CrowdView<'a> {
     #[schema(example = "open")]
     phase: &'a str,
     /// When users may join; null unless the room is closed.
-    #[schema(value_type = Option<String>, format = DateTime)]
     gathers_at: Option<Timestamp>,
     /// When users are admitted.
-    #[schema(value_type = String, format = DateTime)]
     opens_at: Timestamp,
     /// When the numbers were read.
-    #[schema(value_type = String, format = DateTime)]
     server_time: Timestamp,
     waiting: u32,
     /// How many users have a slot, and how many may have one at once.
@@ -80,9 +77,7 @@ struct CrowdView<'a> {
     responses(
         (status = 200, body = CrowdView<'static>, headers(("etag" = String))),
         (status = 304, description = "Nothing has changed."),
-        (status = 404, body = ErrorBody, description = "`EVENT_NOT_FOUND`"),
-        (status = 409, body = ErrorBody, description = "`ROOM_NOT_READY`, with `Retry-After`."),
-        (status = 503, body = ErrorBody, description = "`QUEUE_UNAVAILABLE`, with `Retry-After`."),
+        Errors<404, 409>,
     ),
 )]
 async fn get_queue_crowd(

@@ -12,7 +12,7 @@ use serde::Serialize;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc;
 use urr_kernel::{Timestamp, Uuid, hex};
-use urr_service::{ApiError, ErrorBody, Json, Path};
+use urr_service::{ApiError, Errors, Json, Path};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -46,10 +46,8 @@ struct DrawView {
     state: &'static str,
     /// SHA-256 of the secret: 64 hexadecimal digits, as in the fields below.
     commitment: String,
-    #[schema(value_type = String, format = DateTime)]
     committed_at: Timestamp,
     /// Users who joined later did not take part.
-    #[schema(value_type = Option<String>, format = DateTime)]
     closed_at: Option<Timestamp>,
     secret: Option<String>,
     /// Of the entrants.
@@ -59,7 +57,6 @@ struct DrawView {
     seed: Option<String>,
     /// The number of entrants.
     count: Option<u32>,
-    #[schema(value_type = Option<String>, format = DateTime)]
     done_at: Option<Timestamp>,
 }
 
@@ -67,16 +64,11 @@ struct DrawView {
 ///
 /// Public. The `commitment` is published before the sale and proves that `secret` was not chosen
 /// later. `secret`, `digest` and `seed` follow when the draw is done. Errors: 404
-/// `EVENT_NOT_FOUND`, `NO_LOTTERY`.
+/// `EVENT_NOT_FOUND`, `NO_LOTTERY`; 409 `ROOM_NOT_READY`.
 #[utoipa::path(
     get, path = "/api/queue/draw/{eventId}", tag = "queue", security(()),
     params(("eventId" = Uuid, Path)),
-    responses(
-        (status = 200, body = DrawView),
-        (status = 404, body = ErrorBody, description = "`EVENT_NOT_FOUND`, or `NO_LOTTERY`: \
-            users are admitted in the order of arrival."),
-        (status = 409, body = ErrorBody, description = "`ROOM_NOT_READY`, with `Retry-After`."),
-    ),
+    responses((status = 200, body = DrawView), Errors<404, 409>),
 )]
 async fn get_draw(
     State(queue): State<QueueService>,
@@ -91,16 +83,14 @@ async fn get_draw(
 /// Returns the participants of a draw in the drawn order.
 ///
 /// Public, as plain text, one participant per line, named by a tag that only they can compute;
-/// `docs/DRAW.md` specifies it. Errors: 404 `EVENT_NOT_FOUND`, `NO_LOTTERY`; 409 `NOT_DRAWN_YET`;
-/// 503 `TOO_MANY_DOWNLOADS`.
+/// `docs/DRAW.md` specifies it. Errors: 404 `EVENT_NOT_FOUND`, `NO_LOTTERY`; 409 `NOT_DRAWN_YET`,
+/// `ROOM_NOT_READY`; 503 `TOO_MANY_DOWNLOADS`.
 #[utoipa::path(
     get, path = "/api/queue/draw/{eventId}/file", tag = "queue", security(()),
     params(("eventId" = Uuid, Path)),
     responses(
         (status = 200, content_type = "text/plain", body = String),
-        (status = 404, body = ErrorBody, description = "`EVENT_NOT_FOUND`, or `NO_LOTTERY`."),
-        (status = 409, body = ErrorBody, description = "`NOT_DRAWN_YET` or `ROOM_NOT_READY`"),
-        (status = 503, body = ErrorBody, description = "`TOO_MANY_DOWNLOADS`"),
+        Errors<404, 409>,
     ),
 )]
 async fn get_draw_file(

@@ -6,12 +6,13 @@ use axum::response::Response;
 use serde::Serialize;
 use urr_kernel::Uuid;
 use urr_room::UserStatus;
-use urr_service::{ApiError, Context, ErrorBody, Errors, Json, Path, User};
+use urr_service::{ApiError, Context, Errors, Json, User};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::status_view::{self, QueueStatusView};
+use super::{OwnQueue, QueueErrors};
 use crate::reminders::ReminderError;
 use crate::{QueueService, QueueStatus};
 
@@ -37,27 +38,11 @@ pub fn routes() -> OpenApiRouter<QueueService> {
 #[utoipa::path(
     post, path = "/api/queue/check/{eventId}", tag = "queue",
     params(("eventId" = Uuid, Path)),
-    responses(
-        (status = 200, body = QueueStatusView<'static>),
-        Errors<401>,
-        (status = 403, body = ErrorBody, description = "`PRESALE_MEMBERS_ONLY`: the pre-sale is \
-            not open for you before `opensAt`."),
-        (status = 404, body = ErrorBody, description = "`EVENT_NOT_FOUND`"),
-        (status = 409, body = ErrorBody, description = "`SALE_NOT_OPEN` (with `opensAt`), \
-            `SALE_ENDED`, `EVENT_CANCELLED`, `TOO_MANY_QUEUES`: you wait for as many events as \
-            you may, or `ROOM_NOT_READY` for an event that was just created."),
-        (status = 503, body = ErrorBody, description = "`QUEUE_FULL` or `QUEUE_UNAVAILABLE`, \
-            with `Retry-After`."),
-    ),
+    responses((status = 200, body = QueueStatusView<'static>), QueueErrors, Errors<403>),
 )]
-async fn check_queue(
-    State(queue): State<QueueService>,
-    User(user): User,
-    Context(context): Context,
-    Path(event_id): Path<Uuid>,
-) -> Result<Response, ApiError> {
-    let status = queue.check(event_id, user.user_id, &context).await?;
-    Ok(status_view::checked(&queue, user.user_id, &status))
+async fn check_queue(own: OwnQueue, Context(context): Context) -> Result<Response, ApiError> {
+    let status = own.queue.check(own.event_id, own.user_id, &context).await?;
+    Ok(status_view::checked(&own.queue, own.user_id, &status))
 }
 
 /// Returns the user's position, or the entry token if admitted.
@@ -77,20 +62,12 @@ async fn check_queue(
     responses(
         (status = 200, body = QueueStatusView<'static>, headers(("etag" = String))),
         (status = 304, description = "Nothing has changed."),
-        Errors<401>,
-        (status = 404, body = ErrorBody, description = "`EVENT_NOT_FOUND`"),
-        (status = 409, body = ErrorBody, description = "`ROOM_NOT_READY`, with `Retry-After`."),
-        (status = 503, body = ErrorBody, description = "`QUEUE_UNAVAILABLE`, with `Retry-After`."),
+        QueueErrors,
     ),
 )]
-async fn get_queue_status(
-    State(queue): State<QueueService>,
-    User(user): User,
-    Path(event_id): Path<Uuid>,
-    headers: HeaderMap,
-) -> Result<Response, ApiError> {
-    let status = queue.poll(event_id, user.user_id).await?;
-    Ok(status_view::polled(&queue, user.user_id, &status, &headers))
+async fn get_queue_status(own: OwnQueue, headers: HeaderMap) -> Result<Response, ApiError> {
+    let status = own.queue.poll(own.event_id, own.user_id).await?;
+    Ok(status_view::polled(&own.queue, own.user_id, &status, &headers))
 }
 
 /// Whether the user waits or has a slot.
@@ -104,25 +81,15 @@ struct HeartbeatView {
 
 /// Keeps the user's position or slot.
 ///
-/// Returns only the status. Polling and streaming do the same. Errors: 404 `EVENT_NOT_FOUND`; 503
-/// `QUEUE_UNAVAILABLE`.
+/// Returns only the status. Polling and streaming do the same. Errors: 404 `EVENT_NOT_FOUND`; 409
+/// `ROOM_NOT_READY`; 503 `QUEUE_UNAVAILABLE`.
 #[utoipa::path(
     post, path = "/api/queue/heartbeat/{eventId}", tag = "queue",
     params(("eventId" = Uuid, Path)),
-    responses(
-        (status = 200, body = HeartbeatView),
-        Errors<401>,
-        (status = 404, body = ErrorBody, description = "`EVENT_NOT_FOUND`"),
-        (status = 409, body = ErrorBody, description = "`ROOM_NOT_READY`, with `Retry-After`."),
-        (status = 503, body = ErrorBody, description = "`QUEUE_UNAVAILABLE`, with `Retry-After`."),
-    ),
+    responses((status = 200, body = HeartbeatView), QueueErrors),
 )]
-async fn send_queue_heartbeat(
-    State(queue): State<QueueService>,
-    User(user): User,
-    Path(event_id): Path<Uuid>,
-) -> Result<Json<HeartbeatView>, ApiError> {
-    let (status, queued) = match queue.heartbeat(event_id, user.user_id).await? {
+async fn send_queue_heartbeat(own: OwnQueue) -> Result<Json<HeartbeatView>, ApiError> {
+    let (status, queued) = match own.queue.heartbeat(own.event_id, own.user_id).await? {
         UserStatus::Waiting(_) => ("queued", true),
         UserStatus::Active(_) => ("active", false),
         UserStatus::Absent => ("not_in_queue", false),
@@ -140,24 +107,14 @@ struct LeaveView {
 /// Leaves the line, or gives up the slot.
 ///
 /// The entry token is not valid any more. `left` is false if there was nothing to leave. Errors:
-/// 404 `EVENT_NOT_FOUND`; 503 `QUEUE_UNAVAILABLE`.
+/// 404 `EVENT_NOT_FOUND`; 409 `ROOM_NOT_READY`; 503 `QUEUE_UNAVAILABLE`.
 #[utoipa::path(
     post, path = "/api/queue/leave/{eventId}", tag = "queue",
     params(("eventId" = Uuid, Path)),
-    responses(
-        (status = 200, body = LeaveView),
-        Errors<401>,
-        (status = 404, body = ErrorBody, description = "`EVENT_NOT_FOUND`"),
-        (status = 409, body = ErrorBody, description = "`ROOM_NOT_READY`, with `Retry-After`."),
-        (status = 503, body = ErrorBody, description = "`QUEUE_UNAVAILABLE`, with `Retry-After`."),
-    ),
+    responses((status = 200, body = LeaveView), QueueErrors),
 )]
-async fn leave_queue(
-    State(queue): State<QueueService>,
-    User(user): User,
-    Path(event_id): Path<Uuid>,
-) -> Result<Json<LeaveView>, ApiError> {
-    let left = queue.leave(event_id, user.user_id).await?;
+async fn leave_queue(own: OwnQueue) -> Result<Json<LeaveView>, ApiError> {
+    let left = own.queue.leave(own.event_id, own.user_id).await?;
     Ok(Json(LeaveView { message: "Left queue", left }))
 }
 
@@ -179,11 +136,7 @@ struct OwnQueueView {
 /// It reads many rooms, so do not poll it. Errors: 503 `QUEUE_UNAVAILABLE`.
 #[utoipa::path(
     get, path = "/api/queue/mine", tag = "queue",
-    responses(
-        (status = 200, body = Vec<OwnQueueView>),
-        Errors<401>,
-        (status = 503, body = ErrorBody, description = "`QUEUE_UNAVAILABLE`, with `Retry-After`."),
-    ),
+    responses((status = 200, body = Vec<OwnQueueView>), Errors<401>),
 )]
 async fn list_own_queues(
     State(queue): State<QueueService>,
@@ -221,25 +174,15 @@ impl From<ReminderError> for ApiError {
 ///
 /// One mail is sent when it is about three minutes away, or when the user is among the next in
 /// line. Repeating it changes nothing. It does not keep the position. Errors: 404
-/// `EVENT_NOT_FOUND`; 409 `NOT_WAITING`; 503 `QUEUE_UNAVAILABLE`.
+/// `EVENT_NOT_FOUND`; 409 `NOT_WAITING` (no position, or a slot already), `ROOM_NOT_READY`; 503
+/// `QUEUE_UNAVAILABLE`.
 #[utoipa::path(
     post, path = "/api/queue/{eventId}/reminder", tag = "queue",
     params(("eventId" = Uuid, Path)),
-    responses(
-        (status = 204, description = "You will be reminded."),
-        Errors<401>,
-        (status = 404, body = ErrorBody, description = "`EVENT_NOT_FOUND`"),
-        (status = 409, body = ErrorBody, description = "`NOT_WAITING`: you have no position in \
-            this line, or you have a slot already. Or `ROOM_NOT_READY`, with `Retry-After`."),
-        (status = 503, body = ErrorBody, description = "`QUEUE_UNAVAILABLE`, with `Retry-After`."),
-    ),
+    responses((status = 204, description = "You will be reminded."), QueueErrors),
 )]
-async fn ask_queue_reminder(
-    State(queue): State<QueueService>,
-    User(user): User,
-    Path(event_id): Path<Uuid>,
-) -> Result<StatusCode, ApiError> {
-    queue.ask_reminder(event_id, user.user_id).await?;
+async fn ask_queue_reminder(own: OwnQueue) -> Result<StatusCode, ApiError> {
+    own.queue.ask_reminder(own.event_id, own.user_id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -251,11 +194,7 @@ async fn ask_queue_reminder(
     params(("eventId" = Uuid, Path)),
     responses((status = 204, description = "You will not be reminded."), Errors<401>),
 )]
-async fn withdraw_queue_reminder(
-    State(queue): State<QueueService>,
-    User(user): User,
-    Path(event_id): Path<Uuid>,
-) -> Result<StatusCode, ApiError> {
-    queue.withdraw_reminder(event_id, user.user_id).await?;
+async fn withdraw_queue_reminder(own: OwnQueue) -> Result<StatusCode, ApiError> {
+    own.queue.withdraw_reminder(own.event_id, own.user_id).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -57,7 +57,6 @@ pub struct QueueStatusView<'a> {
     #[schema(example = 1.07)]
     next_poll: f64,
     /// When users are admitted, while they gather.
-    #[schema(value_type = Option<String>, format = DateTime)]
     opens_at: Option<Timestamp>,
     sold_out: bool,
     /// The organiser's message to users who wait; otherwise what the status means.
@@ -71,10 +70,8 @@ pub struct QueueStatusView<'a> {
     /// The entry token expires after so many seconds.
     expires_in: Option<u64>,
     /// When your slot ends unless you poll.
-    #[schema(value_type = Option<String>, format = DateTime)]
     slot_ends_at: Option<Timestamp>,
     /// When your slot ends even if you poll.
-    #[schema(value_type = Option<String>, format = DateTime)]
     slot_last_end: Option<Timestamp>,
 }
 

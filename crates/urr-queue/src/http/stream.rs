@@ -9,7 +9,6 @@ use std::convert::Infallible;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use axum::extract::State;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::unfold;
@@ -17,12 +16,13 @@ use serde::Deserialize;
 use tokio::time::Instant;
 use urr_kernel::Uuid;
 use urr_room::UserStatus;
-use urr_service::{ApiError, ErrorBody, Errors, Path, Query, User};
+use urr_service::{ApiError, Errors, Query};
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::status_view::{fingerprint, render};
+use super::{OwnQueue, QueueErrors};
 use crate::domain::poll;
 use crate::status::{QueueError, QueueStatus};
 use crate::{JoinRejection, QueueService, RoomPhase};
@@ -58,33 +58,25 @@ struct QueueStreamQuery {
 /// after five minutes; clients reconnect.
 ///
 /// Errors: 404 `EVENT_NOT_FOUND`; 409 `NOT_IN_QUEUE`, `STREAM_NOT_YET` (with `nextPoll`),
-/// `SALE_ENDED`, `EVENT_CANCELLED`; 429 `STREAM_LIMIT` (three per user and process); 503
-/// `TOO_MANY_STREAMS`, `QUEUE_UNAVAILABLE`.
+/// `SALE_ENDED`, `EVENT_CANCELLED`, `ROOM_NOT_READY`; 429 `STREAM_LIMIT` (three per user and
+/// process); 503 `TOO_MANY_STREAMS` (poll instead), `QUEUE_UNAVAILABLE`.
 #[utoipa::path(
     get, path = "/api/queue/stream/{eventId}", tag = "queue",
     params(("eventId" = Uuid, Path), QueueStreamQuery),
     responses(
         (status = 200, content_type = "text/event-stream", body = String),
-        Errors<401>,
-        (status = 404, body = ErrorBody, description = "`EVENT_NOT_FOUND`"),
-        (status = 409, body = ErrorBody, description = "`STREAM_NOT_YET`: you are not among the \
-            first; poll after `nextPoll` seconds. `NOT_IN_QUEUE`: you have no position. \
-            `SALE_ENDED`, `EVENT_CANCELLED`, `ROOM_NOT_READY`."),
-        (status = 429, body = ErrorBody, description = "`STREAM_LIMIT`: you have as many streams \
-            as you may."),
-        (status = 503, body = ErrorBody, description = "`TOO_MANY_STREAMS`: poll instead. Or \
-            `QUEUE_UNAVAILABLE`. With `Retry-After`."),
+        QueueErrors,
+        Errors<429>,
     ),
 )]
 async fn follow_queue_place(
-    State(queue): State<QueueService>,
-    User(user): User,
-    Path(event_id): Path<Uuid>,
+    own: OwnQueue,
     Query(query): Query<QueueStreamQuery>,
 ) -> Result<Response, ApiError> {
-    let first = queue.poll(event_id, user.user_id).await?;
+    let OwnQueue { queue, user_id, event_id } = own;
+    let first = queue.poll(event_id, user_id).await?;
     let start = stream_start(&first, query.anyway == Some(true))?;
-    let stream = StatusStream::open(queue, user.user_id, first, start)?;
+    let stream = StatusStream::open(queue, user_id, first, start)?;
     let events = unfold(stream, async |mut stream| {
         let event = stream.next().await?;
         Some((Ok::<_, Infallible>(event), stream))

@@ -3,23 +3,14 @@
 use std::time::Duration;
 
 use urr_kernel::{Timestamp, Uuid};
-use urr_room::RoomError;
 use urr_storage::StorageError;
 
+use super::JobError;
 use crate::store::rooms;
 use crate::{EventRoom, QueueService, RoomPhase};
 
 /// The clocks of processes differ: a room is cleared when the sale has ended by all of them.
 const CLEARED_AFTER: Duration = Duration::from_secs(10);
-
-/// Why a room was not cleared.
-#[derive(Debug, thiserror::Error)]
-enum ClearError {
-    #[error(transparent)]
-    Storage(#[from] StorageError),
-    #[error(transparent)]
-    Room(#[from] RoomError),
-}
 
 impl QueueService {
     /// Whether the sale has ended by the clock of every process.
@@ -39,7 +30,7 @@ impl QueueService {
 
     /// All processes share the room and clearing cannot be undone, so the database decides and not
     /// what this process has in memory.
-    async fn try_clear_ended(&self, event_id: Uuid, now: Timestamp) -> Result<(), ClearError> {
+    async fn try_clear_ended(&self, event_id: Uuid, now: Timestamp) -> Result<(), JobError> {
         let event = self.0.db.read(move |tx| rooms::room_find(tx, event_id)).await?;
         if event.is_some_and(|event| self.is_long_over(&event, now)) {
             let cleared = self.count_errors(self.0.rooms.clear(event_id, now).await)?;
@@ -58,11 +49,7 @@ impl QueueService {
     }
 
     /// Two processes may clear at the same moment. A user who joins between the two joins again.
-    async fn try_clear_for_presale(
-        &self,
-        event_id: Uuid,
-        now: Timestamp,
-    ) -> Result<(), ClearError> {
+    async fn try_clear_for_presale(&self, event_id: Uuid, now: Timestamp) -> Result<(), JobError> {
         let read = self.0.db.read(move |tx| {
             let revision = rooms::clearing_find(tx, event_id)?;
             let event = rooms::room_find(tx, event_id)?;

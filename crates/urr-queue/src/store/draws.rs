@@ -1,7 +1,7 @@
 //! Draws and their entrants.
 
 use urr_kernel::{Timestamp, Uuid};
-use urr_storage::{Row, StorageError, Tx, params};
+use urr_storage::{DbResult, Row, StorageError, Tx, params};
 
 use crate::domain::draw::{Digest, DrawResult, DrawSecret, Entrant, EntrantTag};
 
@@ -36,7 +36,7 @@ pub struct DrawEntrants {
     pub arrivals: Digest,
 }
 
-pub fn draw_find(tx: &mut Tx<'_>, event_id: Uuid) -> Result<Option<StoredDraw>, StorageError> {
+pub fn draw_find(tx: &mut Tx<'_>, event_id: Uuid) -> DbResult<Option<StoredDraw>> {
     tx.query_opt(
         "select event_id, secret, commitment, committed_at, last_number, closed_at, \
          entrants_count, entrants_digest, arrivals_digest, done_at from draws where event_id = $1",
@@ -51,7 +51,7 @@ pub fn draw_insert(
     event_id: Uuid,
     secret: &DrawSecret,
     now: Timestamp,
-) -> Result<bool, StorageError> {
+) -> DbResult<bool> {
     let rows = tx.execute(
         "insert into draws (event_id, secret, commitment, committed_at) values ($1, $2, $3, $4) \
          on conflict (event_id) do nothing",
@@ -61,11 +61,7 @@ pub fn draw_insert(
 }
 
 /// Sets the last number that takes part. Only the first call counts.
-pub fn draw_close(
-    tx: &mut Tx<'_>,
-    event_id: Uuid,
-    closing: &DrawClosing,
-) -> Result<bool, StorageError> {
+pub fn draw_close(tx: &mut Tx<'_>, event_id: Uuid, closing: &DrawClosing) -> DbResult<bool> {
     let rows = tx.execute(
         "update draws set last_number = $2, closed_at = $3 \
          where event_id = $1 and last_number is null",
@@ -76,11 +72,7 @@ pub fn draw_close(
 
 /// Stores the entrants in their order. Only the first call counts, as a whole: two processes may have
 /// read the room at different moments.
-pub fn entrants_insert(
-    tx: &mut Tx<'_>,
-    event_id: Uuid,
-    drawn: &DrawResult,
-) -> Result<bool, StorageError> {
+pub fn entrants_insert(tx: &mut Tx<'_>, event_id: Uuid, drawn: &DrawResult) -> DbResult<bool> {
     let count = u32::try_from(drawn.entrants.len()).expect("a room holds fewer than 2^32");
     let rows = tx.execute(
         "update draws set entrants_count = $2, entrants_digest = $3, arrivals_digest = $4 \
@@ -100,11 +92,7 @@ pub fn entrants_insert(
 }
 
 /// Notes that all entrants have their numbers. Only the first call counts.
-pub fn draw_finish(
-    tx: &mut Tx<'_>,
-    event_id: Uuid,
-    done_at: Timestamp,
-) -> Result<bool, StorageError> {
+pub fn draw_finish(tx: &mut Tx<'_>, event_id: Uuid, done_at: Timestamp) -> DbResult<bool> {
     let rows = tx.execute(
         "update draws set done_at = $2 \
          where event_id = $1 and entrants_count is not null and done_at is null",
@@ -114,11 +102,7 @@ pub fn draw_finish(
 }
 
 /// One part of the entrants in drawn order; `None` behind the last.
-pub fn entrants_find(
-    tx: &mut Tx<'_>,
-    event_id: Uuid,
-    part: u32,
-) -> Result<Option<Vec<Entrant>>, StorageError> {
+pub fn entrants_find(tx: &mut Tx<'_>, event_id: Uuid, part: u32) -> DbResult<Option<Vec<Entrant>>> {
     tx.query_opt(
         "select entrants from draw_entrants where event_id = $1 and part = $2",
         params![event_id, part],
@@ -126,7 +110,7 @@ pub fn entrants_find(
     )
 }
 
-fn read_draw(row: &Row<'_>) -> Result<StoredDraw, StorageError> {
+fn read_draw(row: &Row<'_>) -> DbResult<StoredDraw> {
     let last_number: Option<i64> = row.get("last_number")?;
     let closed_at: Option<Timestamp> = row.get("closed_at")?;
     let count: Option<u32> = row.get("entrants_count")?;
@@ -149,13 +133,13 @@ fn read_draw(row: &Row<'_>) -> Result<StoredDraw, StorageError> {
     })
 }
 
-fn digest(row: &Row<'_>, column: &str) -> Result<Option<[u8; 32]>, StorageError> {
+fn digest(row: &Row<'_>, column: &str) -> DbResult<Option<[u8; 32]>> {
     let bytes: Option<Vec<u8>> = row.get(column)?;
     let Some(bytes) = bytes else { return Ok(None) };
     bytes.try_into().map(Some).map_err(|_| broken(column, "not 32 bytes"))
 }
 
-fn needed<T>(value: Option<T>, column: &str) -> Result<T, StorageError> {
+fn needed<T>(value: Option<T>, column: &str) -> DbResult<T> {
     value.ok_or_else(|| broken(column, "missing"))
 }
 
@@ -172,7 +156,7 @@ fn encode(entrants: &[Entrant]) -> Vec<u8> {
     bytes
 }
 
-fn decode(bytes: &[u8]) -> Result<Vec<Entrant>, StorageError> {
+fn decode(bytes: &[u8]) -> DbResult<Vec<Entrant>> {
     let (rows, rest) = bytes.as_chunks::<ENTRANT_BYTES>();
     if !rest.is_empty() {
         return Err(broken("entrants", "not whole"));
@@ -208,7 +192,7 @@ mod tests {
 
     async fn write<T: Send + 'static>(
         db: &Db,
-        body: impl Fn(&mut Tx<'_>) -> Result<T, StorageError> + Send + 'static,
+        body: impl Fn(&mut Tx<'_>) -> DbResult<T> + Send + 'static,
     ) -> T {
         db.write(body).await.unwrap()
     }

@@ -1,39 +1,24 @@
 //! The projection of catalog events: the newest facts and the final status of each event.
 
+use urr_contracts::events::catalog::EventSnapshot;
 use urr_kernel::{Timestamp, Uuid};
-use urr_storage::{StorageError, Tx, params};
+use urr_storage::{DbResult, Tx, params};
 
 use super::rooms::revision_raise;
 use crate::RoomEventStatus;
 use crate::domain::event::SaleWindow;
 
 /// What a domain event says about an event.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventUpdate {
     pub event_id: Uuid,
     pub status: RoomEventStatus,
     /// None if the message only ends the event.
-    pub facts: Option<ProjectedFacts>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProjectedFacts {
-    pub revision: i64,
-    pub title: String,
-    pub artist_id: Option<Uuid>,
-    pub artist_name: Option<String>,
-    pub sale_starts_at: Timestamp,
-    pub sale_ends_at: Timestamp,
-    pub has_presale: bool,
+    pub facts: Option<EventSnapshot>,
 }
 
 /// Applies what is newer than the stored row. A cancelled or deleted event stays so, whatever a later
 /// update says.
-pub fn event_merge(
-    tx: &mut Tx<'_>,
-    update: EventUpdate,
-    now: Timestamp,
-) -> Result<(), StorageError> {
+pub fn event_merge(tx: &mut Tx<'_>, update: EventUpdate, now: Timestamp) -> DbResult<()> {
     let event_id = update.event_id;
     let stored = event_lock(tx, event_id, now)?;
     let status = stored.status.max(update.status);
@@ -42,8 +27,9 @@ pub fn event_merge(
         return Ok(());
     }
     if let Some(facts) = facts {
-        let is_shut_out =
-            stored.window.is_some_and(|before| facts.window().shuts_out(&before, now));
+        let EventSnapshot { sale_starts_at, has_presale, .. } = facts;
+        let window = SaleWindow { sale_starts_at, has_presale };
+        let is_shut_out = stored.window.is_some_and(|before| window.shuts_out(&before, now));
         facts_update(tx, event_id, &facts, stored.awaits_clearing || is_shut_out)?;
     }
     tx.execute(
@@ -51,12 +37,6 @@ pub fn event_merge(
         params![event_id, status, now],
     )?;
     revision_raise(tx)
-}
-
-impl ProjectedFacts {
-    fn window(&self) -> SaleWindow {
-        SaleWindow { sale_starts_at: self.sale_starts_at, has_presale: self.has_presale }
-    }
 }
 
 struct StoredEvent {
@@ -69,11 +49,7 @@ struct StoredEvent {
 
 /// Locks the row of an event, which orders its updates. A missing row is inserted first, so that
 /// concurrent updates of a new event wait for each other.
-fn event_lock(
-    tx: &mut Tx<'_>,
-    event_id: Uuid,
-    now: Timestamp,
-) -> Result<StoredEvent, StorageError> {
+fn event_lock(tx: &mut Tx<'_>, event_id: Uuid, now: Timestamp) -> DbResult<StoredEvent> {
     tx.execute(
         "insert into rooms (event_id, revision, status, title, has_presale, opening, is_paused, \
          has_autopilot, updated_at) values ($1, 0, 'open', '', false, 'fifo', false, false, $2) \
@@ -101,9 +77,9 @@ fn event_lock(
 fn facts_update(
     tx: &mut Tx<'_>,
     event_id: Uuid,
-    facts: &ProjectedFacts,
+    facts: &EventSnapshot,
     awaits_clearing: bool,
-) -> Result<(), StorageError> {
+) -> DbResult<()> {
     tx.execute(
         "update rooms set revision = $2, title = $3, artist_id = $4, artist_name = $5, \
          sale_starts_at = $6, sale_ends_at = $7, has_presale = $8, awaits_clearing = $9 \

@@ -1,7 +1,7 @@
 //! Reminders of near admissions.
 
 use urr_kernel::{Timestamp, Uuid};
-use urr_storage::{StorageError, Tx, params};
+use urr_storage::{DbResult, Tx, params};
 
 /// A user who asked to be reminded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,11 +18,7 @@ impl Reminder {
 }
 
 /// Repeating it changes nothing, unless the user has another number by now.
-pub fn reminder_insert(
-    tx: &mut Tx<'_>,
-    reminder: &Reminder,
-    now: Timestamp,
-) -> Result<(), StorageError> {
+pub fn reminder_insert(tx: &mut Tx<'_>, reminder: &Reminder, now: Timestamp) -> DbResult<()> {
     let Reminder { event_id, user_id, number } = *reminder;
     tx.execute(
         "insert into reminders (event_id, user_id, number, asked_at) values ($1, $2, $3, $4) \
@@ -34,11 +30,7 @@ pub fn reminder_insert(
     Ok(())
 }
 
-pub fn reminder_withdraw(
-    tx: &mut Tx<'_>,
-    event_id: Uuid,
-    user_id: Uuid,
-) -> Result<(), StorageError> {
+pub fn reminder_withdraw(tx: &mut Tx<'_>, event_id: Uuid, user_id: Uuid) -> DbResult<()> {
     let sql = "delete from reminders where event_id = $1 and user_id = $2";
     tx.execute(sql, params![event_id, user_id])?;
     Ok(())
@@ -46,7 +38,7 @@ pub fn reminder_withdraw(
 
 /// The events with reminders. Each is found by one step through the index, because there may be a
 /// million reminders of few events.
-pub fn reminder_list_events(tx: &mut Tx<'_>) -> Result<Vec<Uuid>, StorageError> {
+pub fn reminder_list_events(tx: &mut Tx<'_>) -> DbResult<Vec<Uuid>> {
     let sql = "select event_id from reminders where event_id > $1 order by event_id limit 1";
     let mut events: Vec<Uuid> = Vec::new();
     loop {
@@ -65,7 +57,7 @@ pub fn reminder_list(
     (number, user_id): (i64, Uuid),
     number_max: i64,
     count_max: u32,
-) -> Result<Vec<Reminder>, StorageError> {
+) -> DbResult<Vec<Reminder>> {
     tx.query(
         "select user_id, number from reminders \
          where event_id = $1 and (number, user_id) > ($2, $3) and number <= $4 \
@@ -76,7 +68,7 @@ pub fn reminder_list(
 }
 
 /// Deletes a reminder if it is still the one that was read. Of concurrent calls one gets true.
-pub fn reminder_end(tx: &mut Tx<'_>, reminder: &Reminder) -> Result<bool, StorageError> {
+pub fn reminder_end(tx: &mut Tx<'_>, reminder: &Reminder) -> DbResult<bool> {
     let Reminder { event_id, user_id, number } = *reminder;
     let rows = tx.execute(
         "delete from reminders where event_id = $1 and user_id = $2 and number = $3",
@@ -86,11 +78,7 @@ pub fn reminder_end(tx: &mut Tx<'_>, reminder: &Reminder) -> Result<bool, Storag
 }
 
 /// Sets another number if the reminder is still the one that was read.
-pub fn reminder_renumber(
-    tx: &mut Tx<'_>,
-    reminder: &Reminder,
-    number: i64,
-) -> Result<(), StorageError> {
+pub fn reminder_renumber(tx: &mut Tx<'_>, reminder: &Reminder, number: i64) -> DbResult<()> {
     tx.execute(
         "update reminders set number = $4 where event_id = $1 and user_id = $2 and number = $3",
         params![reminder.event_id, reminder.user_id, reminder.number, number],
@@ -99,11 +87,7 @@ pub fn reminder_renumber(
 }
 
 /// Deletes some reminders of an event. Returns how many.
-pub fn reminder_end_some(
-    tx: &mut Tx<'_>,
-    event_id: Uuid,
-    count_max: u32,
-) -> Result<u64, StorageError> {
+pub fn reminder_end_some(tx: &mut Tx<'_>, event_id: Uuid, count_max: u32) -> DbResult<u64> {
     tx.execute(
         "delete from reminders where event_id = $1 and user_id in \
          (select user_id from reminders where event_id = $1 order by user_id limit $2)",

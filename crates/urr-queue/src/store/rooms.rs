@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use urr_kernel::{Timestamp, Uuid};
-use urr_storage::{Row, StorageError, Tx, from_row, params};
+use urr_storage::{DbResult, Row, Tx, from_row, params};
 
 use crate::{DrawState, EventRoom, RoomSettings};
 
@@ -15,12 +15,12 @@ const SELECT_ROOMS: &str = "select rooms.event_id, status, title, artist_id, art
      from rooms left join draws on draws.event_id = rooms.event_id where revision > 0";
 
 /// The number of changes of all rooms so far.
-pub fn revision_read(tx: &mut Tx<'_>) -> Result<i64, StorageError> {
+pub fn revision_read(tx: &mut Tx<'_>) -> DbResult<i64> {
     tx.query_one("select revision from rooms_revision where id = 1", &[], |row| row.get("revision"))
 }
 
 /// Every transaction that changes a room or a draw calls it, so that other processes load the change.
-pub fn revision_raise(tx: &mut Tx<'_>) -> Result<(), StorageError> {
+pub fn revision_raise(tx: &mut Tx<'_>) -> DbResult<()> {
     tx.execute("update rooms_revision set revision = revision + 1 where id = 1", &[])?;
     Ok(())
 }
@@ -32,19 +32,19 @@ pub struct ListedRoom {
 }
 
 /// The events whose sale ends after this time.
-pub fn room_list(tx: &mut Tx<'_>, ends_after: Timestamp) -> Result<Vec<ListedRoom>, StorageError> {
+pub fn room_list(tx: &mut Tx<'_>, ends_after: Timestamp) -> DbResult<Vec<ListedRoom>> {
     let sql = format!("{SELECT_ROOMS} and sale_ends_at > $1");
     tx.query(&sql, params![ends_after], |row| {
         Ok(ListedRoom { room: room_read(row)?, commitment: row.get("commitment")? })
     })
 }
 
-pub fn room_find(tx: &mut Tx<'_>, event_id: Uuid) -> Result<Option<EventRoom>, StorageError> {
+pub fn room_find(tx: &mut Tx<'_>, event_id: Uuid) -> DbResult<Option<EventRoom>> {
     let sql = format!("{SELECT_ROOMS} and rooms.event_id = $1");
     tx.query_opt(&sql, params![event_id], room_read)
 }
 
-fn room_read(row: &Row<'_>) -> Result<EventRoom, StorageError> {
+fn room_read(row: &Row<'_>) -> DbResult<EventRoom> {
     let draw = match (row.get("has_draw")?, row.get("is_drawn")?) {
         (false, _) => None,
         (true, false) => Some(DrawState::Committed),
@@ -62,7 +62,7 @@ fn room_read(row: &Row<'_>) -> Result<EventRoom, StorageError> {
 }
 
 /// The revision of an event whose room is to be cleared; none if it was cleared.
-pub fn clearing_find(tx: &mut Tx<'_>, event_id: Uuid) -> Result<Option<i64>, StorageError> {
+pub fn clearing_find(tx: &mut Tx<'_>, event_id: Uuid) -> DbResult<Option<i64>> {
     tx.query_opt(
         "select revision from rooms where event_id = $1 and awaits_clearing",
         params![event_id],
@@ -71,7 +71,7 @@ pub fn clearing_find(tx: &mut Tx<'_>, event_id: Uuid) -> Result<Option<i64>, Sto
 }
 
 /// Notes that a room was cleared, unless the event was updated meanwhile: then it is cleared again.
-pub fn clearing_finish(tx: &mut Tx<'_>, event_id: Uuid, revision: i64) -> Result<(), StorageError> {
+pub fn clearing_finish(tx: &mut Tx<'_>, event_id: Uuid, revision: i64) -> DbResult<()> {
     let rows = tx.execute(
         "update rooms set awaits_clearing = false \
          where event_id = $1 and revision = $2 and awaits_clearing",
@@ -80,7 +80,7 @@ pub fn clearing_finish(tx: &mut Tx<'_>, event_id: Uuid, revision: i64) -> Result
     if rows == 1 { revision_raise(tx) } else { Ok(()) }
 }
 
-fn room_settings_read(row: &Row<'_>) -> Result<RoomSettings, StorageError> {
+fn room_settings_read(row: &Row<'_>) -> DbResult<RoomSettings> {
     let gathering: Option<u32> = row.get("gathering_seconds")?;
     Ok(from_row!(row => RoomSettings {
         threshold, admitted_per_second_max, opening, is_paused, has_autopilot, message;
@@ -89,7 +89,7 @@ fn room_settings_read(row: &Row<'_>) -> Result<RoomSettings, StorageError> {
 }
 
 /// Locks the row of an event until the end of the transaction.
-pub fn room_lock(tx: &mut Tx<'_>, event_id: Uuid) -> Result<Option<EventRoom>, StorageError> {
+pub fn room_lock(tx: &mut Tx<'_>, event_id: Uuid) -> DbResult<Option<EventRoom>> {
     let sql = "select event_id from rooms where event_id = $1 for update";
     tx.query_opt(sql, params![event_id], |_| Ok(()))?;
     // Read after the lock was taken, so that changes made meanwhile are seen.
@@ -101,7 +101,7 @@ pub fn room_settings_update(
     event_id: Uuid,
     room_settings: &RoomSettings,
     now: Timestamp,
-) -> Result<(), StorageError> {
+) -> DbResult<()> {
     let gathering_seconds = room_settings.gathering.map(|gathering| {
         i64::try_from(gathering.as_secs()).expect("a gathering has at most a week")
     });

@@ -1,7 +1,7 @@
 //! Slots that have to end because their owners have bought.
 
 use urr_kernel::{Timestamp, Uuid};
-use urr_storage::{StorageError, Tx, from_row, params};
+use urr_storage::{DbResult, Tx, from_row, params};
 
 /// A purchase after which the buyer's slot ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub struct SlotEnd {
 }
 
 /// Inserting the same purchase again changes nothing.
-pub fn slot_end_insert(tx: &mut Tx<'_>, slot_end: &SlotEnd) -> Result<(), StorageError> {
+pub fn slot_end_insert(tx: &mut Tx<'_>, slot_end: &SlotEnd) -> DbResult<()> {
     let SlotEnd { reservation_id, event_id, user_id, bought_at } = *slot_end;
     tx.execute(
         "insert into slot_ends (reservation_id, event_id, user_id, bought_at) \
@@ -24,11 +24,7 @@ pub fn slot_end_insert(tx: &mut Tx<'_>, slot_end: &SlotEnd) -> Result<(), Storag
 }
 
 /// The next ones after this reservation.
-pub fn slot_end_list(
-    tx: &mut Tx<'_>,
-    after: Uuid,
-    count_max: u32,
-) -> Result<Vec<SlotEnd>, StorageError> {
+pub fn slot_end_list(tx: &mut Tx<'_>, after: Uuid, count_max: u32) -> DbResult<Vec<SlotEnd>> {
     tx.query(
         "select reservation_id, event_id, user_id, bought_at from slot_ends \
          where reservation_id > $1 order by reservation_id limit $2",
@@ -37,7 +33,7 @@ pub fn slot_end_list(
     )
 }
 
-pub fn slot_end_delete(tx: &mut Tx<'_>, reservation_ids: &[Uuid]) -> Result<(), StorageError> {
+pub fn slot_end_delete(tx: &mut Tx<'_>, reservation_ids: &[Uuid]) -> DbResult<()> {
     for reservation_id in reservation_ids {
         tx.execute("delete from slot_ends where reservation_id = $1", params![*reservation_id])?;
     }

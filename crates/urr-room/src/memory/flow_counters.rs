@@ -12,12 +12,12 @@ pub struct PaceHistory {
 }
 
 #[derive(Clone, Copy, Default)]
-struct SecondCounts {
+pub struct SecondCounts {
     second: i64,
     /// All admissions, those from the line, and departures from the line.
-    admit_user: u32,
-    admitted: u32,
-    left: u32,
+    pub let_in: u32,
+    pub admitted: u32,
+    pub left: u32,
 }
 
 impl PaceHistory {
@@ -28,20 +28,8 @@ impl PaceHistory {
     /// How many more users may be admitted within this second.
     pub fn rate_left(&self, second: i64, count_max: u32) -> u32 {
         let kept = self.seconds[index(second)];
-        let used = if kept.second == second { kept.admit_user } else { 0 };
+        let used = if kept.second == second { kept.let_in } else { 0 };
         count_max.saturating_sub(used)
-    }
-
-    pub fn count_let_in(&mut self, second: i64) {
-        self.at(second).admit_user += 1;
-    }
-
-    pub fn count_admitted(&mut self, second: i64) {
-        self.at(second).admitted += 1;
-    }
-
-    pub fn count_left(&mut self, second: i64) {
-        self.at(second).left += 1;
     }
 
     pub fn pace(&self, now_second: i64) -> LinePace {
@@ -56,7 +44,8 @@ impl PaceHistory {
         LinePace { admitted, left }
     }
 
-    fn at(&mut self, second: i64) -> &mut SecondCounts {
+    /// The counts of a second, to be raised.
+    pub fn at(&mut self, second: i64) -> &mut SecondCounts {
         let counted = &mut self.seconds[index(second)];
         if counted.second != second {
             *counted = SecondCounts { second, ..SecondCounts::default() };
@@ -77,29 +66,29 @@ mod tests {
     #[test]
     fn every_second_has_its_own_rate_also_when_the_clock_is_set_back() {
         let mut recent = PaceHistory::new();
-        (0..3).for_each(|_| recent.count_let_in(100));
+        (0..3).for_each(|_| recent.at(100).let_in += 1);
         let left = |recent: &PaceHistory, second| recent.rate_left(second, 5);
         assert_eq!((left(&recent, 100), recent.rate_left(100, 2), left(&recent, 101)), (2, 0, 5));
-        recent.count_let_in(130);
+        recent.at(130).let_in += 1;
         assert_eq!((left(&recent, 130), left(&recent, 100)), (4, 2));
-        recent.count_let_in(164);
+        recent.at(164).let_in += 1;
         assert_eq!(left(&recent, 100), 5, "this long ago it is forgotten");
     }
 
     #[test]
     fn only_whole_seconds_are_told_and_old_ones_are_forgotten() {
         let mut recent = PaceHistory::new();
-        recent.count_admitted(1_000);
-        recent.count_admitted(1_059);
-        recent.count_left(1_059);
-        recent.count_left(1_060);
+        recent.at(1_000).admitted += 1;
+        recent.at(1_059).admitted += 1;
+        recent.at(1_059).left += 1;
+        recent.at(1_060).left += 1;
         let pace = recent.pace(1_060);
         assert_eq!((pace.admitted[0], pace.admitted[59], pace.left[59]), (1, 1, 1));
         assert_eq!(pace.left.iter().sum::<u32>(), 1, "the running second is not told");
         let pace = recent.pace(1_061);
         assert_eq!(pace.admitted.iter().sum::<u32>(), 1);
         assert_eq!(pace.left[58..], [1, 1]);
-        recent.count_admitted(1_064);
+        recent.at(1_064).admitted += 1;
         assert_eq!(recent.pace(1_065).admitted.iter().sum::<u32>(), 2);
         assert_eq!(recent.pace(9_999).admitted, [0; LinePace::SECONDS]);
     }

@@ -19,7 +19,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tracing::{error, info, warn};
 use urr_kernel::Uuid;
-use urr_storage::{Db, StorageError};
+use urr_storage::{Db, DbResult, StorageError};
 
 pub use store::{orphan_room_list, position_list, room_list, slot_list};
 
@@ -271,7 +271,7 @@ impl Journal {
     }
 
     /// Retries until it succeeds. An error means that the journal has failed for good.
-    async fn write(&self, db: &Db, batch: JournalBatch) -> Result<(), StorageError> {
+    async fn write(&self, db: &Db, batch: JournalBatch) -> DbResult<()> {
         let (batch, mut pause, mut tries) = (Arc::new(batch), PAUSE_MIN, 0);
         loop {
             let body = Arc::clone(&batch);
@@ -349,7 +349,7 @@ impl JournalBatch {
         })
     }
 
-    fn write(&self, tx: &mut urr_storage::Tx<'_>) -> Result<(), StorageError> {
+    fn write(&self, tx: &mut urr_storage::Tx<'_>) -> DbResult<()> {
         self.records.iter().try_for_each(|record| store::record_write(tx, record))?;
         self.totals.iter().try_for_each(|totals| store::room_upsert(tx, totals))
     }

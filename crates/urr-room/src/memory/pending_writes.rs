@@ -2,6 +2,14 @@
 
 use std::collections::VecDeque;
 
+/// The change that must be on disk before the answer.
+#[derive(Clone, Copy)]
+pub enum Durability {
+    Nothing,
+    Arrival(i64),
+    Admission(u64),
+}
+
 /// Arrivals and admissions are numbered, so it is enough to know the last ones of each batch.
 pub struct PendingWrites {
     /// Everything up to here is on disk.
@@ -31,21 +39,19 @@ impl PendingWrites {
         }
     }
 
-    /// The batch of an arrival; 0 if it is on disk.
-    pub fn batch_of_arrival(&mut self, arrival: i64, durable: u64) -> u64 {
+    /// The batch that must be on disk before the answer; 0 if it is.
+    pub fn batch_of(&mut self, durability: Durability, durable: u64) -> u64 {
         self.forget(durable);
-        if arrival <= self.written.arrival {
+        let holds = |reach: &WrittenUpTo| match durability {
+            Durability::Nothing => true,
+            Durability::Arrival(arrival) => reach.arrival >= arrival,
+            Durability::Admission(admission) => reach.admission >= admission,
+        };
+        if holds(&self.written) {
             return 0;
         }
-        self.first(|reach| reach.arrival >= arrival)
-    }
-
-    pub fn batch_of_admission(&mut self, admission: u64, durable: u64) -> u64 {
-        self.forget(durable);
-        if admission <= self.written.admission {
-            return 0;
-        }
-        self.first(|reach| reach.admission >= admission)
+        let found = self.batches.iter().find(|(_, reach)| holds(reach));
+        found.expect("what has happened was handed to the journal").0
     }
 
     /// The last arrival that is on disk.
@@ -58,11 +64,6 @@ impl PendingWrites {
     pub fn is_empty(&mut self, durable: u64) -> bool {
         self.forget(durable);
         self.batches.is_empty()
-    }
-
-    fn first(&self, reaches: impl Fn(&WrittenUpTo) -> bool) -> u64 {
-        let found = self.batches.iter().find(|(_, reach)| reaches(reach));
-        found.expect("what has happened was handed to the journal").0
     }
 
     fn forget(&mut self, durable: u64) {
@@ -83,15 +84,15 @@ mod tests {
         pending_writes.note(4, 12, 1);
         pending_writes.note(6, 12, 2);
         pending_writes.note(7, 13, 2);
-        assert_eq!(pending_writes.batch_of_arrival(10, 3), 0);
-        assert_eq!(pending_writes.batch_of_arrival(12, 3), 4);
-        assert_eq!(pending_writes.batch_of_arrival(13, 3), 7);
-        assert_eq!(pending_writes.batch_of_admission(2, 3), 6);
+        assert_eq!(pending_writes.batch_of(Durability::Arrival(10), 3), 0);
+        assert_eq!(pending_writes.batch_of(Durability::Arrival(12), 3), 4);
+        assert_eq!(pending_writes.batch_of(Durability::Arrival(13), 3), 7);
+        assert_eq!(pending_writes.batch_of(Durability::Admission(2), 3), 6);
         assert_eq!(pending_writes.last_written(3), 10);
         assert_eq!(pending_writes.last_written(5), 12);
-        assert_eq!(pending_writes.batch_of_admission(1, 5), 0);
-        assert_eq!(pending_writes.batch_of_admission(2, 5), 6);
-        assert_eq!(pending_writes.batch_of_arrival(13, 7), 0);
+        assert_eq!(pending_writes.batch_of(Durability::Admission(1), 5), 0);
+        assert_eq!(pending_writes.batch_of(Durability::Admission(2), 5), 6);
+        assert_eq!(pending_writes.batch_of(Durability::Arrival(13), 7), 0);
         assert_eq!(pending_writes.last_written(7), 13);
     }
 }

@@ -2,7 +2,7 @@
 
 use hashbrown::DefaultHashBuilder;
 use urr_kernel::Timestamp;
-use urr_storage::{Db, StorageError};
+use urr_storage::{Db, DbResult};
 
 use super::RecoverySummary;
 use super::journal::{RoomTotals, orphan_room_list, position_list, room_list, slot_list};
@@ -25,7 +25,7 @@ pub async fn recover(
     hasher: &DefaultHashBuilder,
     queue_counts: &QueueCounts,
     now: Timestamp,
-) -> Result<RecoveredState, StorageError> {
+) -> DbResult<RecoveredState> {
     let all: Vec<RoomTotals> = journal.read(room_list).await?;
     let numbers: Vec<i64> = all.iter().map(|totals| totals.room).collect();
     let retired_rooms = journal.read(move |tx| orphan_room_list(tx, &numbers)).await?;
@@ -50,11 +50,7 @@ pub async fn recover(
 }
 
 /// The entries of a room, in the order of the line.
-async fn read_line(
-    journal: &Db,
-    room: i64,
-    now: Timestamp,
-) -> Result<Vec<LineEntry>, StorageError> {
+async fn read_line(journal: &Db, room: i64, now: Timestamp) -> DbResult<Vec<LineEntry>> {
     let seen_at_us = now.as_microsecond();
     let mut entries: Vec<LineEntry> = Vec::new();
     loop {

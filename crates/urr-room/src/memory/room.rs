@@ -12,10 +12,10 @@ use std::sync::Arc;
 use hashbrown::DefaultHashBuilder;
 use urr_kernel::{IdSource, Timestamp, Uuid};
 
-use super::flow_counters::{PaceHistory, SECONDS_KEPT};
+use super::flow_counters::{PaceHistory, SECONDS_KEPT, SecondCounts};
 use super::journal::{Journal, JournalRecord, RoomTotals};
 use super::line::{EntryIndex, LineEntry, LineKey, WaitingLine, mark_positions};
-use super::pending_writes::PendingWrites;
+use super::pending_writes::{Durability, PendingWrites};
 use super::queue_counts::QueueCounts;
 use super::slots::SlotTable;
 use crate::{
@@ -29,15 +29,11 @@ const DISORDER_MAX_US: i64 = 5_000_000;
 const SECOND_US: i64 = 1_000_000;
 
 pub struct MemoryRoom {
-    event_id: Uuid,
-    /// The number in the journal. Clearing changes it.
-    number: i64,
+    /// The counters, and the number in the journal, which clearing changes.
+    totals: RoomTotals,
     line: WaitingLine,
     slots: SlotTable,
     recent: PaceHistory,
-    last_number: i64,
-    admitted_total: u64,
-    left_total: u64,
     /// The admissions since the start.
     admissions: u64,
     now_us: i64,
@@ -67,20 +63,8 @@ struct SweepTimes {
     began_us: i64,
 }
 
-/// An answer with the change on which it depends.
-#[derive(Clone, Copy)]
-pub struct PendingAnswer {
-    pub snapshot: StatusSnapshot,
-    pub durability: Durability,
-}
-
-/// The change that must be on disk before the answer.
-#[derive(Clone, Copy)]
-pub enum Durability {
-    Nothing,
-    Arrival(i64),
-    Admission(u64),
-}
+/// A status with the change on which it depends.
+type PendingStatus = (StatusSnapshot, Durability);
 
 /// What a room needs to admit users or let them join.
 pub struct RoomContext<'a> {
@@ -115,18 +99,14 @@ impl MemoryRoom {
             // A quick restart must not circumvent the rate.
             let ago = second(now_us) - second(admitted_at_us);
             if (0..kept).contains(&ago) {
-                recent.count_let_in(second(admitted_at_us));
+                recent.at(second(admitted_at_us)).let_in += 1;
             }
         }
         MemoryRoom {
-            event_id: totals.event_id,
-            number: totals.room,
+            totals,
             line: WaitingLine::of(restored.entries, hasher.clone()),
             slots,
             recent,
-            last_number: totals.last_number,
-            admitted_total: totals.admitted,
-            left_total: totals.left,
             admissions: 0,
             now_us,
             sweeping: SweepTimes { last_us: now_us, began_us: now_us },
@@ -143,7 +123,7 @@ impl MemoryRoom {
         request: RoomRequest,
         rules: &AdmissionRules,
         context: &RoomContext<'_>,
-    ) -> Result<PendingAnswer, RoomError> {
+    ) -> Result<PendingStatus, RoomError> {
         self.begin_by_rules(request.now, rules);
         if let Some(answer) = self.find(request.user_id, rules) {
             return Ok(answer);
@@ -153,20 +133,16 @@ impl MemoryRoom {
         }
         if self.line.is_empty() && self.free_slots(rules) > 0 {
             self.admit_user(request.user_id, context.ids, rules);
-            let mut answer = self.find(request.user_id, rules).expect("they were just let in");
-            answer.snapshot.is_just_admitted = true;
-            return Ok(answer);
+            let found = self.find(request.user_id, rules).expect("they were just let in");
+            return Ok((StatusSnapshot { is_just_admitted: true, ..found.0 }, found.1));
         }
         self.join_line(request.user_id, rules, context.queue_counts)?;
         Ok(self.find(request.user_id, rules).expect("they were just lined up"))
     }
 
-    pub fn poll(&mut self, request: RoomRequest, rules: &AdmissionRules) -> PendingAnswer {
+    pub fn poll(&mut self, request: RoomRequest, rules: &AdmissionRules) -> PendingStatus {
         self.begin_by_rules(request.now, rules);
-        let absent = PendingAnswer {
-            snapshot: self.snapshot(UserStatus::Absent),
-            durability: Durability::Nothing,
-        };
+        let absent = (self.snapshot(UserStatus::Absent), Durability::Nothing);
         self.find(request.user_id, rules).unwrap_or(absent)
     }
 
@@ -225,8 +201,8 @@ impl MemoryRoom {
             self.touch(entry.user_id);
             context.queue_counts.remove(entry.user_id);
             self.changes
-                .push(JournalRecord::LineLeft { room: self.number, arrival: entry.arrival });
-            self.recent.count_admitted(self.second());
+                .push(JournalRecord::LineLeft { room: self.totals.room, arrival: entry.arrival });
+            self.this_second().admitted += 1;
             let slot_id = self.admit_user(entry.user_id, context.ids, rules);
             admitted.push(Admission { user_id: entry.user_id, slot_id });
         }
@@ -269,8 +245,8 @@ impl MemoryRoom {
         if cleared == ClearedCounts::default() {
             return (cleared, WaitingLine::new(self.hasher.clone()));
         }
-        self.changes.push(JournalRecord::RoomRetired { room: self.number });
-        self.number = new_number;
+        self.changes.push(JournalRecord::RoomRetired { room: self.totals.room });
+        self.totals.room = new_number;
         self.slots = SlotTable::new(self.hasher.clone());
         (cleared, std::mem::replace(&mut self.line, WaitingLine::new(self.hasher.clone())))
     }
@@ -281,8 +257,8 @@ impl MemoryRoom {
             waiting: self.line.len(),
             active: self.slots.len(),
             last_number: self.pending_writes.last_written(durable),
-            admitted_total: self.admitted_total,
-            left_total: self.left_total,
+            admitted_total: self.totals.admitted,
+            left_total: self.totals.left,
             pace: self.recent.pace(self.second()),
             marks: mark_positions(self.line.len())
                 .into_iter()
@@ -310,7 +286,7 @@ impl MemoryRoom {
         let kept = i64::try_from(SECONDS_KEPT).expect("few");
         let is_idle = now_second.saturating_sub(self.second()) > kept;
         let is_written = self.changes.is_empty() && self.pending_writes.is_empty(durable);
-        (is_idle && is_written && !self.is_occupied()).then(|| self.totals())
+        (is_idle && is_written && !self.is_occupied()).then_some(self.totals)
     }
 
     pub fn is_occupied(&self) -> bool {
@@ -335,31 +311,14 @@ impl MemoryRoom {
         if self.changes.is_empty() {
             return 0;
         }
-        let totals = self.totals();
-        let batch = journal.append(self.changes.drain(..), Some(totals));
-        self.pending_writes.note(batch, self.last_number, self.admissions);
+        let batch = journal.append(self.changes.drain(..), Some(self.totals));
+        self.pending_writes.note(batch, self.totals.last_number, self.admissions);
         batch
     }
 
     /// The batch that must be on disk before the answer; 0 if it is.
     pub fn batch_of(&mut self, durability: Durability, durable: u64) -> u64 {
-        match durability {
-            Durability::Nothing => 0,
-            Durability::Arrival(arrival) => self.pending_writes.batch_of_arrival(arrival, durable),
-            Durability::Admission(admission) => {
-                self.pending_writes.batch_of_admission(admission, durable)
-            }
-        }
-    }
-
-    fn totals(&self) -> RoomTotals {
-        RoomTotals {
-            room: self.number,
-            event_id: self.event_id,
-            last_number: self.last_number,
-            admitted: self.admitted_total,
-            left: self.left_total,
-        }
+        self.pending_writes.batch_of(durability, durable)
     }
 
     pub fn bytes(&self) -> usize {
@@ -386,7 +345,7 @@ impl MemoryRoom {
             self.now_us = now_us;
         }
         while let Some((user_id, _)) = self.slots.pop_expired(self.now_us) {
-            self.changes.push(JournalRecord::SlotEnded { room: self.number, user_id });
+            self.changes.push(JournalRecord::SlotEnded { room: self.totals.room, user_id });
         }
     }
 
@@ -394,24 +353,24 @@ impl MemoryRoom {
         second(self.now_us)
     }
 
+    fn this_second(&mut self) -> &mut SecondCounts {
+        self.recent.at(second(self.now_us))
+    }
+
     /// The status of a user who is in the room, who is marked as seen.
-    fn find(&mut self, user_id: Uuid, rules: &AdmissionRules) -> Option<PendingAnswer> {
+    fn find(&mut self, user_id: Uuid, rules: &AdmissionRules) -> Option<PendingStatus> {
         if let Some(at) = self.line.find(user_id) {
             self.line.mark_seen(at, self.now_us);
             self.touch(user_id);
             let durability = Durability::Arrival(self.line.entry(at).arrival);
-            return Some(PendingAnswer {
-                snapshot: self.snapshot(UserStatus::Waiting(self.place(at))),
-                durability,
-            });
+            return Some((self.snapshot(UserStatus::Waiting(self.place(at))), durability));
         }
         let admission = self.slots.get(user_id)?.admission;
         let Some(slot) = self.slots.mark_seen(user_id, self.now_us, rules) else {
             self.end_slot(user_id);
             return None;
         };
-        let durability = Durability::Admission(admission);
-        Some(PendingAnswer { snapshot: self.snapshot(UserStatus::Active(slot)), durability })
+        Some((self.snapshot(UserStatus::Active(slot)), Durability::Admission(admission)))
     }
 
     fn place(&self, at: EntryIndex) -> LinePosition {
@@ -437,10 +396,10 @@ impl MemoryRoom {
     fn admit_user(&mut self, user_id: Uuid, ids: &IdSource, rules: &AdmissionRules) -> Uuid {
         let slot_id = ids.next_id();
         self.admissions += 1;
-        self.admitted_total += 1;
-        self.recent.count_let_in(self.second());
+        self.totals.admitted += 1;
+        self.this_second().let_in += 1;
         self.slots.insert(user_id, slot_id, self.admissions, self.now_us, rules);
-        let (room, admitted_at_us) = (self.number, self.now_us);
+        let (room, admitted_at_us) = (self.totals.room, self.now_us);
         self.changes.push(JournalRecord::SlotGiven { room, user_id, slot_id, admitted_at_us });
         slot_id
     }
@@ -460,10 +419,10 @@ impl MemoryRoom {
         if self.line.is_empty() {
             self.sweeping = SweepTimes { last_us: self.now_us, began_us: self.now_us };
         }
-        self.last_number += 1;
-        let (number, arrival) = (self.last_number, self.last_number);
+        self.totals.last_number += 1;
+        let (number, arrival) = (self.totals.last_number, self.totals.last_number);
         self.line.push(LineEntry { user_id, number, arrival, seen_at_us: self.now_us });
-        self.changes.push(JournalRecord::LineJoined { room: self.number, arrival, user_id });
+        self.changes.push(JournalRecord::LineJoined { room: self.totals.room, arrival, user_id });
         Ok(())
     }
 
@@ -472,16 +431,17 @@ impl MemoryRoom {
         let Some(entry) = self.line.remove(user_id) else { return false };
         self.touch(user_id);
         queue_counts.remove(user_id);
-        self.left_total += 1;
-        self.recent.count_left(self.second());
-        self.changes.push(JournalRecord::LineLeft { room: self.number, arrival: entry.arrival });
+        self.totals.left += 1;
+        self.this_second().left += 1;
+        self.changes
+            .push(JournalRecord::LineLeft { room: self.totals.room, arrival: entry.arrival });
         true
     }
 
     fn end_slot(&mut self, user_id: Uuid) -> bool {
         let is_ended = self.slots.remove(user_id).is_some();
         if is_ended {
-            self.changes.push(JournalRecord::SlotEnded { room: self.number, user_id });
+            self.changes.push(JournalRecord::SlotEnded { room: self.totals.room, user_id });
         }
         is_ended
     }

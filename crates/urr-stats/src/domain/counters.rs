@@ -1,115 +1,109 @@
 //! The counters and their changes.
 
 use std::collections::BTreeMap;
+use std::ops::AddAssign;
 
 use jiff::civil::Date;
 use urr_kernel::{Timestamp, Uuid};
 
 use super::{Hour, hour_in_korea};
 
+/// Defines a row of counters: each field is a column of the same name.
 macro_rules! counters {
-    ($($(#[$meta:meta])* $name:ident = $column:literal,)*) => {
-        /// A number that is counted by hour and by event.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum StatsCounter {
-            $($(#[$meta])* $name,)*
+    ($(#[$outer:meta])* $type:ident { $($(#[$meta:meta])* $name:ident,)* }) => {
+        $(#[$outer])*
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        pub struct $type {
+            $($(#[$meta])* pub $name: i64,)*
         }
 
-        impl StatsCounter {
-            /// The columns of the tables of counters, in order.
-            pub const COLUMNS: &'static [&'static str] = &[$($column),*];
+        impl $type {
+            pub const COLUMNS: &'static [&'static str] = &[$(stringify!($name)),*];
+
+            /// `column` gives the value of each column.
+            pub fn read<E>(column: impl Fn(&str) -> Result<i64, E>) -> Result<$type, E> {
+                Ok($type { $($name: column(stringify!($name))?,)* })
+            }
+
+            /// In the order of the columns.
+            pub fn values(&self) -> [i64; $type::COLUMNS.len()] {
+                [$(self.$name),*]
+            }
+        }
+
+        impl AddAssign<&$type> for $type {
+            fn add_assign(&mut self, other: &$type) {
+                $(self.$name += other.$name;)*
+            }
         }
     };
 }
 
 counters! {
-    Created = "created",
-    Confirmed = "confirmed",
-    Cancelled = "cancelled",
-    Expired = "expired",
-    /// Reservations by their state, in the hour in which they were created: each is one of
-    /// completed, dropped, lapsed and pending.
-    Completed = "completed",
-    Dropped = "dropped",
-    Lapsed = "lapsed",
-    Pending = "pending",
-    /// Seats and standing tickets of completed reservations, in the hour of their creation.
-    PlacesSold = "places_sold",
-    /// How long reservations were pending, and for how many that is known.
-    HeldSeconds = "held_seconds",
-    Holds = "holds",
-    /// How long it took from reserving to having paid.
-    PaidSeconds = "paid_seconds",
-    Pays = "pays",
-    /// How long it took from reserving to cancelling.
-    CancelledSeconds = "cancelled_seconds",
-    Cancels = "cancels",
-    /// Refunds that cancellations announced.
-    Owed = "owed",
-    Charges = "charges",
-    Charged = "charged",
-    Refunds = "refunds",
-    Refunded = "refunded",
-    /// Charges that were refunded because what was paid could not be delivered.
-    Undelivered = "undelivered",
-    Transfers = "transfers",
-    Transferred = "transferred",
-    Memberships = "memberships",
-    Registered = "registered",
-    Deleted = "deleted",
+    /// What is counted by hour and by event. Money is whole won in 64 bits.
+    StatsCounters {
+        created,
+        confirmed,
+        cancelled,
+        expired,
+        /// Reservations by their state, in the hour in which they were created: each is one of
+        /// completed, dropped, lapsed and pending.
+        completed,
+        dropped,
+        lapsed,
+        pending,
+        /// Seats and standing tickets of completed reservations, in the hour of their creation.
+        places_sold,
+        /// How long reservations were pending, and for how many that is known.
+        held_seconds,
+        holds,
+        /// How long it took from reserving to having paid.
+        paid_seconds,
+        pays,
+        /// How long it took from reserving to cancelling.
+        cancelled_seconds,
+        cancels,
+        /// Refunds that cancellations announced.
+        owed,
+        charges,
+        charged,
+        refunds,
+        refunded,
+        /// Charges that were refunded because what was paid could not be delivered.
+        undelivered,
+        transfers,
+        transferred,
+        memberships,
+        registered,
+        deleted,
+    }
 }
 
-const COUNT: usize = StatsCounter::COLUMNS.len();
-
-/// A value of each counter. Money is whole won in 64 bits.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StatsCounters([i64; COUNT]);
-
-impl Default for StatsCounters {
-    fn default() -> StatsCounters {
-        StatsCounters([0; COUNT])
-    }
+counters! {
+    /// Payments by one method.
+    MethodTotals { charges, charged, refunds, refunded, }
 }
 
 impl StatsCounters {
-    /// `values` in the order of the columns.
-    pub fn from_values(values: &[i64]) -> StatsCounters {
-        StatsCounters(values.try_into().expect("one value per column"))
-    }
-
-    pub fn values(&self) -> &[i64] {
-        &self.0
-    }
-
-    pub fn of(&self, counter: StatsCounter) -> i64 {
-        self.0[counter as usize]
-    }
-
-    pub fn add(&mut self, counter: StatsCounter, amount: i64) {
-        self.0[counter as usize] += amount;
-    }
-
-    pub fn add_all(&mut self, other: &StatsCounters) {
-        self.0.iter_mut().zip(other.0).for_each(|(mine, theirs)| *mine += theirs);
-    }
-
-    pub fn is_zero(&self) -> bool {
-        self.0.iter().all(|value| *value == 0)
-    }
-
     /// What was charged and not refunded.
     pub fn revenue(&self) -> i64 {
-        self.of(StatsCounter::Charged) - self.of(StatsCounter::Refunded)
+        self.charged - self.refunded
     }
-}
 
-/// Payments by one method.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MethodTotals {
-    pub charges: i64,
-    pub charged: i64,
-    pub refunds: i64,
-    pub refunded: i64,
+    /// The average charge.
+    pub fn charge_average(&self) -> i64 {
+        super::average(self.charged, self.charges)
+    }
+
+    /// Accounts that are open.
+    pub fn users(&self) -> i64 {
+        self.registered - self.deleted
+    }
+
+    /// All reservations that were created, whatever their state.
+    pub fn started(&self) -> i64 {
+        self.completed + self.dropped + self.lapsed + self.pending
+    }
 }
 
 /// What facts add to the counters or take from them.
@@ -123,17 +117,16 @@ pub struct CounterChanges {
 }
 
 impl CounterChanges {
-    /// Adds to a counter at the hour, and of the event if it belongs to one.
-    pub fn add(&mut self, at: Timestamp, event: Option<Uuid>, counter: StatsCounter, amount: i64) {
+    /// Changes the counters of the hour, and of the event if it belongs to one.
+    pub fn at(&mut self, at: Timestamp, event: Option<Uuid>, change: impl Fn(&mut StatsCounters)) {
         let hour = hour_in_korea(at);
-        self.hours.entry(hour).or_default().add(counter, amount);
+        change(self.hours.entry(hour).or_default());
         if let Some(event) = event {
-            self.events.entry((event, hour.day)).or_default().add(counter, amount);
+            change(self.events.entry((event, hour.day)).or_default());
         }
     }
 
-    pub fn add_method(&mut self, at: Timestamp, method: &str, change: impl Fn(&mut MethodTotals)) {
-        let key = (hour_in_korea(at).day, method.to_owned());
-        change(self.methods.entry(key).or_default());
+    pub fn method(&mut self, at: Timestamp, method: &str) -> &mut MethodTotals {
+        self.methods.entry((hour_in_korea(at).day, method.to_owned())).or_default()
     }
 }

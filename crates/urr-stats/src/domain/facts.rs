@@ -8,11 +8,10 @@ use jiff::civil::Date;
 use urr_kernel::{Timestamp, Uuid, named_enum};
 use urr_storage::storable_enum;
 
-use super::{CounterChanges, StatsCounter, seconds_between};
+use super::{CounterChanges, seconds_between};
 
 /// Something that is counted.
 pub trait Fact: Clone {
-    fn id(&self) -> Uuid;
     /// Adds its contribution to the counters; with `sign` −1 takes it away.
     fn count(&self, changes: &mut CounterChanges, sign: i64);
 }
@@ -132,45 +131,49 @@ impl ReservationFact {
 }
 
 impl Fact for ReservationFact {
-    fn id(&self) -> Uuid {
-        self.id
-    }
-
     fn count(&self, changes: &mut CounterChanges, sign: i64) {
         let event = Some(self.terms.event_id);
-        let mut add = |at, counter, amount: i64| changes.add(at, event, counter, sign * amount);
-        let flow = [
-            (self.created_at, StatsCounter::Created),
-            (self.confirmed_at, StatsCounter::Confirmed),
-            (self.cancelled_at, StatsCounter::Cancelled),
-            (self.expired_at, StatsCounter::Expired),
-        ];
-        for (at, counter) in flow {
-            at.into_iter().for_each(|at| add(at, counter, 1));
+        // Seconds from the creation; none if one of the two is not known.
+        let lasted = |end: Option<Timestamp>| Some(sign * seconds_between(self.created_at?, end?));
+        if let Some(at) = self.created_at {
+            changes.at(at, event, |counters| counters.created += sign);
+        }
+        if let Some(at) = self.confirmed_at {
+            let paid = lasted(Some(at));
+            changes.at(at, event, |counters| {
+                counters.confirmed += sign;
+                counters.paid_seconds += paid.unwrap_or(0);
+                counters.pays += paid.map_or(0, |_| sign);
+            });
         }
         if let Some(at) = self.cancelled_at {
-            add(at, StatsCounter::Owed, self.refund_amount);
+            let kept = lasted(Some(at));
+            changes.at(at, event, |counters| {
+                counters.cancelled += sign;
+                counters.owed += sign * self.refund_amount;
+                counters.cancelled_seconds += kept.unwrap_or(0);
+                counters.cancels += kept.map_or(0, |_| sign);
+            });
         }
-        let spans = [
-            (self.ended_at(), StatsCounter::HeldSeconds, StatsCounter::Holds),
-            (self.confirmed_at, StatsCounter::PaidSeconds, StatsCounter::Pays),
-            (self.cancelled_at, StatsCounter::CancelledSeconds, StatsCounter::Cancels),
-        ];
-        for (end, seconds, spans) in spans {
-            if let (Some(start), Some(end)) = (self.created_at, end) {
-                add(end, seconds, seconds_between(start, end));
-                add(end, spans, 1);
+        if let Some(at) = self.expired_at {
+            changes.at(at, event, |counters| counters.expired += sign);
+        }
+        if let (Some(at), Some(held)) = (self.ended_at(), lasted(self.ended_at())) {
+            changes.at(at, event, |counters| {
+                counters.held_seconds += held;
+                counters.holds += sign;
+            });
+        }
+        changes.at(self.began_at(), event, |counters| match self.state() {
+            ReservationState::Pending => counters.pending += sign,
+            ReservationState::Cancelled => counters.dropped += sign,
+            ReservationState::Expired => counters.lapsed += sign,
+            ReservationState::Confirmed => {
+                counters.completed += sign;
+                counters.places_sold += sign * self.terms.quantity;
             }
-        }
-        let outcome = match self.state() {
-            ReservationState::Pending => StatsCounter::Pending,
-            ReservationState::Confirmed => StatsCounter::Completed,
-            ReservationState::Cancelled => StatsCounter::Dropped,
-            ReservationState::Expired => StatsCounter::Lapsed,
-        };
-        add(self.began_at(), outcome, 1);
+        });
         if self.state() == ReservationState::Confirmed {
-            add(self.began_at(), StatsCounter::PlacesSold, self.terms.quantity);
             for seat in &self.terms.seat_ids {
                 *changes.seats.entry((self.terms.event_id, *seat)).or_default() += sign;
             }
@@ -179,25 +182,17 @@ impl Fact for ReservationFact {
 }
 
 impl Fact for UserFact {
-    fn id(&self) -> Uuid {
-        self.id
-    }
-
     fn count(&self, changes: &mut CounterChanges, sign: i64) {
         if let Some(at) = self.registered_at {
-            changes.add(at, None, StatsCounter::Registered, sign);
+            changes.at(at, None, |counters| counters.registered += sign);
         }
         if let Some(at) = self.deleted_at {
-            changes.add(at, None, StatsCounter::Deleted, sign);
+            changes.at(at, None, |counters| counters.deleted += sign);
         }
     }
 }
 
 impl Fact for CountedMessage {
-    fn id(&self) -> Uuid {
-        self.id
-    }
-
     fn count(&self, changes: &mut CounterChanges, sign: i64) {
         *changes.activity.entry((self.day, self.event_type.clone())).or_default() += sign;
     }
@@ -255,40 +250,38 @@ impl Transaction {
 }
 
 impl Fact for Transaction {
-    fn id(&self) -> Uuid {
-        self.id
-    }
-
     fn count(&self, changes: &mut CounterChanges, sign: i64) {
         let amount = sign * self.amount;
-        let mut add = |counter, amount| changes.add(self.at, self.event_id, counter, amount);
-        match self.kind {
+        changes.at(self.at, self.event_id, |counters| match self.kind {
             TransactionKind::Charge => {
-                add(StatsCounter::Charges, sign);
-                add(StatsCounter::Charged, amount);
-                changes.add_method(self.at, &self.method, |method| {
-                    method.charges += sign;
-                    method.charged += amount;
-                });
+                counters.charges += sign;
+                counters.charged += amount;
             }
             // The cancellation fee may be everything: then nothing is refunded.
             TransactionKind::Refund if self.amount == 0 => {}
             TransactionKind::Refund => {
-                add(StatsCounter::Refunds, sign);
-                add(StatsCounter::Refunded, amount);
-                if self.is_undelivered() {
-                    add(StatsCounter::Undelivered, sign);
-                }
-                changes.add_method(self.at, &self.method, |method| {
-                    method.refunds += sign;
-                    method.refunded += amount;
-                });
+                counters.refunds += sign;
+                counters.refunded += amount;
+                counters.undelivered += if self.is_undelivered() { sign } else { 0 };
             }
             TransactionKind::Transfer => {
-                add(StatsCounter::Transfers, sign);
-                add(StatsCounter::Transferred, amount);
+                counters.transfers += sign;
+                counters.transferred += amount;
             }
-            TransactionKind::Membership => add(StatsCounter::Memberships, sign),
+            TransactionKind::Membership => counters.memberships += sign,
+        });
+        match self.kind {
+            TransactionKind::Charge => {
+                let totals = changes.method(self.at, &self.method);
+                totals.charges += sign;
+                totals.charged += amount;
+            }
+            TransactionKind::Refund if self.amount > 0 => {
+                let totals = changes.method(self.at, &self.method);
+                totals.refunds += sign;
+                totals.refunded += amount;
+            }
+            _ => {}
         }
     }
 }

@@ -18,7 +18,7 @@ impl HourlyCounters {
     pub fn total_where(&self, is_wanted: impl Fn(Hour) -> bool) -> StatsCounters {
         let mut total = StatsCounters::default();
         let wanted = self.0.iter().filter(|(hour, _)| is_wanted(*hour));
-        wanted.for_each(|(_, counters)| total.add_all(counters));
+        wanted.for_each(|(_, counters)| total += counters);
         total
     }
 
@@ -47,7 +47,7 @@ impl HourlyCounters {
     fn by<K: Ord>(&self, key: impl Fn(Hour) -> K) -> BTreeMap<K, StatsCounters> {
         let mut sums: BTreeMap<K, StatsCounters> = BTreeMap::new();
         for (hour, counters) in &self.0 {
-            sums.entry(key(*hour)).or_default().add_all(counters);
+            *sums.entry(key(*hour)).or_default() += counters;
         }
         sums
     }

@@ -32,9 +32,34 @@ pub struct SeatPreferences {
 /// The section of standing tickets.
 const STANDING: &str = "standing";
 
+/// The inventory of an event and what is sold of it.
+pub struct HallSales {
+    pub layout: Option<Layout>,
+    /// By grade.
+    pub prices: BTreeMap<String, i64>,
+    /// Ascending.
+    pub sold_seats: Vec<u32>,
+    /// Price and number of each ticket type.
+    pub ticket_types: Vec<(i64, i64)>,
+    pub places_sold: i64,
+}
+
 impl SeatPreferences {
+    pub fn of(halls: &[HallSales]) -> SeatPreferences {
+        let mut preferences = SeatPreferences::default();
+        for hall in halls {
+            if let Some(layout) = &hall.layout {
+                preferences.add_seats(layout, &hall.prices, &hall.sold_seats);
+            }
+            if !hall.ticket_types.is_empty() {
+                preferences.add_tickets(&hall.ticket_types, hall.places_sold);
+            }
+        }
+        preferences
+    }
+
     /// Adds the seats of an event. `sold` is ascending.
-    pub fn add_seats(&mut self, layout: &Layout, prices: &BTreeMap<String, i64>, sold: &[u32]) {
+    fn add_seats(&mut self, layout: &Layout, prices: &BTreeMap<String, i64>, sold: &[u32]) {
         for (first, section, row) in layout.rows() {
             let end = first + u32::from(row.seats);
             let sold = sold.partition_point(|seat| *seat < end)
@@ -51,7 +76,7 @@ impl SeatPreferences {
 
     /// Adds the tickets of a standing event: price and number of each type. Which type was sold is
     /// not announced, so they count together, at their average price.
-    pub fn add_tickets(&mut self, types: &[(i64, i64)], sold: i64) {
+    fn add_tickets(&mut self, types: &[(i64, i64)], sold: i64) {
         let seats = types.iter().map(|(_, total)| total).sum();
         let price_sum = types.iter().map(|(price, total)| price * total).sum();
         let occupancy = SeatOccupancy { seats, sold, price_sum };

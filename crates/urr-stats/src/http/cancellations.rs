@@ -1,16 +1,18 @@
 //! Cancellations by hour, event and day.
 
-use axum::extract::State;
 use jiff::civil::Date;
 use serde::Serialize;
 use urr_kernel::Uuid;
-use urr_service::{Admin, ApiError, Errors, Json, Query};
+use urr_service::{ApiError, Errors};
+use urr_storage::Tx;
 use utoipa::ToSchema;
 
-use super::{DaysQuery, StatsAnswer, answer, title_or_id};
-use crate::StatsService;
-use crate::domain::{StatsCounter, StatsCounters, percent, ratio_number};
-use crate::store::event_queries::EventStats;
+use super::{DaysQuery, FirstDay, StatsAnswer, StatsReader, StatsResult, title_or_id};
+use crate::domain::{StatsCounters, percent, ratio_number};
+use crate::store::counter_queries::hour_list;
+use crate::store::event_queries::{EventStats, EventStatsFilter, EventStatsOrder, event_list};
+
+const EVENTS_MAX: u32 = 10;
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -35,7 +37,6 @@ struct CancellationOverviewView {
 }
 
 #[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
 struct CancellationHourView {
     hour: u8,
     cancellations: i64,
@@ -52,7 +53,6 @@ struct CancelledEventView {
 }
 
 #[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
 struct CancellationDayView {
     date: String,
     cancellations: i64,
@@ -66,46 +66,43 @@ struct CancellationDayView {
     responses((status = 200, body = StatsAnswer<CancellationsView>), Errors<401, 403>),
 )]
 pub(super) async fn get_cancellations(
-    State(stats): State<StatsService>,
-    _admin: Admin,
-    Query(query): Query<DaysQuery>,
-) -> Result<Json<StatsAnswer<CancellationsView>>, ApiError> {
-    let found = stats.cancellations(query.days()).await?;
-    let totals = found.hours.total();
+    stats: StatsReader,
+    FirstDay(since): FirstDay,
+) -> StatsResult<CancellationsView> {
+    stats.answer(move |tx| cancellations(tx, since)).await
+}
+
+fn cancellations(tx: &mut Tx<'_>, since: Date) -> Result<CancellationsView, ApiError> {
+    let (order, limit) = (EventStatsOrder::Cancellations, EVENTS_MAX);
+    let filter = EventStatsFilter { since: Some(since), id: None, order, limit };
+    let (hours, events) = (hour_list(tx, since)?, event_list(tx, &filter)?);
+    let totals = hours.total();
     let hour = |(hour, counters): (u8, StatsCounters)| CancellationHourView {
         hour,
-        cancellations: counters.of(StatsCounter::Cancelled),
+        cancellations: counters.cancelled,
     };
     let day = |(day, counters): (Date, StatsCounters)| CancellationDayView {
         date: day.to_string(),
-        cancellations: counters.of(StatsCounter::Cancelled),
+        cancellations: counters.cancelled,
     };
-    let seconds = totals.of(StatsCounter::CancelledSeconds);
-    let by_event = found.events.into_iter().map(CancelledEventView::from);
-    let days = found.hours.by_day().into_iter().rev().map(day);
-    answer(
-        &stats,
-        CancellationsView {
-            overview: CancellationOverviewView {
-                total_cancelled: totals.of(StatsCounter::Cancelled),
-                avg_hours_before_cancel: ratio_number(
-                    seconds,
-                    3_600 * totals.of(StatsCounter::Cancels),
-                ),
-                total_refund_amount: totals.of(StatsCounter::Owed),
-            },
-            hourly_pattern: found.hours.by_hour().into_iter().map(hour).collect(),
-            by_event: by_event.filter(|event| event.cancelled > 0).collect(),
-            daily_trend: days.filter(|day| day.cancellations > 0).collect(),
+    let by_event = events.into_iter().map(CancelledEventView::from);
+    let days = hours.by_day().into_iter().rev().map(day);
+    Ok(CancellationsView {
+        overview: CancellationOverviewView {
+            total_cancelled: totals.cancelled,
+            avg_hours_before_cancel: ratio_number(totals.cancelled_seconds, 3_600 * totals.cancels),
+            total_refund_amount: totals.owed,
         },
-    )
-    .await
+        hourly_pattern: hours.by_hour().into_iter().map(hour).collect(),
+        by_event: by_event.filter(|event| event.cancelled > 0).collect(),
+        daily_trend: days.filter(|day| day.cancellations > 0).collect(),
+    })
 }
 
 impl From<EventStats> for CancelledEventView {
     fn from(event: EventStats) -> CancelledEventView {
-        let total_reservations = event.counters.of(StatsCounter::Created);
-        let cancelled = event.counters.of(StatsCounter::Cancelled);
+        let total_reservations = event.counters.created;
+        let cancelled = event.counters.cancelled;
         CancelledEventView {
             id: event.id,
             title: title_or_id(event.title, event.id),

@@ -1,14 +1,13 @@
 //! Conversion: how many reservations are completed.
 
-use axum::extract::State;
 use jiff::civil::Date;
 use serde::Serialize;
-use urr_service::{Admin, ApiError, Errors, Json, Query};
+use urr_service::Errors;
 use utoipa::ToSchema;
 
-use super::{DaysQuery, StatsAnswer, answer};
-use crate::StatsService;
-use crate::domain::{StatsCounter, StatsCounters, percent};
+use super::{DaysQuery, FirstDay, StatsAnswer, StatsReader, StatsResult};
+use crate::domain::{StatsCounters, percent};
+use crate::store::counter_queries::hour_list;
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -48,17 +47,6 @@ struct ConversionDayView {
     conversion_rate: f64,
 }
 
-/// All reservations that were created, whatever their state.
-fn started(counters: &StatsCounters) -> i64 {
-    let outcomes = [
-        StatsCounter::Completed,
-        StatsCounter::Dropped,
-        StatsCounter::Lapsed,
-        StatsCounter::Pending,
-    ];
-    outcomes.into_iter().map(|outcome| counters.of(outcome)).sum()
-}
-
 /// Returns how many reservations were completed.
 ///
 /// For administrators. Counts the reservations that started within the days. Rates are per cent.
@@ -67,36 +55,36 @@ fn started(counters: &StatsCounters) -> i64 {
     responses((status = 200, body = StatsAnswer<ConversionView>), Errors<401, 403>),
 )]
 pub(super) async fn get_conversion(
-    State(stats): State<StatsService>,
-    _admin: Admin,
-    Query(query): Query<DaysQuery>,
-) -> Result<Json<StatsAnswer<ConversionView>>, ApiError> {
-    let hours = stats.hours(query.days()).await?;
-    let totals = hours.total();
-    let funnel = FunnelView {
-        total_started: started(&totals),
-        completed: totals.of(StatsCounter::Completed),
-        cancelled: totals.of(StatsCounter::Dropped),
-        expired: totals.of(StatsCounter::Lapsed),
-        pending: totals.of(StatsCounter::Pending),
+    stats: StatsReader,
+    FirstDay(since): FirstDay,
+) -> StatsResult<ConversionView> {
+    let day = |(day, counters): (Date, StatsCounters)| ConversionDayView {
+        date: day.to_string(),
+        total: counters.started(),
+        completed: counters.completed,
+        conversion_rate: percent(counters.completed, counters.started()),
     };
-    let view = |(day, counters): (Date, StatsCounters)| {
-        let (total, completed) = (started(&counters), counters.of(StatsCounter::Completed));
-        let conversion_rate = percent(completed, total);
-        ConversionDayView { date: day.to_string(), total, completed, conversion_rate }
-    };
-    let days = hours.by_day().into_iter().rev().map(view);
-    answer(
-        &stats,
-        ConversionView {
-            rates: ConversionRatesView {
-                conversion_rate: percent(funnel.completed, funnel.total_started),
-                cancellation_rate: percent(funnel.cancelled, funnel.total_started),
-                pending_rate: percent(funnel.pending, funnel.total_started),
-            },
-            funnel,
-            daily_trend: days.filter(|day| day.total > 0).collect(),
-        },
-    )
-    .await
+    stats
+        .answer(move |tx| {
+            let hours = hour_list(tx, since)?;
+            let totals = hours.total();
+            let rate = |count| percent(count, totals.started());
+            let days = hours.by_day().into_iter().rev().map(day);
+            Ok(ConversionView {
+                funnel: FunnelView {
+                    total_started: totals.started(),
+                    completed: totals.completed,
+                    cancelled: totals.dropped,
+                    expired: totals.lapsed,
+                    pending: totals.pending,
+                },
+                rates: ConversionRatesView {
+                    conversion_rate: rate(totals.completed),
+                    cancellation_rate: rate(totals.dropped),
+                    pending_rate: rate(totals.pending),
+                },
+                daily_trend: days.filter(|day| day.total > 0).collect(),
+            })
+        })
+        .await
 }

@@ -1,15 +1,13 @@
 //! Sales by event.
 
-use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use urr_kernel::Uuid;
-use urr_service::{Admin, ApiError, Errors, Json, Path, Query};
+use urr_service::{Errors, Path, Query};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{StatsAnswer, answer, clamp, title_or_id};
-use crate::StatsService;
-use crate::domain::{StatsCounter, percent};
-use crate::store::event_queries::{EventStats, EventStatsOrder};
+use super::{StatsAnswer, StatsReader, StatsResult, clamp, event_not_found, title_or_id};
+use crate::domain::percent;
+use crate::store::event_queries::{EventStats, EventStatsFilter, EventStatsOrder, event_list};
 
 const EVENTS_DEFAULT: u16 = 10;
 const EVENTS_MAX: u16 = 100;
@@ -22,48 +20,56 @@ pub(super) struct EventsQuery {
     limit: Option<i64>,
     /// `revenue` by default.
     #[param(inline)]
-    sort_by: Option<EventStatsSort>,
+    sort_by: Option<EventStatsOrder>,
 }
 
-#[derive(Clone, Copy, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-enum EventStatsSort {
-    Revenue,
-    Reservations,
-    Occupancy,
-}
-
+/// An event and how many of its places are sold.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct EventStatsView {
+struct EventPlacesView {
     id: Uuid,
     title: String,
     venue: Option<String>,
     event_date: Option<String>,
     status: Option<String>,
-    reservations: i64,
-    confirmed_reservations: i64,
-    revenue: i64,
     total_seats: i64,
     sold_seats: i64,
     occupancy_rate: f64,
 }
 
-impl From<EventStats> for EventStatsView {
-    fn from(event: EventStats) -> EventStatsView {
-        let sold = event.counters.of(StatsCounter::PlacesSold);
-        EventStatsView {
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct EventStatsView {
+    #[serde(flatten)]
+    event: EventPlacesView,
+    reservations: i64,
+    confirmed_reservations: i64,
+    revenue: i64,
+}
+
+impl From<EventStats> for EventPlacesView {
+    fn from(event: EventStats) -> EventPlacesView {
+        let sold = event.counters.places_sold;
+        EventPlacesView {
             id: event.id,
             title: title_or_id(event.title, event.id),
             venue: event.venue,
             event_date: event.starts_at.map(|time| time.to_string()),
             status: event.status,
-            reservations: event.counters.of(StatsCounter::Created),
-            confirmed_reservations: event.counters.of(StatsCounter::Confirmed),
-            revenue: event.counters.revenue(),
             total_seats: event.places,
             sold_seats: sold,
             occupancy_rate: percent(sold, event.places),
+        }
+    }
+}
+
+impl From<EventStats> for EventStatsView {
+    fn from(event: EventStats) -> EventStatsView {
+        EventStatsView {
+            reservations: event.counters.created,
+            confirmed_reservations: event.counters.confirmed,
+            revenue: event.counters.revenue(),
+            event: event.into(),
         }
     }
 }
@@ -76,22 +82,20 @@ impl From<EventStats> for EventStatsView {
     responses((status = 200, body = StatsAnswer<Vec<EventStatsView>>), Errors<401, 403>),
 )]
 pub(super) async fn list_event_stats(
-    State(stats): State<StatsService>,
-    _admin: Admin,
+    stats: StatsReader,
     Query(query): Query<EventsQuery>,
-) -> Result<Json<StatsAnswer<Vec<EventStatsView>>>, ApiError> {
-    let order = match query.sort_by.unwrap_or(EventStatsSort::Revenue) {
-        EventStatsSort::Revenue => EventStatsOrder::Revenue,
-        EventStatsSort::Reservations => EventStatsOrder::Reservations,
-        EventStatsSort::Occupancy => EventStatsOrder::Occupancy,
-    };
+) -> StatsResult<Vec<EventStatsView>> {
+    let order = query.sort_by.unwrap_or(EventStatsOrder::Revenue);
     let limit = u32::from(clamp(query.limit, EVENTS_DEFAULT, EVENTS_MAX));
-    let events = stats.events(order, limit).await?;
-    answer(&stats, events.into_iter().map(EventStatsView::from).collect()).await
+    let filter = EventStatsFilter { since: None, id: None, order, limit };
+    stats
+        .answer(move |tx| {
+            Ok(event_list(tx, &filter)?.into_iter().map(EventStatsView::from).collect())
+        })
+        .await
 }
 
 #[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
 pub(super) struct EventSalesView {
     overview: EventOverviewView,
 }
@@ -99,11 +103,8 @@ pub(super) struct EventSalesView {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct EventOverviewView {
-    id: Uuid,
-    title: String,
-    venue: Option<String>,
-    event_date: Option<String>,
-    status: Option<String>,
+    #[serde(flatten)]
+    event: EventPlacesView,
     total_reservations: i64,
     confirmed_reservations: i64,
     /// Holds that are not paid yet.
@@ -111,11 +112,24 @@ struct EventOverviewView {
     cancelled_reservations: i64,
     expired_reservations: i64,
     total_revenue: i64,
-    total_seats: i64,
-    sold_seats: i64,
     /// Seats that are not sold.
     available_seats: i64,
-    occupancy_rate: f64,
+}
+
+impl From<EventStats> for EventOverviewView {
+    fn from(event: EventStats) -> EventOverviewView {
+        let counters = &event.counters;
+        EventOverviewView {
+            total_reservations: counters.created,
+            confirmed_reservations: counters.confirmed,
+            pending_reservations: counters.pending,
+            cancelled_reservations: counters.cancelled,
+            expired_reservations: counters.expired,
+            total_revenue: counters.revenue(),
+            available_seats: (event.places - counters.places_sold).max(0),
+            event: event.into(),
+        }
+    }
 }
 
 /// Returns the sales of one event.
@@ -126,30 +140,15 @@ struct EventOverviewView {
     responses((status = 200, body = StatsAnswer<EventSalesView>), Errors<401, 403, 404>),
 )]
 pub(super) async fn get_event_stats(
-    State(stats): State<StatsService>,
-    _admin: Admin,
+    stats: StatsReader,
     Path(id): Path<Uuid>,
-) -> Result<Json<StatsAnswer<EventSalesView>>, ApiError> {
-    let not_found = || ApiError::not_found("EVENT_NOT_FOUND", "There is no such event.");
-    let event = stats.event(id).await?.ok_or_else(not_found)?;
-    let counters = &event.counters;
-    let sold = counters.of(StatsCounter::PlacesSold);
-    let overview = EventOverviewView {
-        id: event.id,
-        title: title_or_id(event.title, event.id),
-        venue: event.venue,
-        event_date: event.starts_at.map(|time| time.to_string()),
-        status: event.status,
-        total_reservations: counters.of(StatsCounter::Created),
-        confirmed_reservations: counters.of(StatsCounter::Confirmed),
-        pending_reservations: counters.of(StatsCounter::Pending),
-        cancelled_reservations: counters.of(StatsCounter::Cancelled),
-        expired_reservations: counters.of(StatsCounter::Expired),
-        total_revenue: counters.revenue(),
-        total_seats: event.places,
-        sold_seats: sold,
-        available_seats: (event.places - sold).max(0),
-        occupancy_rate: percent(sold, event.places),
-    };
-    answer(&stats, EventSalesView { overview }).await
+) -> StatsResult<EventSalesView> {
+    let order = EventStatsOrder::Revenue;
+    let filter = EventStatsFilter { since: None, id: Some(id), order, limit: 1 };
+    stats
+        .answer(move |tx| {
+            let event = event_list(tx, &filter)?.pop().ok_or_else(event_not_found)?;
+            Ok(EventSalesView { overview: event.into() })
+        })
+        .await
 }

@@ -1,14 +1,15 @@
 //! Performance of sales and the size of the statistics' own tables.
 
-use axum::extract::State;
+use jiff::civil::Date;
 use serde::Serialize;
-use urr_service::{Admin, ApiError, Errors, Json};
+use urr_service::{ApiError, Errors};
+use urr_storage::Tx;
 use utoipa::ToSchema;
 
-use super::{StatsAnswer, answer};
-use crate::StatsService;
-use crate::domain::{StatsCounter, StatsCounters, percent, ratio, ratio_number};
-use crate::queries::PerformanceStats;
+use super::{StatsAnswer, StatsReader, StatsResult};
+use crate::domain::{StatsCounters, percent, ratio, ratio_number};
+use crate::store::counter_queries::{counters_total, hour_list, storage_bytes};
+use crate::store::event_queries::event_counts;
 
 /// The days that are looked at, today included.
 const DAYS: u16 = 7;
@@ -35,7 +36,6 @@ struct DatabaseView {
 
 /// What was counted so far.
 #[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
 struct TableCountsView {
     users: i64,
     events: i64,
@@ -80,49 +80,40 @@ struct LoadView {
     get, path = "/api/stats/performance", tag = "statistics",
     responses((status = 200, body = StatsAnswer<PerformanceView>), Errors<401, 403>),
 )]
-pub(super) async fn get_performance(
-    State(stats): State<StatsService>,
-    _admin: Admin,
-) -> Result<Json<StatsAnswer<PerformanceView>>, ApiError> {
-    let found = stats.performance(DAYS).await?;
-    let PerformanceStats { totals, events, hours, bytes } = &found;
+pub(super) async fn get_performance(stats: StatsReader) -> StatsResult<PerformanceView> {
+    let since = stats.0.first_day(DAYS);
+    stats.answer(move |tx| performance(tx, since)).await
+}
+
+fn performance(tx: &mut Tx<'_>, since: Date) -> Result<PerformanceView, ApiError> {
+    let (totals, hours) = (counters_total(tx)?, hour_list(tx, since)?);
+    let (counts, bytes) = (event_counts(tx)?, storage_bytes(tx)?);
     let recent = hours.total();
-    let locks = ratio(recent.of(StatsCounter::HeldSeconds), recent.of(StatsCounter::Holds));
     let load = |(hour, counters): (u8, StatsCounters)| LoadView {
         hour,
-        request_count: counters.of(StatsCounter::Created),
-        avg_per_day: ratio_number(counters.of(StatsCounter::Created), i64::from(DAYS)),
+        request_count: counters.created,
+        avg_per_day: ratio_number(counters.created, i64::from(DAYS)),
     };
-    answer(
-        &stats,
-        PerformanceView {
-            database: DatabaseView {
-                size: format!("{} MB", ratio(*bytes, 1024 * 1024)),
-                size_bytes: *bytes,
-                table_counts: TableCountsView {
-                    users: totals.of(StatsCounter::Registered) - totals.of(StatsCounter::Deleted),
-                    events: events.events,
-                    reservations: totals.of(StatsCounter::Created),
-                    seats: events.places,
-                    payments: totals.of(StatsCounter::Charges),
-                },
+    Ok(PerformanceView {
+        database: DatabaseView {
+            size: format!("{} MB", ratio(bytes, 1024 * 1024)),
+            size_bytes: bytes,
+            table_counts: TableCountsView {
+                users: totals.users(),
+                events: counts.events,
+                reservations: totals.created,
+                seats: counts.places,
+                payments: totals.charges,
             },
-            recent_performance: RecentPerformanceView {
-                success_rate: percent(
-                    recent.of(StatsCounter::Pays),
-                    recent.of(StatsCounter::Holds),
-                ),
-                total_requests: recent.of(StatsCounter::Created),
-            },
-            metrics: PerformanceMetricsView {
-                avg_seat_lock_seconds: locks,
-                payment_failure_rate: percent(
-                    recent.of(StatsCounter::Undelivered),
-                    recent.of(StatsCounter::Charges),
-                ),
-            },
-            load_pattern: hours.by_hour().into_iter().map(load).collect(),
         },
-    )
-    .await
+        recent_performance: RecentPerformanceView {
+            success_rate: percent(recent.pays, recent.holds),
+            total_requests: recent.created,
+        },
+        metrics: PerformanceMetricsView {
+            avg_seat_lock_seconds: ratio(recent.held_seconds, recent.holds),
+            payment_failure_rate: percent(recent.undelivered, recent.charges),
+        },
+        load_pattern: hours.by_hour().into_iter().map(load).collect(),
+    })
 }

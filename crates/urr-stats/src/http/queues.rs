@@ -1,14 +1,15 @@
 //! Waiting rooms: their lines and admissions, in total and by hour.
 
-use axum::extract::State;
 use serde::Serialize;
 use urr_kernel::Uuid;
-use urr_service::{Admin, ApiError, Errors, Json, Path, Query};
+use urr_service::{Errors, Path};
 use utoipa::ToSchema;
 
-use super::{DaysQuery, StatsAnswer, answer, title_or_id};
-use crate::StatsService;
-use crate::domain::{QueueHour, hourly_differences};
+use super::{DaysQuery, FirstDay, StatsAnswer, StatsReader, StatsResult, title_or_id};
+use crate::domain::{Hour, QueueHour, hourly_differences};
+use crate::store::queues::{queue_hour_list, queue_list};
+
+const QUEUES_MAX: u32 = 100;
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -20,7 +21,6 @@ pub(super) struct QueueTotalsView {
 }
 
 #[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
 pub(super) struct QueueHourView {
     #[schema(value_type = String, format = Date)]
     day: jiff::civil::Date,
@@ -45,8 +45,8 @@ struct QueueStatsView {
     left: i64,
 }
 
-impl QueueStatsView {
-    fn new(observed: &QueueHour) -> QueueStatsView {
+impl From<QueueHour> for QueueStatsView {
+    fn from(observed: QueueHour) -> QueueStatsView {
         QueueStatsView {
             waiting_max: observed.waiting_max,
             inside_max: observed.inside_max,
@@ -66,17 +66,17 @@ impl QueueStatsView {
     responses((status = 200, body = StatsAnswer<Vec<QueueTotalsView>>), Errors<401, 403>),
 )]
 pub(super) async fn list_queues(
-    State(stats): State<StatsService>,
-    _admin: Admin,
-    Query(query): Query<DaysQuery>,
-) -> Result<Json<StatsAnswer<Vec<QueueTotalsView>>>, ApiError> {
-    let queues = stats.queues(query.days()).await?;
+    stats: StatsReader,
+    FirstDay(since): FirstDay,
+) -> StatsResult<Vec<QueueTotalsView>> {
     let view = |(event_id, title, observed): (Uuid, Option<String>, QueueHour)| QueueTotalsView {
         event_id,
         title: title_or_id(title, event_id),
-        observed: QueueStatsView::new(&observed),
+        observed: observed.into(),
     };
-    answer(&stats, queues.into_iter().map(view).collect::<Vec<QueueTotalsView>>()).await
+    stats
+        .answer(move |tx| Ok(queue_list(tx, since, QUEUES_MAX)?.into_iter().map(view).collect()))
+        .await
 }
 
 /// Lists the hours of a waiting room, oldest first.
@@ -88,17 +88,19 @@ pub(super) async fn list_queues(
     responses((status = 200, body = StatsAnswer<Vec<QueueHourView>>), Errors<401, 403>),
 )]
 pub(super) async fn list_queue_hours(
-    State(stats): State<StatsService>,
-    _admin: Admin,
+    stats: StatsReader,
     Path(event_id): Path<Uuid>,
-    Query(query): Query<DaysQuery>,
-) -> Result<Json<StatsAnswer<Vec<QueueHourView>>>, ApiError> {
-    let hours = stats.queue_hours(event_id, query.days()).await?;
-    let view = |(hour, observed): (crate::domain::Hour, QueueHour)| QueueHourView {
-        day: hour.day,
-        hour: hour.hour,
-        observed: QueueStatsView::new(&observed),
+    FirstDay(since): FirstDay,
+) -> StatsResult<Vec<QueueHourView>> {
+    let view = |(Hour { day, hour }, observed): (Hour, QueueHour)| QueueHourView {
+        day,
+        hour,
+        observed: observed.into(),
     };
-    answer(&stats, hourly_differences(hours).into_iter().map(view).collect::<Vec<QueueHourView>>())
+    stats
+        .answer(move |tx| {
+            let hours = hourly_differences(queue_hour_list(tx, event_id, since)?);
+            Ok(hours.into_iter().map(view).collect())
+        })
         .await
 }

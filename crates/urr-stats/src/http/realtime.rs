@@ -1,15 +1,21 @@
 //! What happens now: the last hour, the latest reservations, trending events.
 
-use axum::extract::State;
+use std::time::Duration;
+
 use serde::Serialize;
-use urr_kernel::Uuid;
-use urr_service::{Admin, ApiError, Errors, Json};
+use urr_kernel::{Timestamp, Uuid};
+use urr_service::{ApiError, Errors};
+use urr_storage::{Tx, storable_time};
 use utoipa::ToSchema;
 
-use super::{StatsAnswer, answer, title_or_id};
-use crate::StatsService;
-use crate::domain::ReservationFact;
-use crate::queries::RealtimeStats;
+use super::{StatsAnswer, StatsReader, StatsResult, title_or_id};
+use crate::store::event_queries::{event_title, trending_list};
+use crate::store::facts::reservation_latest;
+use crate::store::user_queries::{held_places, last_hour_stats};
+
+const HOUR: Duration = Duration::from_hours(1);
+const RECENT_MAX: u32 = 10;
+const TRENDING_MAX: u32 = 5;
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -34,7 +40,6 @@ struct CurrentView {
 }
 
 #[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
 struct LastHourView {
     reservations: i64,
     revenue: i64,
@@ -69,44 +74,43 @@ struct TrendingView {
     get, path = "/api/stats/realtime", tag = "statistics",
     responses((status = 200, body = StatsAnswer<RealtimeView>), Errors<401, 403>),
 )]
-pub(super) async fn get_realtime(
-    State(stats): State<StatsService>,
-    _admin: Admin,
-) -> Result<Json<StatsAnswer<RealtimeView>>, ApiError> {
-    let RealtimeStats { held_places, last_hour, recent, trending } = stats.realtime().await?;
-    let trending = trending.into_iter().map(|(id, title, recent_reservations)| TrendingView {
-        id,
-        title: title_or_id(title, id),
-        recent_reservations,
-    });
-    answer(
-        &stats,
-        RealtimeView {
-            current: CurrentView {
-                locked_seats: held_places,
-                active_payments: last_hour.charges,
-                active_users: last_hour.users,
-            },
-            last_hour: LastHourView {
-                reservations: last_hour.reservations,
-                revenue: last_hour.revenue,
-            },
-            recent_activity: recent.into_iter().map(recent_view).collect(),
-            trending_events: trending.collect(),
-        },
-    )
-    .await
+pub(super) async fn get_realtime(stats: StatsReader) -> StatsResult<RealtimeView> {
+    let now = stats.0.clock.now();
+    stats.answer(move |tx| realtime(tx, now)).await
 }
 
-fn recent_view((reservation, title): (ReservationFact, Option<String>)) -> RecentView {
-    let terms = &reservation.terms;
-    RecentView {
-        status: reservation.state().as_str(),
-        reservation_id: reservation.id,
-        event_id: terms.event_id,
-        title: title_or_id(title, terms.event_id),
-        amount: terms.amount,
-        quantity: terms.quantity,
-        at: terms.at.to_string(),
+fn realtime(tx: &mut Tx<'_>, now: Timestamp) -> Result<RealtimeView, ApiError> {
+    let since = storable_time(now.checked_sub(HOUR).unwrap_or(Timestamp::MIN));
+    let mut recent_activity = Vec::new();
+    for reservation in reservation_latest(tx, RECENT_MAX)? {
+        let terms = &reservation.terms;
+        recent_activity.push(RecentView {
+            status: reservation.state().as_str(),
+            reservation_id: reservation.id,
+            event_id: terms.event_id,
+            title: title_or_id(event_title(tx, terms.event_id)?, terms.event_id),
+            amount: terms.amount,
+            quantity: terms.quantity,
+            at: terms.at.to_string(),
+        });
     }
+    let mut trending_events = Vec::new();
+    for (id, recent_reservations) in trending_list(tx, since, TRENDING_MAX)? {
+        let title = title_or_id(event_title(tx, id)?, id);
+        trending_events.push(TrendingView { id, title, recent_reservations });
+    }
+    let last_hour = last_hour_stats(tx, since)?;
+    Ok(RealtimeView {
+        current: CurrentView {
+            locked_seats: held_places(tx, now)?,
+            active_payments: last_hour.charges,
+            active_users: last_hour.users,
+        },
+        last_hour: LastHourView {
+            reservations: last_hour.reservations,
+            revenue: last_hour.revenue,
+        },
+        recent_activity,
+        trending_events,
+    })
 }

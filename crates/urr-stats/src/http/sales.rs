@@ -1,14 +1,14 @@
 //! Sales in total, by day, by payment method and by period.
 
-use axum::extract::State;
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
-use urr_service::{Admin, ApiError, Errors, Json, Query};
+use urr_service::{Errors, Query};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{DaysQuery, StatsAnswer, answer};
-use crate::StatsService;
-use crate::domain::{MethodTotals, StatsCounter, StatsCounters, StatsPeriod, average};
+use super::{DaysQuery, FirstDay, StatsAnswer, StatsReader, StatsResult};
+use crate::domain::{MethodTotals, StatsCounters, StatsPeriod, average};
+use crate::store::counter_queries::{counters_total, hour_list, method_list};
+use crate::store::event_queries::event_counts;
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -40,30 +40,26 @@ pub(super) struct OverviewView {
     get, path = "/api/stats/overview", tag = "statistics",
     responses((status = 200, body = StatsAnswer<OverviewView>), Errors<401, 403>),
 )]
-pub(super) async fn get_overview(
-    State(stats): State<StatsService>,
-    _admin: Admin,
-) -> Result<Json<StatsAnswer<OverviewView>>, ApiError> {
-    let overview = stats.overview().await?;
-    let totals = &overview.totals;
-    answer(
-        &stats,
-        OverviewView {
-            total_users: totals.of(StatsCounter::Registered) - totals.of(StatsCounter::Deleted),
-            active_events: overview.events.on_sale,
-            total_reservations: totals.of(StatsCounter::Created),
-            confirmed_reservations: totals.of(StatsCounter::Confirmed),
-            cancelled_reservations: totals.of(StatsCounter::Cancelled),
-            expired_reservations: totals.of(StatsCounter::Expired),
-            total_revenue: totals.revenue(),
-            completed_payments: totals.of(StatsCounter::Charges),
-            payment_revenue: totals.of(StatsCounter::Charged),
-            refunds: totals.of(StatsCounter::Refunded),
-            transfers: totals.of(StatsCounter::Transfers),
-            memberships: totals.of(StatsCounter::Memberships),
-        },
-    )
-    .await
+pub(super) async fn get_overview(stats: StatsReader) -> StatsResult<OverviewView> {
+    stats
+        .answer(|tx| {
+            let totals = counters_total(tx)?;
+            Ok(OverviewView {
+                total_users: totals.users(),
+                active_events: event_counts(tx)?.on_sale,
+                total_reservations: totals.created,
+                confirmed_reservations: totals.confirmed,
+                cancelled_reservations: totals.cancelled,
+                expired_reservations: totals.expired,
+                total_revenue: totals.revenue(),
+                completed_payments: totals.charges,
+                payment_revenue: totals.charged,
+                refunds: totals.refunded,
+                transfers: totals.transfers,
+                memberships: totals.memberships,
+            })
+        })
+        .await
 }
 
 #[derive(Serialize, ToSchema)]
@@ -93,24 +89,24 @@ pub(super) struct DayView {
     responses((status = 200, body = StatsAnswer<Vec<DayView>>), Errors<401, 403>),
 )]
 pub(super) async fn list_days(
-    State(stats): State<StatsService>,
-    _admin: Admin,
-    Query(query): Query<DaysQuery>,
-) -> Result<Json<StatsAnswer<Vec<DayView>>>, ApiError> {
-    let days = stats.hours(query.days()).await?.by_day();
+    stats: StatsReader,
+    FirstDay(since): FirstDay,
+) -> StatsResult<Vec<DayView>> {
     let view = |(day, counters): (Date, StatsCounters)| DayView {
         date: day.to_string(),
-        reservations: counters.of(StatsCounter::Created),
-        confirmed: counters.of(StatsCounter::Confirmed),
-        cancelled: counters.of(StatsCounter::Cancelled),
-        expired: counters.of(StatsCounter::Expired),
+        reservations: counters.created,
+        confirmed: counters.confirmed,
+        cancelled: counters.cancelled,
+        expired: counters.expired,
         revenue: counters.revenue(),
-        refunds: counters.of(StatsCounter::Refunded),
-        transfers: counters.of(StatsCounter::Transfers),
-        memberships: counters.of(StatsCounter::Memberships),
-        new_users: counters.of(StatsCounter::Registered),
+        refunds: counters.refunded,
+        transfers: counters.transfers,
+        memberships: counters.memberships,
+        new_users: counters.registered,
     };
-    answer(&stats, days.into_iter().rev().map(view).collect()).await
+    stats
+        .answer(move |tx| Ok(hour_list(tx, since)?.by_day().into_iter().rev().map(view).collect()))
+        .await
 }
 
 #[derive(Serialize, ToSchema)]
@@ -133,18 +129,17 @@ pub(super) struct PaymentMethodView {
     responses((status = 200, body = StatsAnswer<Vec<PaymentMethodView>>), Errors<401, 403>),
 )]
 pub(super) async fn list_payment_methods(
-    State(stats): State<StatsService>,
-    _admin: Admin,
-) -> Result<Json<StatsAnswer<Vec<PaymentMethodView>>>, ApiError> {
-    let view = |(method, counters): (String, MethodTotals)| PaymentMethodView {
+    stats: StatsReader,
+) -> StatsResult<Vec<PaymentMethodView>> {
+    let view = |(method, totals): (String, MethodTotals)| PaymentMethodView {
         method,
-        count: counters.charges,
-        total_amount: counters.charged,
-        average_amount: average(counters.charged, counters.charges),
-        refund_count: counters.refunds,
-        refund_amount: counters.refunded,
+        count: totals.charges,
+        total_amount: totals.charged,
+        average_amount: average(totals.charged, totals.charges),
+        refund_count: totals.refunds,
+        refund_amount: totals.refunded,
     };
-    answer(&stats, stats.methods().await?.into_iter().map(view).collect()).await
+    stats.answer(move |tx| Ok(method_list(tx)?.into_iter().map(view).collect())).await
 }
 
 #[derive(Deserialize, IntoParams)]
@@ -152,17 +147,7 @@ pub(super) async fn list_payment_methods(
 pub(super) struct RevenueQuery {
     /// `daily` by default.
     #[param(inline)]
-    period: Option<PeriodName>,
-    /// The number of days, today included; 30 by default, at most 365.
-    days: Option<i64>,
-}
-
-#[derive(Clone, Copy, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-enum PeriodName {
-    Daily,
-    Weekly,
-    Monthly,
+    period: Option<StatsPeriod>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -183,33 +168,28 @@ pub(super) struct RevenueView {
 ///
 /// For administrators. A week is named by its Monday.
 #[utoipa::path(
-    get, path = "/api/stats/revenue", tag = "statistics", params(RevenueQuery),
+    get, path = "/api/stats/revenue", tag = "statistics", params(RevenueQuery, DaysQuery),
     responses((status = 200, body = StatsAnswer<Vec<RevenueView>>), Errors<401, 403>),
 )]
 pub(super) async fn list_revenue(
-    State(stats): State<StatsService>,
-    _admin: Admin,
+    stats: StatsReader,
+    FirstDay(since): FirstDay,
     Query(query): Query<RevenueQuery>,
-) -> Result<Json<StatsAnswer<Vec<RevenueView>>>, ApiError> {
-    let period = match query.period.unwrap_or(PeriodName::Daily) {
-        PeriodName::Daily => StatsPeriod::Day,
-        PeriodName::Weekly => StatsPeriod::Week,
-        PeriodName::Monthly => StatsPeriod::Month,
-    };
-    let hours = stats.hours(DaysQuery { days: query.days }.days()).await?;
-    let has_money = |(_, counters): &(String, StatsCounters)| {
-        counters.of(StatsCounter::Charges) != 0 || counters.of(StatsCounter::Refunds) != 0
-    };
+) -> StatsResult<Vec<RevenueView>> {
+    let period = query.period.unwrap_or(StatsPeriod::Daily);
+    let has_money =
+        |(_, counters): &(String, StatsCounters)| counters.charges != 0 || counters.refunds != 0;
     let view = |(period, counters): (String, StatsCounters)| RevenueView {
         period,
-        payment_count: counters.of(StatsCounter::Charges),
+        payment_count: counters.charges,
         total_revenue: counters.revenue(),
-        average_amount: average(
-            counters.of(StatsCounter::Charged),
-            counters.of(StatsCounter::Charges),
-        ),
-        refunds: counters.of(StatsCounter::Refunded),
+        average_amount: counters.charge_average(),
+        refunds: counters.refunded,
     };
-    let periods = hours.by_period(period).into_iter().rev();
-    answer(&stats, periods.filter(has_money).map(view).collect()).await
+    stats
+        .answer(move |tx| {
+            let periods = hour_list(tx, since)?.by_period(period).into_iter().rev();
+            Ok(periods.filter(has_money).map(view).collect())
+        })
+        .await
 }

@@ -2,15 +2,14 @@
 
 use std::cmp::Reverse;
 
-use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use urr_kernel::Uuid;
-use urr_service::{Admin, ApiError, Errors, Json, Query};
+use urr_service::{Errors, Query};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{StatsAnswer, answer};
-use crate::StatsService;
+use super::{StatsAnswer, StatsReader, StatsResult, event_not_found};
 use crate::domain::{SeatOccupancy, SeatPreferences, percent};
+use crate::store::event_queries::hall_sales_list;
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -31,22 +30,28 @@ pub(super) struct SeatPreferencesView {
     top_rows: Vec<RowView>,
 }
 
+/// How many seats there are, and how many of them are sold.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct SectionView {
-    section: String,
+struct OccupancyView {
     total_seats: i64,
     reserved_seats: i64,
     reservation_rate: f64,
 }
 
 #[derive(Serialize, ToSchema)]
+struct SectionView {
+    section: String,
+    #[serde(flatten)]
+    occupancy: OccupancyView,
+}
+
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct PriceTierView {
     price_tier: &'static str,
-    total_seats: i64,
-    reserved_seats: i64,
-    reservation_rate: f64,
+    #[serde(flatten)]
+    occupancy: OccupancyView,
     avg_price: i64,
 }
 
@@ -55,11 +60,12 @@ struct PriceTierView {
 struct RowView {
     section: String,
     row_number: String,
-    total_seats: i64,
-    reserved_seats: i64,
-    reservation_rate: f64,
+    #[serde(flatten)]
+    occupancy: OccupancyView,
 }
 
+/// Without an event, this many events count, the ones that start last.
+const HALLS_MAX: u32 = 100;
 const TOP_ROWS_MAX: usize = 10;
 
 /// The cheapest first.
@@ -74,39 +80,46 @@ const TIERS: [&str; 4] = ["budget", "standard", "premium", "vip"];
     responses((status = 200, body = StatsAnswer<SeatPreferencesView>), Errors<401, 403, 404>),
 )]
 pub(super) async fn get_seat_preferences(
-    State(stats): State<StatsService>,
-    _admin: Admin,
+    stats: StatsReader,
     Query(query): Query<SeatsQuery>,
-) -> Result<Json<StatsAnswer<SeatPreferencesView>>, ApiError> {
-    let not_found = || ApiError::not_found("EVENT_NOT_FOUND", "There is no such event.");
-    let found = stats.seat_preferences(query.event_id).await?.ok_or_else(not_found)?;
-    answer(&stats, SeatPreferencesView::from(found)).await
+) -> StatsResult<SeatPreferencesView> {
+    let event_id = query.event_id;
+    stats
+        .answer(move |tx| {
+            let halls = hall_sales_list(tx, event_id, HALLS_MAX)?;
+            if event_id.is_some() && halls.is_empty() {
+                return Err(event_not_found());
+            }
+            Ok(SeatPreferencesView::from(SeatPreferences::of(&halls)))
+        })
+        .await
+}
+
+impl From<SeatOccupancy> for OccupancyView {
+    fn from(occupancy: SeatOccupancy) -> OccupancyView {
+        OccupancyView {
+            total_seats: occupancy.seats,
+            reserved_seats: occupancy.sold,
+            reservation_rate: percent(occupancy.sold, occupancy.seats),
+        }
+    }
 }
 
 impl From<SeatPreferences> for SeatPreferencesView {
     fn from(found: SeatPreferences) -> SeatPreferencesView {
         let section = |(section, occupancy): (String, SeatOccupancy)| SectionView {
             section,
-            total_seats: occupancy.seats,
-            reserved_seats: occupancy.sold,
-            reservation_rate: percent(occupancy.sold, occupancy.seats),
+            occupancy: occupancy.into(),
         };
         let tier = |price_tier: &'static str| {
-            let occupancy = found.tiers.get(price_tier)?;
-            Some(PriceTierView {
-                price_tier,
-                total_seats: occupancy.seats,
-                reserved_seats: occupancy.sold,
-                reservation_rate: percent(occupancy.sold, occupancy.seats),
-                avg_price: occupancy.price_average(),
-            })
+            let occupancy = *found.tiers.get(price_tier)?;
+            let avg_price = occupancy.price_average();
+            Some(PriceTierView { price_tier, occupancy: occupancy.into(), avg_price })
         };
         let row = |((section, row_number), occupancy): ((String, String), SeatOccupancy)| RowView {
             section,
             row_number,
-            total_seats: occupancy.seats,
-            reserved_seats: occupancy.sold,
-            reservation_rate: percent(occupancy.sold, occupancy.seats),
+            occupancy: occupancy.into(),
         };
         let mut rows: Vec<_> =
             found.rows.into_iter().filter(|(_, occupancy)| occupancy.sold > 0).collect();

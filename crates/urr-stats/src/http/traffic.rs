@@ -1,13 +1,12 @@
 //! Traffic by hour of the day.
 
-use axum::extract::State;
 use serde::{Deserialize, Serialize};
-use urr_service::{Admin, ApiError, Errors, Json, Query};
+use urr_service::{Errors, Query};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{StatsAnswer, answer, clamp};
-use crate::StatsService;
-use crate::domain::{HourlyCounters, StatsCounter, StatsCounters, average, is_weekend};
+use super::{StatsAnswer, StatsReader, StatsResult, clamp};
+use crate::domain::{HourlyCounters, StatsCounters, is_weekend};
+use crate::store::counter_queries::hour_list;
 
 const TRAFFIC_DAYS_DEFAULT: u16 = 7;
 const TRAFFIC_DAYS_MAX: u16 = 90;
@@ -50,7 +49,6 @@ struct DayTypeView {
 }
 
 #[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
 struct PeakHourView {
     hour: u8,
     reservations: i64,
@@ -64,37 +62,36 @@ struct PeakHourView {
     responses((status = 200, body = StatsAnswer<HourlyTrafficView>), Errors<401, 403>),
 )]
 pub(super) async fn get_hourly_traffic(
-    State(stats): State<StatsService>,
-    _admin: Admin,
+    stats: StatsReader,
     Query(query): Query<TrafficQuery>,
-) -> Result<Json<StatsAnswer<HourlyTrafficView>>, ApiError> {
-    let days = clamp(query.days, TRAFFIC_DAYS_DEFAULT, TRAFFIC_DAYS_MAX);
-    let hours = stats.hours(days).await?;
+) -> StatsResult<HourlyTrafficView> {
+    let since = stats.0.first_day(clamp(query.days, TRAFFIC_DAYS_DEFAULT, TRAFFIC_DAYS_MAX));
     let view = |(hour, counters): (u8, StatsCounters)| HourView {
         hour,
-        total_reservations: counters.of(StatsCounter::Created),
-        confirmed: counters.of(StatsCounter::Confirmed),
-        cancelled: counters.of(StatsCounter::Cancelled),
+        total_reservations: counters.created,
+        confirmed: counters.confirmed,
+        cancelled: counters.cancelled,
         revenue: counters.revenue(),
     };
-    let hourly: Vec<HourView> = hours.by_hour().into_iter().map(view).collect();
-    let mut peak_hour = PeakHourView { hour: 0, reservations: 0 };
-    for hour in &hourly {
-        if hour.total_reservations > peak_hour.reservations {
-            let reservations = hour.total_reservations;
-            peak_hour = PeakHourView { hour: hour.hour, reservations };
-        }
-    }
-    let weekday_comparison =
-        vec![day_type(&hours, "weekday", false), day_type(&hours, "weekend", true)];
-    answer(&stats, HourlyTrafficView { hourly, weekday_comparison, peak_hour }).await
+    stats
+        .answer(move |tx| {
+            let hours = hour_list(tx, since)?;
+            let hourly: Vec<HourView> = hours.by_hour().into_iter().map(view).collect();
+            let mut peak_hour = PeakHourView { hour: 0, reservations: 0 };
+            for hour in &hourly {
+                if hour.total_reservations > peak_hour.reservations {
+                    let reservations = hour.total_reservations;
+                    peak_hour = PeakHourView { hour: hour.hour, reservations };
+                }
+            }
+            let weekday_comparison =
+                vec![day_type(&hours, "weekday", false), day_type(&hours, "weekend", true)];
+            Ok(HourlyTrafficView { hourly, weekday_comparison, peak_hour })
+        })
+        .await
 }
 
 fn day_type(hours: &HourlyCounters, day_type: &'static str, weekend: bool) -> DayTypeView {
     let counters = hours.total_where(|hour| is_weekend(hour.day) == weekend);
-    DayTypeView {
-        day_type,
-        reservations: counters.of(StatsCounter::Created),
-        avg_amount: average(counters.of(StatsCounter::Charged), counters.of(StatsCounter::Charges)),
-    }
+    DayTypeView { day_type, reservations: counters.created, avg_amount: counters.charge_average() }
 }

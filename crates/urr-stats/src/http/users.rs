@@ -1,13 +1,15 @@
 //! Users: accounts by day, and how users book.
 
-use axum::extract::State;
+use jiff::civil::Date;
 use serde::Serialize;
-use urr_service::{Admin, ApiError, Errors, Json, Query};
+use urr_service::{ApiError, Errors};
+use urr_storage::{Tx, storable_time};
 use utoipa::ToSchema;
 
-use super::{DaysQuery, StatsAnswer, answer};
-use crate::StatsService;
-use crate::domain::{StatsCounter, ratio, ratio_number};
+use super::{DaysQuery, FirstDay, StatsAnswer, StatsReader, StatsResult};
+use crate::domain::{ReservationDistribution, StatsCounters, ratio, ratio_number, start_of_day};
+use crate::store::counter_queries::{counters_total_before, hour_list};
+use crate::store::user_queries::{reservations_per_user, spending_tiers};
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -27,7 +29,6 @@ struct UserDayView {
 }
 
 #[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
 struct RoleView {
     /// Always `user`: roles are not announced.
     role: &'static str,
@@ -42,24 +43,27 @@ struct RoleView {
     responses((status = 200, body = StatsAnswer<UserStatsView>), Errors<401, 403>),
 )]
 pub(super) async fn get_user_stats(
-    State(stats): State<StatsService>,
-    _admin: Admin,
-    Query(query): Query<DaysQuery>,
-) -> Result<Json<StatsAnswer<UserStatsView>>, ApiError> {
-    let users = stats.users(query.days()).await?;
-    let mut count =
-        users.before.of(StatsCounter::Registered) - users.before.of(StatsCounter::Deleted);
-    let mut daily = Vec::new();
-    for (day, counters) in users.hours.by_day() {
-        let (new_users, gone) =
-            (counters.of(StatsCounter::Registered), counters.of(StatsCounter::Deleted));
-        count += new_users - gone;
-        if new_users != 0 || gone != 0 {
-            daily.push(UserDayView { date: day.to_string(), new_users, cumulative_users: count });
-        }
-    }
-    daily.reverse();
-    answer(&stats, UserStatsView { daily, by_role: vec![RoleView { role: "user", count }] }).await
+    stats: StatsReader,
+    FirstDay(since): FirstDay,
+) -> StatsResult<UserStatsView> {
+    stats
+        .answer(move |tx| {
+            let mut count = counters_total_before(tx, since)?.users();
+            let mut daily = Vec::new();
+            for (day, counters) in hour_list(tx, since)?.by_day() {
+                count += counters.users();
+                if counters.registered != 0 || counters.deleted != 0 {
+                    daily.push(UserDayView {
+                        date: day.to_string(),
+                        new_users: counters.registered,
+                        cumulative_users: count,
+                    });
+                }
+            }
+            daily.reverse();
+            Ok(UserStatsView { daily, by_role: vec![RoleView { role: "user", count }] })
+        })
+        .await
 }
 
 #[derive(Serialize, ToSchema)]
@@ -102,7 +106,6 @@ struct SpendingView {
 }
 
 #[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
 struct WeekdayView {
     /// 1 is Monday.
     weekday: i8,
@@ -110,6 +113,8 @@ struct WeekdayView {
     confirmed: i64,
 }
 
+/// Bounds of the spending tiers, in won.
+const SPENDING_BOUNDS: [i64; 3] = [50_000, 150_000, 300_000];
 const SPENDING_TIERS: [&str; 4] =
     ["under_50000", "under_150000", "under_300000", "300000_and_more"];
 
@@ -125,45 +130,43 @@ const LOYAL_FROM: i64 = 5;
     responses((status = 200, body = StatsAnswer<UserBehaviorView>), Errors<401, 403>),
 )]
 pub(super) async fn get_user_behavior(
-    State(stats): State<StatsService>,
-    _admin: Admin,
-    Query(query): Query<DaysQuery>,
-) -> Result<Json<StatsAnswer<UserBehaviorView>>, ApiError> {
-    let behavior = stats.user_behavior(query.days()).await?;
-    let (recent, all_time) = (&behavior.recent, &behavior.all_time);
+    stats: StatsReader,
+    FirstDay(since): FirstDay,
+) -> StatsResult<UserBehaviorView> {
+    stats.answer(move |tx| user_behavior(tx, since)).await
+}
+
+fn user_behavior(tx: &mut Tx<'_>, since: Date) -> Result<UserBehaviorView, ApiError> {
+    let start = storable_time(start_of_day(since));
+    let hours = hour_list(tx, since)?;
+    let recent = ReservationDistribution(reservations_per_user(tx, start, false)?);
+    let all_time = ReservationDistribution(reservations_per_user(tx, start, true)?);
     let user_type = |user_type, from, below| UserTypeView {
         user_type,
         user_count: all_time.people_between(from, below),
     };
-    let totals = behavior.hours.total();
-    let minutes = 60 * totals.of(StatsCounter::Pays);
-    let spending = SPENDING_TIERS.into_iter().zip(behavior.spending);
-    let weekdays = behavior.hours.by_weekday().into_iter();
-    answer(
-        &stats,
-        UserBehaviorView {
-            user_types: vec![
-                user_type("new", 1, 2),
-                user_type("returning", 2, LOYAL_FROM),
-                user_type("loyal", LOYAL_FROM, i64::MAX),
-            ],
-            average_metrics: AverageMetricsView {
-                avg_reservations: ratio_number(recent.reservations(), recent.people()),
-                max_reservations: recent.max(),
-                median_reservations: recent.median(),
-            },
-            spending_distribution: spending
-                .map(|(spending_tier, user_count)| SpendingView { spending_tier, user_count })
-                .collect(),
-            avg_time_to_payment: ratio(totals.of(StatsCounter::PaidSeconds), minutes),
-            weekday_activity: weekdays
-                .map(|(weekday, counters)| WeekdayView {
-                    weekday,
-                    reservations: counters.of(StatsCounter::Created),
-                    confirmed: counters.of(StatsCounter::Confirmed),
-                })
-                .collect(),
+    let spending = SPENDING_TIERS.into_iter().zip(spending_tiers(tx, start, SPENDING_BOUNDS)?);
+    let weekday = |(weekday, counters): (i8, StatsCounters)| WeekdayView {
+        weekday,
+        reservations: counters.created,
+        confirmed: counters.confirmed,
+    };
+    let totals = hours.total();
+    Ok(UserBehaviorView {
+        user_types: vec![
+            user_type("new", 1, 2),
+            user_type("returning", 2, LOYAL_FROM),
+            user_type("loyal", LOYAL_FROM, i64::MAX),
+        ],
+        average_metrics: AverageMetricsView {
+            avg_reservations: ratio_number(recent.reservations(), recent.people()),
+            max_reservations: recent.max(),
+            median_reservations: recent.median(),
         },
-    )
-    .await
+        spending_distribution: spending
+            .map(|(spending_tier, user_count)| SpendingView { spending_tier, user_count })
+            .collect(),
+        avg_time_to_payment: ratio(totals.paid_seconds, 60 * totals.pays),
+        weekday_activity: hours.by_weekday().into_iter().map(weekday).collect(),
+    })
 }

@@ -1,19 +1,9 @@
 //! The projection of the catalog's events. A newer revision wins.
 
 use serde_json::Value;
-use urr_kernel::{Timestamp, Uuid};
-use urr_storage::{StorageError, Tx, params};
-
-/// An event as the catalog announces it.
-pub struct EventProjection<'a> {
-    pub id: Uuid,
-    pub revision: i64,
-    pub title: &'a str,
-    pub venue: &'a str,
-    pub kind: &'a str,
-    pub starts_at: Timestamp,
-    pub prices: &'a Value,
-}
+use urr_contracts::events::catalog::EventSnapshot;
+use urr_kernel::Uuid;
+use urr_storage::{DbResult, Tx, params, storable_time};
 
 /// A ticket type. The higher fence is newer.
 pub struct TicketTypeProjection {
@@ -28,7 +18,7 @@ pub struct TicketTypeProjection {
 const UNKNOWN: i64 = -1;
 
 /// Makes sure that an event has a row, even before the catalog has announced it.
-pub fn event_insert_unknown(tx: &mut Tx<'_>, id: Uuid) -> Result<(), StorageError> {
+pub fn event_insert_unknown(tx: &mut Tx<'_>, id: Uuid) -> DbResult<()> {
     tx.execute(
         "insert into events (id, revision, status_revision, seats, places) \
          values ($1, $2, $2, 0, 0) on conflict (id) do nothing",
@@ -37,30 +27,26 @@ pub fn event_insert_unknown(tx: &mut Tx<'_>, id: Uuid) -> Result<(), StorageErro
     Ok(())
 }
 
-pub fn event_update(tx: &mut Tx<'_>, event: &EventProjection<'_>) -> Result<(), StorageError> {
-    event_insert_unknown(tx, event.id)?;
+pub fn event_update(tx: &mut Tx<'_>, event: &EventSnapshot) -> DbResult<()> {
+    event_insert_unknown(tx, event.event_id)?;
+    let prices = serde_json::to_value(&event.prices).expect("prices are plain JSON");
     tx.execute(
         "update events set revision = $2, title = $3, venue = $4, kind = $5, starts_at = $6, \
          prices = $7 where id = $1 and revision <= $2",
         params![
-            event.id,
+            event.event_id,
             event.revision,
             event.title,
-            event.venue,
-            event.kind,
-            event.starts_at,
-            event.prices
+            event.venue_name,
+            event.kind.as_str(),
+            storable_time(event.starts_at),
+            prices
         ],
     )?;
     Ok(())
 }
 
-pub fn event_set_status(
-    tx: &mut Tx<'_>,
-    id: Uuid,
-    status: &str,
-    revision: i64,
-) -> Result<(), StorageError> {
+pub fn event_set_status(tx: &mut Tx<'_>, id: Uuid, status: &str, revision: i64) -> DbResult<()> {
     event_insert_unknown(tx, id)?;
     tx.execute(
         "update events set status = $2, status_revision = $3 \
@@ -71,21 +57,13 @@ pub fn event_set_status(
 }
 
 /// Sets the layout of an event, which never changes.
-pub fn event_set_layout(
-    tx: &mut Tx<'_>,
-    id: Uuid,
-    layout: &Value,
-    seats: u32,
-) -> Result<(), StorageError> {
+pub fn event_set_layout(tx: &mut Tx<'_>, id: Uuid, layout: &Value, seats: u32) -> DbResult<()> {
     let sql = "update events set layout = $2, seats = $3 where id = $1";
     tx.execute(sql, params![id, layout, seats])?;
     Ok(())
 }
 
-pub fn ticket_type_update(
-    tx: &mut Tx<'_>,
-    ticket_type: &TicketTypeProjection,
-) -> Result<(), StorageError> {
+pub fn ticket_type_update(tx: &mut Tx<'_>, ticket_type: &TicketTypeProjection) -> DbResult<()> {
     event_insert_unknown(tx, ticket_type.event_id)?;
     tx.execute(
         "insert into ticket_types (event_id, id, price, total, fence) values ($1, $2, $3, $4, $5) \
@@ -104,7 +82,7 @@ pub fn ticket_type_update(
 }
 
 /// Counts the places again after a change of seats or ticket types.
-pub fn event_count_places(tx: &mut Tx<'_>, id: Uuid) -> Result<(), StorageError> {
+pub fn event_count_places(tx: &mut Tx<'_>, id: Uuid) -> DbResult<()> {
     tx.execute(
         "update events set places = seats + (select coalesce(sum(total), 0)::bigint \
          from ticket_types where event_id = $1) where id = $1",

@@ -1,30 +1,27 @@
 //! Writes counters, and how far a rebuild of them has come.
 
-use std::fmt::Write;
 use std::sync::LazyLock;
 
-use urr_kernel::Uuid;
-use urr_storage::{StorageError, ToValue, Tx, Value, params};
+use urr_storage::{DbResult, Row, ToValue, Tx, Value, params};
 
-use crate::domain::{CounterChanges, StatsCounter, StatsCounters};
+use crate::domain::{CounterChanges, MethodTotals, StatsCounters};
 use crate::rebuild::RebuildProgress;
 
-/// Reads how far counting has come, without a lock.
-pub fn progress_find(tx: &mut Tx<'_>) -> Result<RebuildProgress, StorageError> {
+/// Whether a rebuild runs or was interrupted: until it is done, the counters are too small.
+pub fn is_rebuilding(tx: &mut Tx<'_>) -> DbResult<bool> {
     let sql = "select stage, after_id from rebuild where id = 1";
-    let found = tx.query_opt(sql, &[], |row| {
-        Ok(RebuildProgress { stage: row.get("stage")?, after: row.get("after_id")? })
-    })?;
-    Ok(found.unwrap_or(RebuildProgress::DONE))
+    let progress = tx.query_opt(sql, &[], progress_read)?;
+    Ok(progress.is_some_and(|progress| progress != RebuildProgress::DONE))
+}
+
+fn progress_read(row: &Row<'_>) -> DbResult<RebuildProgress> {
+    Ok(RebuildProgress { stage: row.get("stage")?, after: row.get("after_id")? })
 }
 
 /// Locks the only row of its table until the transaction ends: one transaction counts at a time.
-pub fn progress_lock(tx: &mut Tx<'_>) -> Result<RebuildProgress, StorageError> {
+pub fn progress_lock(tx: &mut Tx<'_>) -> DbResult<RebuildProgress> {
     let sql = "update rebuild set id = 1 where id = 1 returning stage, after_id";
-    let found = tx.query_opt(sql, &[], |row| {
-        Ok(RebuildProgress { stage: row.get("stage")?, after: row.get("after_id")? })
-    })?;
-    if let Some(progress) = found {
+    if let Some(progress) = tx.query_opt(sql, &[], progress_read)? {
         return Ok(progress);
     }
     // If two transactions come first at once, one waits here for the other.
@@ -36,130 +33,93 @@ pub fn progress_lock(tx: &mut Tx<'_>) -> Result<RebuildProgress, StorageError> {
     Ok(RebuildProgress::DONE)
 }
 
-pub fn progress_write(tx: &mut Tx<'_>, progress: &RebuildProgress) -> Result<(), StorageError> {
+pub fn progress_write(tx: &mut Tx<'_>, progress: &RebuildProgress) -> DbResult<()> {
     let sql = "update rebuild set stage = $1, after_id = $2 where id = 1";
     tx.execute(sql, params![progress.stage, progress.after])?;
     Ok(())
 }
 
+/// A table of counters with a key of two columns.
+struct CounterTable {
+    name: &'static str,
+    add: String,
+    drop_zero: String,
+}
+
+static ACTIVITY: LazyLock<CounterTable> =
+    LazyLock::new(|| CounterTable::new("activity", ["day", "event_type"], &["total"]));
+static HOURS: LazyLock<CounterTable> =
+    LazyLock::new(|| CounterTable::new("hour_counters", ["day", "hour"], StatsCounters::COLUMNS));
+static EVENTS: LazyLock<CounterTable> = LazyLock::new(|| {
+    CounterTable::new("event_counters", ["event_id", "day"], StatsCounters::COLUMNS)
+});
+static METHODS: LazyLock<CounterTable> =
+    LazyLock::new(|| CounterTable::new("method_totals", ["day", "method"], MethodTotals::COLUMNS));
+static SEATS: LazyLock<CounterTable> =
+    LazyLock::new(|| CounterTable::new("sold_seats", ["event_id", "seat_id"], &["sold"]));
+
 /// Deletes all counters. The facts stay.
-pub fn counters_delete(tx: &mut Tx<'_>) -> Result<(), StorageError> {
-    for table in ["activity", "hour_counters", "event_counters", "method_totals", "sold_seats"] {
-        tx.execute(&format!("delete from {table}"), &[])?;
+pub fn counters_delete(tx: &mut Tx<'_>) -> DbResult<()> {
+    for table in [&ACTIVITY, &HOURS, &EVENTS, &METHODS, &SEATS] {
+        tx.execute(&format!("delete from {}", table.name), &[])?;
     }
     Ok(())
 }
 
 /// Applies changes to the counters. Rows that become zero are deleted, so that the stored rows depend
 /// on the facts alone and not on the order in which they came.
-pub fn counters_apply(tx: &mut Tx<'_>, changes: &CounterChanges) -> Result<(), StorageError> {
-    for ((day, event_type), total) in changes.activity.iter().filter(|(_, total)| **total != 0) {
-        tx.execute(
-            "insert into activity (day, event_type, total) values ($1, $2, $3) \
-             on conflict (day, event_type) do update set total = activity.total + excluded.total",
-            params![day.to_string(), event_type, total],
-        )?;
+pub fn counters_apply(tx: &mut Tx<'_>, changes: &CounterChanges) -> DbResult<()> {
+    for ((day, event_type), total) in &changes.activity {
+        ACTIVITY.add(tx, params![day.to_string(), event_type], &[*total])?;
     }
     for (hour, counters) in &changes.hours {
-        let day = hour.day.to_string();
-        counters_add(tx, &HOURS, params![day, hour.hour], counters)?;
+        HOURS.add(tx, params![hour.day.to_string(), hour.hour], &counters.values())?;
     }
     for ((event_id, day), counters) in &changes.events {
-        counters_add(tx, &EVENTS, params![event_id, day.to_string()], counters)?;
+        EVENTS.add(tx, params![event_id, day.to_string()], &counters.values())?;
     }
-    method_totals_apply(tx, changes)?;
-    for ((event_id, seat_id), sold) in changes.seats.iter().filter(|(_, sold)| **sold != 0) {
-        sold_seat_add(tx, *event_id, *seat_id, *sold)?;
+    for ((day, method), totals) in &changes.methods {
+        METHODS.add(tx, params![day.to_string(), method], &totals.values())?;
     }
-    Ok(())
-}
-
-/// The statements on a table of counters with a key of two columns.
-struct CounterTable {
-    add: String,
-    drop_zero: String,
-}
-
-static HOURS: LazyLock<CounterTable> = LazyLock::new(|| table("hour_counters", ["day", "hour"]));
-static EVENTS: LazyLock<CounterTable> =
-    LazyLock::new(|| table("event_counters", ["event_id", "day"]));
-
-fn table(name: &str, key: [&str; 2]) -> CounterTable {
-    let (mut columns, mut values, mut sets) = (String::new(), String::new(), String::new());
-    let mut zeros = String::new();
-    for (index, column) in StatsCounter::COLUMNS.iter().enumerate() {
-        let comma = if index == 0 { "" } else { ", " };
-        let written = write!(columns, ", {column}")
-            .and_then(|()| write!(values, ", ${}", index + 3))
-            .and_then(|()| write!(sets, "{comma}{column} = {name}.{column} + excluded.{column}"))
-            .and_then(|()| write!(zeros, " and {column} = 0"));
-        written.expect("writing to a text does not fail");
-    }
-    let [first, second] = key;
-    CounterTable {
-        add: format!(
-            "insert into {name} ({first}, {second}{columns}) values ($1, $2{values}) \
-             on conflict ({first}, {second}) do update set {sets}"
-        ),
-        drop_zero: format!("delete from {name} where {first} = $1 and {second} = $2{zeros}"),
-    }
-}
-
-fn counters_add(
-    tx: &mut Tx<'_>,
-    table: &CounterTable,
-    key: &[Value<'_>],
-    counters: &StatsCounters,
-) -> Result<(), StorageError> {
-    if counters.is_zero() {
-        return Ok(());
-    }
-    let values = counters.values().iter().map(ToValue::to_value);
-    let all: Vec<Value<'_>> = key.iter().cloned().chain(values).collect();
-    tx.execute(&table.add, &all)?;
-    if counters.values().iter().any(|value| *value < 0) {
-        tx.execute(&table.drop_zero, key)?;
+    for ((event_id, seat_id), sold) in &changes.seats {
+        SEATS.add(tx, params![event_id, seat_id], &[*sold])?;
     }
     Ok(())
 }
 
-fn method_totals_apply(tx: &mut Tx<'_>, changes: &CounterChanges) -> Result<(), StorageError> {
-    for ((day, method), sum) in &changes.methods {
-        let day = day.to_string();
-        tx.execute(
-            "insert into method_totals (day, method, charges, charged, refunds, refunded) \
-             values ($1, $2, $3, $4, $5, $6) on conflict (day, method) do update set \
-             charges = method_totals.charges + excluded.charges, \
-             charged = method_totals.charged + excluded.charged, \
-             refunds = method_totals.refunds + excluded.refunds, \
-             refunded = method_totals.refunded + excluded.refunded",
-            params![day, method, sum.charges, sum.charged, sum.refunds, sum.refunded],
-        )?;
-        tx.execute(
-            "delete from method_totals where day = $1 and method = $2 \
-             and charges = 0 and charged = 0 and refunds = 0 and refunded = 0",
-            params![day, method],
-        )?;
+impl CounterTable {
+    fn new(name: &'static str, [first, second]: [&str; 2], columns: &[&str]) -> CounterTable {
+        let each = |text: &dyn Fn(usize, &str) -> String, between: &str| {
+            let texts = columns.iter().enumerate().map(|(index, column)| text(index, column));
+            texts.collect::<Vec<String>>().join(between)
+        };
+        let values = each(&|index, _| format!("${}", index + 3), ", ");
+        let sums =
+            each(&|_, column| format!("{column} = {name}.{column} + excluded.{column}"), ", ");
+        let zeros = each(&|_, column| format!("{column} = 0"), " and ");
+        let columns = columns.join(", ");
+        CounterTable {
+            name,
+            add: format!(
+                "insert into {name} ({first}, {second}, {columns}) values ($1, $2, {values}) \
+                 on conflict ({first}, {second}) do update set {sums}"
+            ),
+            drop_zero: format!(
+                "delete from {name} where {first} = $1 and {second} = $2 and {zeros}"
+            ),
+        }
     }
-    Ok(())
-}
 
-fn sold_seat_add(
-    tx: &mut Tx<'_>,
-    event_id: Uuid,
-    seat_id: u32,
-    sold: i64,
-) -> Result<(), StorageError> {
-    tx.execute(
-        "insert into sold_seats (event_id, seat_id, sold) values ($1, $2, $3) \
-         on conflict (event_id, seat_id) do update set sold = sold_seats.sold + excluded.sold",
-        params![event_id, seat_id, sold],
-    )?;
-    if sold < 0 {
-        tx.execute(
-            "delete from sold_seats where event_id = $1 and seat_id = $2 and sold = 0",
-            params![event_id, seat_id],
-        )?;
+    fn add(&self, tx: &mut Tx<'_>, key: &[Value<'_>], values: &[i64]) -> DbResult<()> {
+        if values.iter().all(|value| *value == 0) {
+            return Ok(());
+        }
+        let amounts = values.iter().map(ToValue::to_value);
+        let all: Vec<Value<'_>> = key.iter().cloned().chain(amounts).collect();
+        tx.execute(&self.add, &all)?;
+        if values.iter().any(|value| *value < 0) {
+            tx.execute(&self.drop_zero, key)?;
+        }
+        Ok(())
     }
-    Ok(())
 }

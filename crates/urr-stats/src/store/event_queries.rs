@@ -1,12 +1,14 @@
 //! Reads events with their counters, and the sales of halls.
 
 use jiff::civil::Date;
+use serde::Deserialize;
 use serde_json::Value;
 use urr_kernel::{Timestamp, Uuid};
-use urr_storage::{StorageError, Tx, from_row, params};
+use urr_storage::{DbResult, Tx, from_row, params};
+use utoipa::ToSchema;
 
 use super::counter_queries::{COLUMN_SUMS, COLUMNS, counters_read};
-use crate::domain::StatsCounters;
+use crate::domain::{HallSales, StatsCounters};
 
 /// An event with its counters.
 pub struct EventStats {
@@ -20,11 +22,14 @@ pub struct EventStats {
     pub counters: StatsCounters,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub enum EventStatsOrder {
     Revenue,
     Reservations,
     Occupancy,
+    /// Not for clients.
+    #[serde(skip)]
     Cancellations,
 }
 
@@ -49,10 +54,7 @@ pub struct EventStatsFilter {
     pub limit: u32,
 }
 
-pub fn event_list(
-    tx: &mut Tx<'_>,
-    filter: &EventStatsFilter,
-) -> Result<Vec<EventStats>, StorageError> {
+pub fn event_list(tx: &mut Tx<'_>, filter: &EventStatsFilter) -> DbResult<Vec<EventStats>> {
     let (sums, order) = (&*COLUMN_SUMS, filter.order.sql());
     let sql = format!(
         "select id, title, venue, starts_at, status, places, {sums} \
@@ -82,23 +84,17 @@ pub struct EventCounts {
     pub places: i64,
 }
 
-pub fn event_counts(tx: &mut Tx<'_>) -> Result<EventCounts, StorageError> {
+pub fn event_counts(tx: &mut Tx<'_>) -> DbResult<EventCounts> {
     tx.query_one(
         "select count(*) as events, coalesce(sum(places), 0)::bigint as places, \
          coalesce(sum(case when status = 'on_sale' then 1 else 0 end), 0)::bigint as on_sale \
          from events where title is not null",
         &[],
-        |row| {
-            Ok(EventCounts {
-                events: row.get("events")?,
-                on_sale: row.get("on_sale")?,
-                places: row.get("places")?,
-            })
-        },
+        |row| Ok(from_row!(row => EventCounts { events, on_sale, places })),
     )
 }
 
-pub fn event_title(tx: &mut Tx<'_>, id: Uuid) -> Result<Option<String>, StorageError> {
+pub fn event_title(tx: &mut Tx<'_>, id: Uuid) -> DbResult<Option<String>> {
     let found: Option<Option<String>> =
         tx.query_opt("select title from events where id = $1", params![id], |row| {
             row.get("title")
@@ -107,11 +103,7 @@ pub fn event_title(tx: &mut Tx<'_>, id: Uuid) -> Result<Option<String>, StorageE
 }
 
 /// The events with the most reservations since a time.
-pub fn trending_list(
-    tx: &mut Tx<'_>,
-    since: Timestamp,
-    limit: u32,
-) -> Result<Vec<(Uuid, i64)>, StorageError> {
+pub fn trending_list(tx: &mut Tx<'_>, since: Timestamp, limit: u32) -> DbResult<Vec<(Uuid, i64)>> {
     tx.query(
         "select event_id, count(*) as reservations from reservations where created_at >= $1 \
          group by event_id order by reservations desc, event_id limit $2",
@@ -120,31 +112,24 @@ pub fn trending_list(
     )
 }
 
-/// The inventory of an event and what is sold of it.
-pub struct HallSales {
-    pub layout: Option<Value>,
-    pub prices: Option<Value>,
-    /// Ascending.
-    pub sold_seats: Vec<u32>,
-    /// Price and number of each ticket type.
-    pub ticket_types: Vec<(i64, i64)>,
-    pub places_sold: i64,
-}
-
 /// One event, or the events that start last.
-pub fn hall_sales_list(
-    tx: &mut Tx<'_>,
-    id: Option<Uuid>,
-    limit: u32,
-) -> Result<Vec<HallSales>, StorageError> {
-    let events: Vec<(Uuid, Option<Value>, Option<Value>)> = tx.query(
+pub fn hall_sales_list(tx: &mut Tx<'_>, id: Option<Uuid>, limit: u32) -> DbResult<Vec<HallSales>> {
+    let halls = tx.query(
         "select id, layout, prices from events where title is not null and ($1 or id = $2) \
          order by starts_at desc, id limit $3",
         params![id.is_none(), id.unwrap_or(Uuid::nil()), limit],
-        |row| Ok((row.get("id")?, row.get("layout")?, row.get("prices")?)),
+        |row| {
+            let layout: Option<Value> = row.get("layout")?;
+            let prices: Option<Value> = row.get("prices")?;
+            let layout = layout.map(|layout| {
+                serde_json::from_value(layout).expect("it was read when it was stored")
+            });
+            let prices = prices.and_then(|prices| serde_json::from_value(prices).ok());
+            Ok((row.get::<Uuid>("id")?, layout, prices.unwrap_or_default()))
+        },
     )?;
-    let mut sales = Vec::with_capacity(events.len());
-    for (id, layout, prices) in events {
+    let mut sales = Vec::with_capacity(halls.len());
+    for (id, layout, prices) in halls {
         let sold_seats = tx.query(
             "select seat_id from sold_seats where event_id = $1 and sold > 0 order by seat_id",
             params![id],

@@ -1,8 +1,8 @@
 //! The tables of facts, read one by one or in pages by id.
 
-use serde_json::Value;
+use serde_json::Value as Json;
 use urr_kernel::Uuid;
-use urr_storage::{Row, StorageError, Tx, from_row, params};
+use urr_storage::{DbResult, Row, Tx, Value, from_row, params};
 
 use super::day_read;
 use crate::domain::{
@@ -10,258 +10,219 @@ use crate::domain::{
 };
 use crate::rebuild::RebuildStage;
 
+/// A table with one row per fact.
+pub struct FactTable {
+    name: &'static str,
+    key: &'static str,
+    /// With commas between them.
+    columns: &'static str,
+}
+
+impl FactTable {
+    fn select(&self) -> String {
+        format!("select {} from {}", self.columns, self.name)
+    }
+
+    /// Inserts or replaces a row. `values` are in the order of the columns.
+    fn write(&self, tx: &mut Tx<'_>, values: &[Value<'_>]) -> DbResult<()> {
+        let FactTable { name, key, columns } = self;
+        let set = |column| format!("{column} = excluded.{column}");
+        let sets = columns.split(", ").map(set).collect::<Vec<String>>().join(", ");
+        let number = |number| format!("${number}");
+        let numbers = (1..=values.len()).map(number).collect::<Vec<String>>().join(", ");
+        tx.execute(
+            &format!(
+                "insert into {name} ({columns}) values ({numbers}) \
+                 on conflict ({key}) do update set {sets}"
+            ),
+            values,
+        )?;
+        Ok(())
+    }
+}
+
 /// A fact with a row of its own.
 pub trait StoredFact: Fact + PartialEq + Sized {
-    /// When a rebuild counts it.
-    fn stage(&self) -> RebuildStage;
-    /// The stored fact with the same id; none if it is new.
-    fn find(&self, tx: &mut Tx<'_>) -> Result<Option<Self>, StorageError>;
-    fn write(&self, tx: &mut Tx<'_>) -> Result<(), StorageError>;
+    const TABLE: FactTable;
+
+    /// When a rebuild counts it, and its id.
+    fn key(&self) -> (RebuildStage, Uuid);
+    fn read(row: &Row<'_>) -> DbResult<Self>;
+    fn write(&self, tx: &mut Tx<'_>) -> DbResult<()>;
+
+    /// The stored fact with this id.
+    fn find(tx: &mut Tx<'_>, id: Uuid) -> DbResult<Option<Self>> {
+        tx.query_opt(&format!("{} where id = $1", Self::TABLE.select()), params![id], Self::read)
+    }
+
+    /// The stored fact that this one replaces; none if it is new.
+    fn find_stored(&self, tx: &mut Tx<'_>) -> DbResult<Option<Self>> {
+        Self::find(tx, self.key().1)
+    }
 }
 
 impl StoredFact for CountedMessage {
-    fn stage(&self) -> RebuildStage {
-        RebuildStage::Messages
+    const TABLE: FactTable =
+        FactTable { name: "counted_messages", key: "id", columns: "id, day, event_type" };
+
+    fn key(&self) -> (RebuildStage, Uuid) {
+        (RebuildStage::Messages, self.id)
     }
 
-    fn find(&self, tx: &mut Tx<'_>) -> Result<Option<CountedMessage>, StorageError> {
-        let sql = "select id, day, event_type from counted_messages where id = $1";
-        tx.query_opt(sql, params![self.id], counted_message_read)
+    fn read(row: &Row<'_>) -> DbResult<CountedMessage> {
+        Ok(from_row!(row => CountedMessage { id, event_type; day: day_read(row)? }))
     }
 
-    fn write(&self, tx: &mut Tx<'_>) -> Result<(), StorageError> {
-        tx.execute(
-            "insert into counted_messages (id, day, event_type) values ($1, $2, $3) \
-             on conflict (id) do update set day = excluded.day, event_type = excluded.event_type",
-            params![self.id, self.day.to_string(), self.event_type],
-        )?;
-        Ok(())
+    fn write(&self, tx: &mut Tx<'_>) -> DbResult<()> {
+        Self::TABLE.write(tx, params![self.id, self.day.to_string(), self.event_type])
     }
 }
 
 impl StoredFact for UserFact {
-    fn stage(&self) -> RebuildStage {
-        RebuildStage::Users
+    const TABLE: FactTable =
+        FactTable { name: "users", key: "id", columns: "id, registered_at, deleted_at" };
+
+    fn key(&self) -> (RebuildStage, Uuid) {
+        (RebuildStage::Users, self.id)
     }
 
-    fn find(&self, tx: &mut Tx<'_>) -> Result<Option<UserFact>, StorageError> {
-        user_find(tx, self.id)
+    fn read(row: &Row<'_>) -> DbResult<UserFact> {
+        Ok(from_row!(row => UserFact { id, registered_at, deleted_at }))
     }
 
-    fn write(&self, tx: &mut Tx<'_>) -> Result<(), StorageError> {
-        tx.execute(
-            "insert into users (id, registered_at, deleted_at) values ($1, $2, $3) \
-             on conflict (id) do update set registered_at = excluded.registered_at, \
-             deleted_at = excluded.deleted_at",
-            params![self.id, self.registered_at, self.deleted_at],
-        )?;
-        Ok(())
+    fn write(&self, tx: &mut Tx<'_>) -> DbResult<()> {
+        Self::TABLE.write(tx, params![self.id, self.registered_at, self.deleted_at])
     }
 }
 
 impl StoredFact for ReservationFact {
-    fn stage(&self) -> RebuildStage {
-        RebuildStage::Reservations
+    const TABLE: FactTable = FactTable {
+        name: "reservations",
+        key: "id",
+        columns: "id, event_id, user_id, amount, quantity, seat_ids, terms_rank, terms_at, \
+            terms_message_id, created_at, hold_ends_at, confirmed_at, cancelled_at, expired_at, \
+            refund_amount",
+    };
+
+    fn key(&self) -> (RebuildStage, Uuid) {
+        (RebuildStage::Reservations, self.id)
     }
 
-    fn find(&self, tx: &mut Tx<'_>) -> Result<Option<ReservationFact>, StorageError> {
-        reservation_find(tx, self.id)
+    fn read(row: &Row<'_>) -> DbResult<ReservationFact> {
+        Ok(from_row!(row => ReservationFact {
+            id, created_at, hold_ends_at, confirmed_at, cancelled_at, expired_at, refund_amount;
+            terms: from_row!(row => ReservationTerms {
+                event_id, user_id, amount, quantity;
+                rank: row.get("terms_rank")?,
+                at: row.get("terms_at")?,
+                message_id: row.get("terms_message_id")?,
+                seat_ids: row.get_json("seat_ids")?,
+            }),
+        }))
     }
 
-    fn write(&self, tx: &mut Tx<'_>) -> Result<(), StorageError> {
+    fn write(&self, tx: &mut Tx<'_>) -> DbResult<()> {
         let terms = &self.terms;
-        let seat_ids = Value::from(terms.seat_ids.clone());
-        tx.execute(
-            "insert into reservations (id, event_id, user_id, amount, quantity, seat_ids, \
-             terms_rank, terms_at, terms_message_id, created_at, hold_ends_at, confirmed_at, \
-             cancelled_at, expired_at, refund_amount) \
-             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) \
-             on conflict (id) do update set event_id = excluded.event_id, \
-             user_id = excluded.user_id, amount = excluded.amount, \
-             quantity = excluded.quantity, seat_ids = excluded.seat_ids, \
-             terms_rank = excluded.terms_rank, terms_at = excluded.terms_at, \
-             terms_message_id = excluded.terms_message_id, \
-             created_at = excluded.created_at, hold_ends_at = excluded.hold_ends_at, \
-             confirmed_at = excluded.confirmed_at, cancelled_at = excluded.cancelled_at, \
-             expired_at = excluded.expired_at, refund_amount = excluded.refund_amount",
-            params![
-                self.id,
-                terms.event_id,
-                terms.user_id,
-                terms.amount,
-                terms.quantity,
-                seat_ids,
-                terms.rank,
-                terms.at,
-                terms.message_id,
-                self.created_at,
-                self.hold_ends_at,
-                self.confirmed_at,
-                self.cancelled_at,
-                self.expired_at,
-                self.refund_amount,
-            ],
-        )?;
-        Ok(())
+        let seat_ids = Json::from(terms.seat_ids.clone());
+        let values = params![
+            self.id,
+            terms.event_id,
+            terms.user_id,
+            terms.amount,
+            terms.quantity,
+            seat_ids,
+            terms.rank,
+            terms.at,
+            terms.message_id,
+            self.created_at,
+            self.hold_ends_at,
+            self.confirmed_at,
+            self.cancelled_at,
+            self.expired_at,
+            self.refund_amount,
+        ];
+        Self::TABLE.write(tx, values)
     }
 }
 
 impl StoredFact for Transaction {
-    fn stage(&self) -> RebuildStage {
-        RebuildStage::Transactions(self.kind)
+    const TABLE: FactTable = FactTable {
+        name: "transactions",
+        key: "kind, id",
+        columns: "kind, id, happened_at, user_id, event_id, amount, method, cause",
+    };
+
+    fn key(&self) -> (RebuildStage, Uuid) {
+        (RebuildStage::Transactions(self.kind), self.id)
     }
 
-    fn find(&self, tx: &mut Tx<'_>) -> Result<Option<Transaction>, StorageError> {
-        let sql = format!("{TRANSACTIONS} where kind = $1 and id = $2");
-        tx.query_opt(&sql, params![self.kind, self.id], transaction_read)
+    fn read(row: &Row<'_>) -> DbResult<Transaction> {
+        Ok(from_row!(row => Transaction {
+            kind, id, user_id, event_id, amount, method, cause;
+            at: row.get("happened_at")?,
+        }))
     }
 
-    fn write(&self, tx: &mut Tx<'_>) -> Result<(), StorageError> {
-        tx.execute(
-            "insert into transactions (kind, id, happened_at, user_id, event_id, amount, method, cause) \
-             values ($1, $2, $3, $4, $5, $6, $7, $8) \
-             on conflict (kind, id) do update set happened_at = excluded.happened_at, \
-             user_id = excluded.user_id, event_id = excluded.event_id, \
-             amount = excluded.amount, method = excluded.method, cause = excluded.cause",
-            params![
-                self.kind,
-                self.id,
-                self.at,
-                self.user_id,
-                self.event_id,
-                self.amount,
-                self.method,
-                self.cause,
-            ],
-        )?;
-        Ok(())
+    fn write(&self, tx: &mut Tx<'_>) -> DbResult<()> {
+        let values = params![
+            self.kind,
+            self.id,
+            self.at,
+            self.user_id,
+            self.event_id,
+            self.amount,
+            self.method,
+            self.cause,
+        ];
+        Self::TABLE.write(tx, values)
     }
-}
 
-const RESERVATIONS: &str = "select id, event_id, user_id, amount, quantity, seat_ids, \
-     terms_rank, terms_at, terms_message_id, created_at, hold_ends_at, confirmed_at, cancelled_at, \
-     expired_at, refund_amount \
-     from reservations";
-
-const TRANSACTIONS: &str =
-    "select kind, id, happened_at, user_id, event_id, amount, method, cause from transactions";
-
-pub fn user_find(tx: &mut Tx<'_>, id: Uuid) -> Result<Option<UserFact>, StorageError> {
-    let sql = "select id, registered_at, deleted_at from users where id = $1";
-    tx.query_opt(sql, params![id], user_read)
-}
-
-pub fn reservation_find(
-    tx: &mut Tx<'_>,
-    id: Uuid,
-) -> Result<Option<ReservationFact>, StorageError> {
-    tx.query_opt(&format!("{RESERVATIONS} where id = $1"), params![id], reservation_read)
+    fn find_stored(&self, tx: &mut Tx<'_>) -> DbResult<Option<Transaction>> {
+        let sql = format!("{} where kind = $1 and id = $2", Self::TABLE.select());
+        tx.query_opt(&sql, params![self.kind, self.id], Transaction::read)
+    }
 }
 
 /// Reservations by their last message, latest first.
-pub fn reservation_latest(
-    tx: &mut Tx<'_>,
-    limit: u32,
-) -> Result<Vec<ReservationFact>, StorageError> {
-    let sql = format!("{RESERVATIONS} order by terms_at desc, id desc limit $1");
-    tx.query(&sql, params![limit], reservation_read)
+pub fn reservation_latest(tx: &mut Tx<'_>, limit: u32) -> DbResult<Vec<ReservationFact>> {
+    let select = ReservationFact::TABLE.select();
+    let sql = format!("{select} order by terms_at desc, id desc limit $1");
+    tx.query(&sql, params![limit], ReservationFact::read)
 }
 
 /// A page of facts in the order of their ids; `after: None` is the first page.
 pub struct FactPage {
     pub after: Option<Uuid>,
     pub limit: u32,
+    /// Transactions are read by kind.
+    pub kind: Option<TransactionKind>,
 }
 
 impl FactPage {
-    /// Reads the page from a table or a part of it. The first page has a text of its own, because a
-    /// condition for both could not use the index.
-    fn read<T>(
-        &self,
-        tx: &mut Tx<'_>,
-        from: &str,
-        read: fn(&Row<'_>) -> Result<T, StorageError>,
-    ) -> Result<Vec<T>, StorageError> {
-        let (sql, limit) = (self.sql(from), self.limit);
+    pub fn read<F: StoredFact>(&self, tx: &mut Tx<'_>) -> DbResult<Vec<F>> {
+        let (sql, limit) = (self.sql::<F>(), self.limit);
         match self.after {
-            Some(after) => tx.query(&sql, params![limit, after], read),
-            None => tx.query(&sql, params![limit], read),
+            Some(after) => tx.query(&sql, params![limit, after], F::read),
+            None => tx.query(&sql, params![limit], F::read),
         }
     }
 
-    pub(super) fn sql(&self, from: &str) -> String {
-        let word = if from.contains(" where ") { "and" } else { "where" };
-        match self.after {
-            Some(_) => format!("{from} {word} id > $2 order by id limit $1"),
-            None => format!("{from} order by id limit $1"),
-        }
+    /// The first page has a text of its own, because a condition for both could not use the index.
+    fn sql<F: StoredFact>(&self) -> String {
+        // The name is a constant of ours, so it is safe in the text.
+        let kind = self.kind.map(|kind| format!("kind = '{}'", kind.as_str()));
+        let after = self.after.map(|_| "id > $2".to_owned());
+        let conditions: Vec<String> = kind.into_iter().chain(after).collect();
+        let filter = match conditions.is_empty() {
+            true => String::new(),
+            false => format!(" where {}", conditions.join(" and ")),
+        };
+        format!("{}{filter} order by id limit $1", F::TABLE.select())
     }
-}
-
-pub fn counted_message_page(
-    tx: &mut Tx<'_>,
-    page: &FactPage,
-) -> Result<Vec<CountedMessage>, StorageError> {
-    page.read(tx, "select id, day, event_type from counted_messages", counted_message_read)
-}
-
-pub fn user_page(tx: &mut Tx<'_>, page: &FactPage) -> Result<Vec<UserFact>, StorageError> {
-    page.read(tx, "select id, registered_at, deleted_at from users", user_read)
-}
-
-pub fn reservation_page(
-    tx: &mut Tx<'_>,
-    page: &FactPage,
-) -> Result<Vec<ReservationFact>, StorageError> {
-    page.read(tx, RESERVATIONS, reservation_read)
-}
-
-pub fn transaction_page(
-    tx: &mut Tx<'_>,
-    kind: TransactionKind,
-    page: &FactPage,
-) -> Result<Vec<Transaction>, StorageError> {
-    // The name is a constant of ours, so it is safe in the text.
-    let name = kind.as_str();
-    page.read(tx, &format!("{TRANSACTIONS} where kind = '{name}'"), transaction_read)
-}
-
-fn counted_message_read(row: &Row<'_>) -> Result<CountedMessage, StorageError> {
-    let day = day_read(row)?;
-    Ok(CountedMessage { id: row.get("id")?, day, event_type: row.get("event_type")? })
-}
-
-fn user_read(row: &Row<'_>) -> Result<UserFact, StorageError> {
-    Ok(UserFact {
-        id: row.get("id")?,
-        registered_at: row.get("registered_at")?,
-        deleted_at: row.get("deleted_at")?,
-    })
-}
-
-fn reservation_read(row: &Row<'_>) -> Result<ReservationFact, StorageError> {
-    Ok(from_row!(row => ReservationFact {
-        id, created_at, hold_ends_at, confirmed_at, cancelled_at, expired_at, refund_amount;
-        terms: from_row!(row => ReservationTerms {
-            event_id, user_id, amount, quantity;
-            rank: row.get("terms_rank")?,
-            at: row.get("terms_at")?,
-            message_id: row.get("terms_message_id")?,
-            seat_ids: row.get_json("seat_ids")?,
-        }),
-    }))
-}
-
-fn transaction_read(row: &Row<'_>) -> Result<Transaction, StorageError> {
-    Ok(from_row!(row => Transaction {
-        kind, id, user_id, event_id, amount, method, cause;
-        at: row.get("happened_at")?,
-    }))
 }
 
 #[cfg(test)]
 mod tests {
-    use urr_storage::Value;
     use urr_test::engines::{Database, Engine, block_on};
 
     use super::*;
@@ -279,23 +240,23 @@ mod tests {
             if tx.is_postgres() {
                 tx.execute("set local enable_seqscan = off", &[])?;
             }
-            let transactions = format!("{TRANSACTIONS} where kind = 'charge'");
-            let tables = [
-                "select id from counted_messages",
-                "select id from users",
-                RESERVATIONS,
-                &transactions,
+            let page = FactPage { after: Some(Uuid::nil()), limit: 10, kind: None };
+            let charges = FactPage { kind: Some(TransactionKind::Charge), ..page };
+            let pages = [
+                page.sql::<CountedMessage>(),
+                page.sql::<UserFact>(),
+                page.sql::<ReservationFact>(),
+                charges.sql::<Transaction>(),
             ];
-            let page = FactPage { after: Some(Uuid::nil()), limit: 10 };
             let values = [Value::Int(10), Value::Uuid(Uuid::nil())];
-            let plan = |table: &&str| {
-                let sql = format!("{word} {}", page.sql(table));
+            let plan = |sql: &String| {
+                let sql = format!("{word} {sql}");
                 Ok(tx.query(&sql, &values, |row| row.get::<String>(column))?.join(" "))
             };
-            tables.iter().map(plan).collect()
+            pages.iter().map(plan).collect()
         };
         block_on(async {
-            let plans: Result<Vec<String>, StorageError> = database.db.read(explain).await;
+            let plans: DbResult<Vec<String>> = database.db.read(explain).await;
             for plan in plans.unwrap() {
                 // SQLite names what it looks for, PostgreSQL what it compares the index with.
                 let is_found = ["id>?", "Index Cond: (id >", "Index Cond: ((kind ="];

@@ -2,9 +2,9 @@
 
 use jiff::civil::Date;
 use urr_kernel::Uuid;
-use urr_storage::{Row, StorageError, Tx, from_row, params};
+use urr_storage::{DbResult, Row, Tx, from_row, params};
 
-use super::day_read;
+use super::hour_read;
 use crate::domain::{Hour, QueueHour};
 
 /// Merges an observation into its hour: the maximum of each number.
@@ -13,21 +13,19 @@ pub fn queue_hour_update(
     event_id: Uuid,
     hour: Hour,
     observed: &QueueHour,
-) -> Result<(), StorageError> {
+) -> DbResult<()> {
+    let columns = ["waiting_max", "inside_max", "joined_total", "admitted_total", "left_total"];
+    let larger = columns.map(|column| {
+        let (new, old) = (format!("excluded.{column}"), format!("queue_hours.{column}"));
+        format!("{column} = case when {new} > {old} then {new} else {old} end")
+    });
+    let (columns, larger) = (columns.join(", "), larger.join(", "));
     tx.execute(
-        "insert into queue_hours (event_id, day, hour, waiting_max, inside_max, joined_total, \
-         admitted_total, left_total) values ($1, $2, $3, $4, $5, $6, $7, $8) \
-         on conflict (event_id, day, hour) do update set \
-         waiting_max = case when excluded.waiting_max > queue_hours.waiting_max \
-           then excluded.waiting_max else queue_hours.waiting_max end, \
-         inside_max = case when excluded.inside_max > queue_hours.inside_max \
-           then excluded.inside_max else queue_hours.inside_max end, \
-         joined_total = case when excluded.joined_total > queue_hours.joined_total \
-           then excluded.joined_total else queue_hours.joined_total end, \
-         admitted_total = case when excluded.admitted_total > queue_hours.admitted_total \
-           then excluded.admitted_total else queue_hours.admitted_total end, \
-         left_total = case when excluded.left_total > queue_hours.left_total \
-           then excluded.left_total else queue_hours.left_total end",
+        &format!(
+            "insert into queue_hours (event_id, day, hour, {columns}) \
+             values ($1, $2, $3, $4, $5, $6, $7, $8) \
+             on conflict (event_id, day, hour) do update set {larger}"
+        ),
         params![
             event_id,
             hour.day.to_string(),
@@ -47,7 +45,7 @@ pub fn queue_list(
     tx: &mut Tx<'_>,
     since: Date,
     limit: u32,
-) -> Result<Vec<(Uuid, Option<String>, QueueHour)>, StorageError> {
+) -> DbResult<Vec<(Uuid, Option<String>, QueueHour)>> {
     tx.query(
         "select q.event_id, e.title, max(q.waiting_max) as waiting_max, \
          max(q.inside_max) as inside_max, max(q.joined_total) as joined_total, \
@@ -65,19 +63,16 @@ pub fn queue_hour_list(
     tx: &mut Tx<'_>,
     event_id: Uuid,
     since: Date,
-) -> Result<Vec<(Hour, QueueHour)>, StorageError> {
+) -> DbResult<Vec<(Hour, QueueHour)>> {
     tx.query(
         "select day, hour, waiting_max, inside_max, joined_total, admitted_total, left_total \
          from queue_hours where event_id = $1 and day >= $2 order by day, hour",
         params![event_id, since.to_string()],
-        |row| {
-            let hour = Hour { day: day_read(row)?, hour: row.get("hour")? };
-            Ok((hour, queue_hour_read(row)?))
-        },
+        |row| Ok((hour_read(row)?, queue_hour_read(row)?)),
     )
 }
 
-fn queue_hour_read(row: &Row<'_>) -> Result<QueueHour, StorageError> {
+fn queue_hour_read(row: &Row<'_>) -> DbResult<QueueHour> {
     Ok(from_row!(row => QueueHour {
         waiting_max, inside_max, joined_total, admitted_total, left_total
     }))

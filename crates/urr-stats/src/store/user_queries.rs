@@ -1,10 +1,10 @@
 //! Reads what users did: in the last hour, and how often and for how much they book.
 
 use urr_kernel::Timestamp;
-use urr_storage::{StorageError, Tx, params};
+use urr_storage::{DbResult, Tx, params};
 
 /// How many seats and tickets are held at this moment.
-pub fn held_places(tx: &mut Tx<'_>, now: Timestamp) -> Result<i64, StorageError> {
+pub fn held_places(tx: &mut Tx<'_>, now: Timestamp) -> DbResult<i64> {
     tx.query_one(
         "select coalesce(sum(quantity), 0)::bigint as places from reservations \
          where hold_ends_at > $1 and confirmed_at is null and cancelled_at is null \
@@ -22,7 +22,7 @@ pub struct LastHourStats {
     pub users: i64,
 }
 
-pub fn last_hour_stats(tx: &mut Tx<'_>, since: Timestamp) -> Result<LastHourStats, StorageError> {
+pub fn last_hour_stats(tx: &mut Tx<'_>, since: Timestamp) -> DbResult<LastHourStats> {
     let reservations = "select count(*) as reservations from reservations where created_at >= $1";
     let reservations = tx.query_one(reservations, params![since], |row| row.get("reservations"))?;
     let (charges, revenue) = tx.query_one(
@@ -41,42 +41,28 @@ pub fn last_hour_stats(tx: &mut Tx<'_>, since: Timestamp) -> Result<LastHourStat
     Ok(LastHourStats { reservations, charges, revenue, users })
 }
 
-/// Pairs of (reservations since a time, number of users).
+/// Pairs of (reservations, number of users), of the users who reserved since a time: their
+/// reservations since then, or of all time.
 pub fn reservations_per_user(
     tx: &mut Tx<'_>,
     since: Timestamp,
-) -> Result<Vec<(i64, i64)>, StorageError> {
-    tx.query(
+    of_all_time: bool,
+) -> DbResult<Vec<(i64, i64)>> {
+    let which = match of_all_time {
+        false => "created_at >= $1",
+        true => "user_id in (select user_id from reservations where created_at >= $1)",
+    };
+    let sql = format!(
         "select reservations, count(*) as users from (select user_id, count(*) as reservations \
-         from reservations where created_at >= $1 group by user_id) as people \
-         group by reservations order by reservations",
-        params![since],
-        |row| Ok((row.get("reservations")?, row.get("users")?)),
-    )
-}
-
-/// Pairs of (reservations of all time, number of users), for users who reserved since a time.
-pub fn reservations_per_user_ever(
-    tx: &mut Tx<'_>,
-    since: Timestamp,
-) -> Result<Vec<(i64, i64)>, StorageError> {
-    tx.query(
-        "select reservations, count(*) as users from (select user_id, count(*) as reservations \
-         from reservations where user_id in \
-         (select user_id from reservations where created_at >= $1) group by user_id) as people \
-         group by reservations order by reservations",
-        params![since],
-        |row| Ok((row.get("reservations")?, row.get("users")?)),
-    )
+         from reservations where {which} group by user_id) as people \
+         group by reservations order by reservations"
+    );
+    tx.query(&sql, params![since], |row| Ok((row.get("reservations")?, row.get("users")?)))
 }
 
 /// The number of paying users since a time by spending tier: below each bound, and above the last.
 /// Refunds are not spent.
-pub fn spending_tiers(
-    tx: &mut Tx<'_>,
-    since: Timestamp,
-    bounds: [i64; 3],
-) -> Result<[i64; 4], StorageError> {
+pub fn spending_tiers(tx: &mut Tx<'_>, since: Timestamp, bounds: [i64; 3]) -> DbResult<[i64; 4]> {
     let [low, medium, high] = bounds;
     let rows = tx.query(
         "select tier, count(*) as users from (select case when spent < $2 then 0 \

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use urr_kernel::{Timestamp, Uuid};
+use urr_service::UserRole;
 use urr_storage::inbox;
 
 use crate::contract;
@@ -97,8 +98,9 @@ contract! {
         world.consume(&transfer_completed(700, 110_000, now())).await;
         world.consume(&message("TRANSFER_CANCELLED", now(), json!({ "transferId": "x" }))).await;
         assert_eq!(world.day("2026-11-15").await["transfers"], 1);
-        let activity = world.stats.list_activity(1).await.unwrap();
-        let types: Vec<&str> = activity.iter().map(|row| row.event_type.as_str()).collect();
+        let (_, page) = world.get_as(Some(UserRole::Admin), "activity?days=1").await;
+        let activity = page["activity"].as_array().unwrap();
+        let types: Vec<&str> = activity.iter().filter_map(|row| row["eventType"].as_str()).collect();
         assert_eq!(types, ["TRANSFER_CANCELLED", "TRANSFER_COMPLETED"]);
     }
 

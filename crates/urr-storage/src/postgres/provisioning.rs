@@ -10,8 +10,9 @@ use urr_kernel::{Secret, Timestamp};
 
 use super::connection::{PostgresConnection, parse_url};
 use crate::dialect::SqlEngine;
-use crate::migrate::{self, AppliedMigration, Migration, Schema, plan};
-use crate::{DbResult, StorageError, params};
+use crate::migrate::{self, Migration, Schema};
+use crate::tx::TxConnection;
+use crate::{DbResult, StorageError, Tx, params};
 
 /// Two programs that migrate at once take turns by this lock of the database.
 const MIGRATION_LOCK: i64 = 0x0075_7272_6d69_6772;
@@ -85,13 +86,10 @@ fn set_login(client: &mut PostgresConnection, role: &ServiceRole) -> DbResult<()
 
 fn try_set_login(client: &mut PostgresConnection, role: &ServiceRole) -> DbResult<()> {
     let name = &role.name;
-    let mut known = None;
     let look = "select rolsuper or rolname = current_user as is_ours from pg_roles \
                 where rolname = $1::text";
-    client.query(look, params![name], &mut |row| {
-        known = Some(row.get::<bool>("is_ours")?);
-        Ok(())
-    })?;
+    let mut tx = Tx::new(TxConnection::Postgres(client));
+    let known: Option<bool> = tx.query_opt(look, params![name], |row| row.get("is_ours"))?;
     if known == Some(true) {
         return Err(StorageError::Unsafe(format!(
             "{name} is an administrator of this database and cannot be the login of a service; \
@@ -138,13 +136,8 @@ fn migrate_schema(
 ) -> DbResult<Vec<String>> {
     client.run_plain(&format!("set search_path to {}", schema.name))?;
     client.run_plain(migrate::JOURNAL_POSTGRES)?;
-    let mut applied = Vec::new();
-    client.query(migrate::JOURNAL_SELECT, &[], &mut |row| {
-        applied.push(AppliedMigration::read(row)?);
-        Ok(())
-    })?;
     let mut names = Vec::new();
-    for migration in plan(schema, &applied)? {
+    for migration in migrate::pending(&mut Tx::new(TxConnection::Postgres(client)), schema)? {
         client.begin(false);
         apply(client, &migration, now)?;
         client.commit()?;

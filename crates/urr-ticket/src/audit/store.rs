@@ -1,11 +1,14 @@
 //! The checks of the audit in SQL: a query without rows means agreement.
 
-use urr_kernel::{Timestamp, Uuid, named_enum};
+use serde::Serialize;
+use urr_kernel::{Timestamp, Uuid};
 use urr_layout::SeatId;
-use urr_storage::{Row, StorageError, Tx, params};
+use urr_storage::{Row, StorageError, Tx, from_row, params};
+use utoipa::ToSchema;
 
 /// The kinds of differences.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub enum AuditDifferenceKind {
     /// An event does not have the seats of its layout.
     SeatCount,
@@ -39,7 +42,8 @@ pub enum AuditDifferenceKind {
 }
 
 /// One thing that does not agree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct AuditDifference {
     pub kind: AuditDifferenceKind,
     pub event_id: Uuid,
@@ -47,22 +51,6 @@ pub struct AuditDifference {
     pub seat_id: Option<SeatId>,
     pub ticket_type_id: Option<Uuid>,
 }
-
-named_enum!(AuditDifferenceKind {
-    SeatCount => "seatCount",
-    SeatWithoutItem => "seatWithoutItem",
-    ItemWithoutSeat => "itemWithoutSeat",
-    SeatStatus => "seatStatus",
-    ItemStatus => "itemStatus",
-    Amount => "amount",
-    Stock => "stock",
-    Tickets => "tickets",
-    Payment => "payment",
-    Points => "points",
-    Transfer => "transfer",
-    Overdue => "overdue",
-    OldPin => "oldPin",
-});
 
 /// Each check takes the event as `$1` and the limit of rows as `$2`.
 const CHECKS: [(AuditDifferenceKind, &str); 11] = [
@@ -186,13 +174,11 @@ fn difference_read(
     kind: AuditDifferenceKind,
     event_id: Uuid,
 ) -> Result<AuditDifference, StorageError> {
-    Ok(AuditDifference {
-        kind,
-        event_id,
-        reservation_id: row.get("reservation_id")?,
-        seat_id: row.get("seat_id")?,
-        ticket_type_id: row.get("ticket_type_id")?,
-    })
+    Ok(from_row!(row => AuditDifference {
+        reservation_id, seat_id, ticket_type_id;
+        kind: kind,
+        event_id: event_id,
+    }))
 }
 
 /// Holds whose time was over before `before` and that were not ended.

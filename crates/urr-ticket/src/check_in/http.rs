@@ -3,15 +3,16 @@
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid};
-use urr_layout::SeatId;
-use urr_service::{Admin, ApiError, ErrorBody, Errors, Json, Query};
+use urr_service::{Admin, ApiError, Errors, Json, Query};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::check_in::signature::InvalidPayload;
-use crate::check_in::{CheckInError, CheckedInTicket, ScannedTicket};
+use crate::check_in::store::{CheckInCounts, CheckInTicket};
+use crate::check_in::{CheckInError, ScannedTicket};
 use crate::http::event_not_found;
+use crate::reserve::http::SeatView;
 use crate::{Inventory, TicketService};
 
 const PAYLOAD_CHARS_MAX: usize = 500;
@@ -43,48 +44,21 @@ struct CheckedInView {
     reservation_number: String,
     event_id: Uuid,
     /// The seat; null for a standing ticket.
-    seat: Option<CheckInSeatView>,
+    seat: Option<SeatView>,
     ticket_type_name: Option<String>,
-    #[schema(value_type = String, format = DateTime)]
     checked_in_at: Timestamp,
 }
 
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct CheckInSeatView {
-    id: SeatId,
-    #[schema(example = "1층 A-12-7")]
-    label: String,
-    section: String,
-    row: String,
-    number: u16,
-    grade: String,
-}
-
-impl CheckInSeatView {
-    fn of(inventory: &Inventory, id: SeatId) -> Option<CheckInSeatView> {
-        let place = inventory.layout.place(id)?;
-        Some(CheckInSeatView {
-            id,
-            label: place.label(),
-            section: place.section.name.clone(),
-            row: place.row.label.clone(),
-            number: place.number,
-            grade: place.section.grade.clone(),
-        })
-    }
-}
-
 impl CheckedInView {
-    fn of(checked_in: CheckedInTicket, inventory: &Inventory) -> CheckedInView {
+    fn of(checked_in: CheckInTicket, inventory: &Inventory) -> CheckedInView {
         CheckedInView {
-            id: checked_in.ticket_id,
+            id: checked_in.id,
             number: checked_in.number,
             reservation_number: checked_in.reservation_number,
             event_id: checked_in.event_id,
-            seat: checked_in.seat_id.and_then(|id| CheckInSeatView::of(inventory, id)),
+            seat: checked_in.seat_id.and_then(|id| SeatView::of(inventory, id)),
             ticket_type_name: checked_in.ticket_type_name,
-            checked_in_at: checked_in.checked_in_at,
+            checked_in_at: checked_in.checked_in_at.expect("it was checked in just now"),
         }
     }
 }
@@ -100,16 +74,7 @@ impl CheckedInView {
 /// `TICKET_REISSUED`, `TICKET_CANCELLED`; 422 `TICKET_FORGED`.
 #[utoipa::path(
     post, path = "/api/admin/check-ins", tag = "tickets", request_body = CheckInBody,
-    responses(
-        (status = 200, body = CheckInView),
-        (status = 400, body = ErrorBody, description = "`INVALID_TICKET`: not a ticket of ours."),
-        Errors<401, 403>,
-        (status = 404, body = ErrorBody, description = "`TICKET_NOT_FOUND`, `EVENT_NOT_FOUND`."),
-        (status = 409, body = ErrorBody, description = "`ALREADY_CHECKED_IN` (with `checkedInAt` \
-            and `checkedInBy`), `TICKET_FOR_OTHER_EVENT` (with `ticketEventId`), \
-            `TICKET_REISSUED`, `TICKET_CANCELLED`."),
-        (status = 422, body = ErrorBody, description = "`TICKET_FORGED`: a wrong signature."),
-    ),
+    responses((status = 200, body = CheckInView), Errors<401, 403, 404, 409, 422>),
 )]
 async fn check_in_ticket(
     State(ticket): State<TicketService>,
@@ -133,68 +98,46 @@ struct CheckInsQuery {
     event_id: Uuid,
 }
 
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct CheckInsView {
-    event_id: Uuid,
-    /// Valid tickets, those included that were checked in.
-    tickets: u64,
-    checked_in: u64,
-}
-
 /// Counts the tickets of an event and those checked in.
 ///
 /// For administrators. Errors: 404 `EVENT_NOT_FOUND`.
 #[utoipa::path(
     get, path = "/api/admin/check-ins", tag = "tickets", params(CheckInsQuery),
-    responses((status = 200, body = CheckInsView), Errors<401, 403, 404>),
+    responses((status = 200, body = CheckInCounts), Errors<401, 403, 404>),
 )]
 async fn count_check_ins(
     State(ticket): State<TicketService>,
     _admin: Admin,
     Query(query): Query<CheckInsQuery>,
-) -> Result<Json<CheckInsView>, ApiError> {
+) -> Result<Json<CheckInCounts>, ApiError> {
     let event_id = query.event_id;
     ticket.inventories.get(event_id).await?.ok_or_else(event_not_found)?;
-    let counts = ticket.count_check_ins(event_id).await?;
-    Ok(Json(CheckInsView { event_id, tickets: counts.valid, checked_in: counts.checked_in }))
+    Ok(Json(ticket.count_check_ins(event_id).await?))
 }
 
 impl From<InvalidPayload> for ApiError {
     fn from(invalid: InvalidPayload) -> ApiError {
+        let sentence = invalid.to_string();
         match invalid {
-            InvalidPayload::Malformed => {
-                ApiError::bad_request("INVALID_TICKET", "This is not a ticket of ours.")
-            }
-            InvalidPayload::Forged => ApiError::unprocessable(
-                "TICKET_FORGED",
-                "The signature is wrong: we did not issue this ticket.",
-            ),
+            InvalidPayload::Malformed => ApiError::bad_request("INVALID_TICKET", sentence),
+            InvalidPayload::Forged => ApiError::unprocessable("TICKET_FORGED", sentence),
         }
     }
 }
 
 impl From<CheckInError> for ApiError {
     fn from(error: CheckInError) -> ApiError {
+        let sentence = error.to_string();
         match error {
             CheckInError::Payload(invalid) => invalid.into(),
             CheckInError::OtherEvent { event_id } => {
-                let sentence = "This ticket is for another event.";
                 ApiError::conflict("TICKET_FOR_OTHER_EVENT", sentence)
                     .with("ticketEventId", event_id.to_string())
             }
-            CheckInError::NotFound => {
-                ApiError::not_found("TICKET_NOT_FOUND", "We do not know this ticket.")
-            }
-            CheckInError::Reissued => ApiError::conflict(
-                "TICKET_REISSUED",
-                "This ticket was issued anew, for example to a new owner. Please show the new one.",
-            ),
-            CheckInError::Cancelled => {
-                ApiError::conflict("TICKET_CANCELLED", "This ticket was cancelled.")
-            }
+            CheckInError::NotFound => ApiError::not_found("TICKET_NOT_FOUND", sentence),
+            CheckInError::Reissued => ApiError::conflict("TICKET_REISSUED", sentence),
+            CheckInError::Cancelled => ApiError::conflict("TICKET_CANCELLED", sentence),
             CheckInError::AlreadyCheckedIn { at, by } => {
-                let sentence = "This ticket was shown before.";
                 ApiError::conflict("ALREADY_CHECKED_IN", sentence)
                     .with("checkedInAt", at.to_string())
                     .with("checkedInBy", by.map(|by| by.to_string()))

@@ -11,9 +11,11 @@
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
+use serde::Serialize;
 use sha2::{Digest, Sha256};
 use urr_kernel::{Secret, Uuid};
 use urr_layout::SeatId;
+use utoipa::ToSchema;
 
 const PREFIX: &str = "URR1.";
 const WHAT_BYTES: usize = 40;
@@ -34,9 +36,9 @@ pub struct SignedTicket {
 /// Why a text is not one of our tickets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidPayload {
-    #[error("this is not a ticket of ours")]
+    #[error("This is not a ticket of ours.")]
     Malformed,
-    #[error("the signature of this ticket is wrong")]
+    #[error("The signature is wrong: we did not issue this ticket.")]
     Forged,
 }
 
@@ -47,12 +49,16 @@ pub struct Signer {
 }
 
 /// A public key for scanners.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct PublicKey {
     /// Names the key.
     pub id: String,
-    /// 32 bytes in base64url.
+    #[schema(example = "Ed25519")]
+    algorithm: &'static str,
+    /// 32 bytes in base64url without padding.
+    #[serde(rename = "publicKey")]
     pub text: String,
+    #[serde(skip)]
     bytes: Vec<u8>,
 }
 
@@ -128,7 +134,7 @@ impl PublicKey {
         let bytes = key.public_key().as_ref().to_vec();
         let text = BASE64.encode(&bytes);
         let id = BASE64.encode(&Sha256::digest(&bytes)[..6]);
-        PublicKey { id, text, bytes }
+        PublicKey { id, algorithm: "Ed25519", text, bytes }
     }
 }
 

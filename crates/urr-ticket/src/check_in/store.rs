@@ -1,8 +1,10 @@
 //! Check-in in SQL.
 
+use serde::Serialize;
 use urr_kernel::{Timestamp, Uuid};
 use urr_layout::SeatId;
 use urr_storage::{StorageError, Tx, from_row, params};
+use utoipa::ToSchema;
 
 /// A ticket with what check-in needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,9 +24,12 @@ pub struct CheckInTicket {
 }
 
 /// How many tickets of an event are valid and how many were checked in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct CheckInCounts {
-    pub valid: u64,
+    pub event_id: Uuid,
+    /// Valid tickets, those included that were checked in.
+    pub tickets: u64,
     pub checked_in: u64,
 }
 
@@ -69,9 +74,9 @@ pub fn ticket_find(tx: &mut Tx<'_>, id: Uuid) -> Result<Option<CheckInTicket>, S
 
 pub fn check_in_count(tx: &mut Tx<'_>, event_id: Uuid) -> Result<CheckInCounts, StorageError> {
     tx.query_one(
-        "select count(*) as valid, count(checked_in_at) as checked_in from tickets \
+        "select count(*) as tickets, count(checked_in_at) as checked_in from tickets \
          where event_id = $1 and is_valid",
         params![event_id],
-        |row| Ok(CheckInCounts { valid: row.get("valid")?, checked_in: row.get("checked_in")? }),
+        |row| Ok(from_row!(row => CheckInCounts { tickets, checked_in; event_id: event_id })),
     )
 }

@@ -1,4 +1,5 @@
-//! A cache of inventories: what a sale sells never changes, so it is read once.
+//! Caches of sales: what a sale sells never changes, so it is read once; its policy is read every
+//! second.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,44 +8,65 @@ use urr_kernel::{Clock, Uuid};
 use urr_service::cache::{Cache, CacheOptions};
 use urr_storage::{Db, StorageError};
 
-use crate::Inventory;
-use crate::inventory::store::inventory_find;
+use crate::inventory::store::{inventory_find, policy_find};
+use crate::{Inventory, SalePolicy};
 
-const OPTIONS: CacheOptions = CacheOptions { ttl: Duration::from_hours(24), entries_max: 1_000 };
+const INVENTORIES: CacheOptions =
+    CacheOptions { ttl: Duration::from_hours(24), entries_max: 1_000 };
 
-/// Inventories by event. Clones share them.
+/// A policy takes about two hundred bytes, so 2 MiB.
+const POLICIES: CacheOptions = CacheOptions { ttl: Duration::from_secs(1), entries_max: 10_000 };
+
+/// Inventories and policies by event. Clones share them.
 #[derive(Clone)]
 pub struct InventoryCache {
     db: Db,
-    inventories: Cache<Uuid, Arc<Inventory>, InventoryMiss>,
+    inventories: Cache<Uuid, Arc<Inventory>, SaleMiss>,
+    policies: Cache<Uuid, Arc<SalePolicy>, SaleMiss>,
 }
 
-/// Why there is no inventory to cache.
+/// Why there is nothing to cache.
 #[derive(Clone)]
-enum InventoryMiss {
+enum SaleMiss {
     NotFound,
     Storage(StorageError),
 }
 
+impl SaleMiss {
+    fn of<T>(found: Result<Option<T>, StorageError>) -> Result<Arc<T>, SaleMiss> {
+        found.map_err(SaleMiss::Storage)?.map(Arc::new).ok_or(SaleMiss::NotFound)
+    }
+}
+
 impl InventoryCache {
     pub fn new(db: Db, clock: Clock) -> InventoryCache {
-        InventoryCache { db, inventories: Cache::new(clock, OPTIONS) }
+        let inventories = Cache::new(clock.clone(), INVENTORIES);
+        InventoryCache { db, inventories, policies: Cache::new(clock, POLICIES) }
     }
 
     /// The inventory of an event; none if there is no complete sale.
     pub async fn get(&self, event_id: Uuid) -> Result<Option<Arc<Inventory>>, StorageError> {
         let db = self.db.clone();
-        let load = || async move {
-            match db.read(move |tx| inventory_find(tx, event_id)).await {
-                Ok(found) => found.map(Arc::new).ok_or(InventoryMiss::NotFound),
-                Err(error) => Err(InventoryMiss::Storage(error)),
-            }
-        };
+        let load =
+            || async move { SaleMiss::of(db.read(move |tx| inventory_find(tx, event_id)).await) };
         match self.inventories.get_or_load(event_id, load).await {
             Ok(inventory) => Ok(Some(inventory)),
-            Err(InventoryMiss::NotFound) => Ok(None),
-            Err(InventoryMiss::Storage(error)) => Err(error),
+            Err(SaleMiss::NotFound) => Ok(None),
+            Err(SaleMiss::Storage(error)) => Err(error),
         }
+    }
+
+    /// A policy that may be a second old, for early rejections. None if there is no such sale or the
+    /// database fails: then the reservation itself finds out.
+    pub async fn policy(&self, event_id: Uuid) -> Option<Arc<SalePolicy>> {
+        let db = self.db.clone();
+        let load = || async move {
+            let found = db.read(move |tx| policy_find(tx, event_id)).await;
+            SaleMiss::of(found.inspect_err(|error: &StorageError| {
+                tracing::warn!(%error, %event_id, "the policy of a sale could not be read");
+            }))
+        };
+        self.policies.get_or_load(event_id, load).await.ok()
     }
 }
 

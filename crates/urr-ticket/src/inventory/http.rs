@@ -28,7 +28,7 @@ struct EventAvailabilityView {
     /// The seats by grade, in the order of the hall; none for a standing event.
     grades: Vec<GradeView>,
     /// The tickets without a seat, the dearest first.
-    ticket_types: Vec<TicketTypeStockView>,
+    ticket_types: Vec<TicketTypeStock>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -38,19 +38,6 @@ struct GradeView {
     grade: String,
     /// In won.
     #[schema(value_type = i64, example = 165_000)]
-    price: Won,
-    total: u32,
-    available: u32,
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct TicketTypeStockView {
-    id: Uuid,
-    name: String,
-    description: String,
-    /// In won.
-    #[schema(value_type = i64, example = 88_000)]
     price: Won,
     total: u32,
     available: u32,
@@ -74,20 +61,7 @@ impl EventAvailabilityView {
         EventAvailabilityView {
             event_id: inventory.event_id,
             grades: layout.grades().into_iter().map(grade).collect(),
-            ticket_types: view.ticket_types.iter().map(TicketTypeStockView::of).collect(),
-        }
-    }
-}
-
-impl TicketTypeStockView {
-    fn of(stock: &TicketTypeStock) -> TicketTypeStockView {
-        TicketTypeStockView {
-            id: stock.id,
-            name: stock.name.clone(),
-            description: stock.description.clone(),
-            price: stock.price,
-            total: stock.total,
-            available: stock.available,
+            ticket_types: view.ticket_types.clone(),
         }
     }
 }
@@ -138,24 +112,7 @@ async fn get_ticket_type_availability(
 #[derive(Serialize, ToSchema)]
 struct TicketKeysView {
     /// The one that signs now is the first; tickets signed with the others are still good.
-    keys: Vec<TicketKeyView>,
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct TicketKeyView {
-    id: String,
-    #[schema(example = "Ed25519")]
-    algorithm: &'static str,
-    /// 32 bytes in base64url without padding.
-    public_key: String,
-}
-
-impl From<&PublicKey> for TicketKeyView {
-    fn from(key: &PublicKey) -> TicketKeyView {
-        let (id, public_key) = (key.id.clone(), key.text.clone());
-        TicketKeyView { id, algorithm: "Ed25519", public_key }
-    }
+    keys: Vec<PublicKey>,
 }
 
 /// Lists the public keys that verify tickets offline.
@@ -170,6 +127,5 @@ impl From<&PublicKey> for TicketKeyView {
     responses((status = 200, body = TicketKeysView)),
 )]
 async fn list_ticket_keys(State(ticket): State<TicketService>) -> Json<TicketKeysView> {
-    let keys = ticket.signer.public_keys().iter().map(TicketKeyView::from).collect();
-    Json(TicketKeysView { keys })
+    Json(TicketKeysView { keys: ticket.signer.public_keys().to_vec() })
 }

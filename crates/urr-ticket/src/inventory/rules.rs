@@ -48,18 +48,18 @@ pub enum SaleStatus {
 /// Why a user cannot buy now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotOnSale {
-    #[error("there is no such event")]
+    #[error("There is no event with this id.")]
     NotFound,
-    #[error("the seats are not ready yet")]
+    #[error("The seats of this event are not ready yet.")]
     Incomplete,
-    #[error("the event was cancelled")]
+    #[error("This event was cancelled.")]
     Cancelled,
-    #[error("the sale has not begun")]
+    #[error("The sale has not begun.")]
     NotOpen { opens_at: Timestamp },
     /// The sale has begun, but only for members of a higher tier.
-    #[error("only members can buy at the moment")]
+    #[error("Only members can buy at the moment.")]
     Presale { opens_at: Timestamp },
-    #[error("the sale is over")]
+    #[error("The sale is over.")]
     Ended,
 }
 

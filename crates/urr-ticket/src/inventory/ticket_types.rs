@@ -18,22 +18,22 @@ use urr_storage::{StorageError, Tx};
 use crate::inventory::store as sales;
 use crate::inventory::store::NewTicketType;
 use crate::inventory::ticket_types::rules::{TicketTypeRejection, TicketTypeStock};
-use crate::{InventoryKind, SOURCE, SaleStatus, TicketService};
+use crate::{InventoryKind, SaleStatus, TicketService};
 
 /// Why a ticket type was not added or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum TicketTypeError {
-    #[error("there is no such event")]
+    #[error("There is no event with this id on sale.")]
     EventNotFound,
-    #[error("there is no such ticket type")]
+    #[error("There is no ticket type with this id.")]
     NotFound,
-    #[error("the event was cancelled")]
+    #[error("The event was cancelled.")]
     EventCancelled,
-    #[error("the event sells seats")]
+    #[error("This event sells seats; only standing events have ticket types.")]
     EventHasSeats,
-    #[error("the event has another ticket type of this name")]
+    #[error("The event has a ticket type with this name already.")]
     NameTaken,
-    #[error("the event has as many ticket types as it can")]
+    #[error("An event has at most {PER_EVENT_MAX} ticket types.")]
     TooMany,
     #[error(transparent)]
     Rejected(#[from] TicketTypeRejection),
@@ -57,8 +57,9 @@ impl TicketService {
         }
         let new = NewTicketType::new(self.ids.next_id(), &draft);
         let summary = format!("{}: {} at {}", new.name, new.total, new.price);
-        let action = self.stock_action(admin_id, "TICKET_TYPE_CREATED", new.id, summary);
-        let stamp = self.stock_stamp(context);
+        let action = self.admin_action(admin_id, "TICKET_TYPE_CREATED", "ticket_type", new.id);
+        let action = AdminAction { summary, ..action };
+        let stamp = self.prepare_events(1, context).stamp(0);
         let made = self
             .db
             .write(move |tx| {
@@ -94,8 +95,8 @@ impl TicketService {
         draft: TicketTypeDraft,
     ) -> Result<TicketTypeStock, TicketTypeError> {
         use TicketTypeError::{EventCancelled, NameTaken, NotFound};
-        let action = self.stock_action(admin_id, "TICKET_TYPE_UPDATED", id, String::new());
-        let stamp = self.stock_stamp(context);
+        let action = self.admin_action(admin_id, "TICKET_TYPE_UPDATED", "ticket_type", id);
+        let stamp = self.prepare_events(1, context).stamp(0);
         let changed = self
             .db
             .write(move |tx| {
@@ -120,31 +121,6 @@ impl TicketService {
             .await?;
         self.maps.mark_dirty(changed.event_id);
         Ok(changed)
-    }
-
-    fn stock_stamp(&self, context: CallContext) -> EventMetadata {
-        let (event_id, time) = (self.ids.next_id(), self.clock.now());
-        EventMetadata { event_id, source: SOURCE, time, context }
-    }
-
-    fn stock_action(
-        &self,
-        admin_id: Uuid,
-        action: &'static str,
-        resource_id: Uuid,
-        summary: String,
-    ) -> AdminAction {
-        let (id, now) = (self.ids.next_id(), self.clock.now());
-        AdminAction {
-            id,
-            admin_id: Some(admin_id),
-            action: action.into(),
-            resource_type: "ticket_type".into(),
-            resource_id: resource_id.to_string(),
-            summary,
-            details: None,
-            created_at: now,
-        }
     }
 }
 

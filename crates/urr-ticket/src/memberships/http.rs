@@ -4,14 +4,14 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid, Won};
-use urr_service::{ApiError, ErrorBody, Errors, Json, Page, Paged, Pagination, Path, User};
+use urr_service::{ApiError, Errors, Json, Page, Paged, Pagination, Path, User};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::memberships::rules::tier_name;
 use crate::{
-    Benefits, Membership, MembershipError, MembershipRejection, PointEntry, TicketService, Tier,
+    Benefits, Membership, MembershipError, MembershipRejection, PointEntry, TicketService,
 };
 
 pub fn routes() -> OpenApiRouter<TicketService> {
@@ -66,12 +66,9 @@ struct MembershipView {
     #[schema(example = 620)]
     points: i64,
     /// When it was paid for the first time.
-    #[schema(value_type = Option<String>, format = DateTime)]
     joined_at: Option<Timestamp>,
-    #[schema(value_type = Option<String>, format = DateTime)]
     expires_at: Option<Timestamp>,
     /// From when on the next year can be bought.
-    #[schema(value_type = Option<String>, format = DateTime)]
     renewable_from: Option<Timestamp>,
     /// Whether a year waits to be paid.
     is_payment_pending: bool,
@@ -98,65 +95,6 @@ impl MembershipView {
 }
 
 #[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct PointLineView {
-    /// For example `TICKET_PURCHASE`; what was taken back ends with `_RETURNED`.
-    #[schema(example = "TICKET_PURCHASE")]
-    action_type: String,
-    /// The payment, reservation or post that they were given for.
-    reference_id: Uuid,
-    #[schema(example = 100)]
-    points: i64,
-    #[schema(value_type = String, format = DateTime)]
-    created_at: Timestamp,
-}
-
-impl From<PointEntry> for PointLineView {
-    fn from(line: PointEntry) -> PointLineView {
-        let PointEntry { action, reference_id, points, created_at } = line;
-        PointLineView { action_type: action, reference_id, points, created_at }
-    }
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct BenefitsView {
-    /// `bronze` (no membership that counts), `silver`, `gold` or `diamond`.
-    #[schema(example = "gold")]
-    tier: &'static str,
-    /// In which wave of a pre-sale one may buy. None: when everybody may.
-    #[schema(example = 2)]
-    pre_sale_phase: Option<u8>,
-    #[schema(example = "선예매 2")]
-    pre_sale_label: &'static str,
-    /// The booking fee of a purchase in a pre-sale. The general sale has none.
-    #[schema(value_type = i64, example = 2_000)]
-    booking_fee_surcharge: Won,
-    /// Whether one may pass tickets of the artist on.
-    transfer_access: bool,
-    #[schema(example = 5)]
-    transfer_fee_percent: Option<u8>,
-    /// The points from which on the next tier is reached.
-    #[schema(example = 1_500)]
-    next_tier_threshold: Option<i64>,
-}
-
-impl BenefitsView {
-    fn new(tier: Option<Tier>) -> BenefitsView {
-        let benefits = Benefits::of(tier);
-        BenefitsView {
-            tier: tier_name(tier),
-            pre_sale_phase: benefits.presale_phase,
-            pre_sale_label: benefits.presale_label,
-            booking_fee_surcharge: benefits.booking_fee,
-            transfer_access: benefits.transfer_fee_percent.is_some(),
-            transfer_fee_percent: benefits.transfer_fee_percent,
-            next_tier_threshold: benefits.next_tier_from,
-        }
-    }
-}
-
-#[derive(Serialize, ToSchema)]
 struct MembershipListView {
     memberships: Vec<MembershipView>,
     pagination: Pagination,
@@ -168,9 +106,9 @@ struct MyMembershipView {
     /// None: one has never asked for one.
     membership: Option<MembershipView>,
     /// What was given and taken back, the newest first.
-    point_history: Vec<PointLineView>,
+    point_history: Vec<PointEntry>,
     pagination: Pagination,
-    benefits: BenefitsView,
+    benefits: Benefits,
 }
 
 /// Starts buying a year of an artist's membership, or the next year.
@@ -180,12 +118,7 @@ struct MyMembershipView {
 /// returns the same membership. Errors: 404 `ARTIST_NOT_FOUND`; 409 `ALREADY_MEMBER`.
 #[utoipa::path(
     post, path = "/api/memberships/subscribe", tag = "memberships", request_body = SubscribeBody,
-    responses(
-        (status = 201, body = SubscribedView),
-        Errors<401>,
-        (status = 404, body = ErrorBody, description = "`ARTIST_NOT_FOUND`"),
-        (status = 409, body = ErrorBody, description = "`ALREADY_MEMBER`: for more than a month."),
-    ),
+    responses((status = 201, body = SubscribedView), Errors<401, 404, 409>),
 )]
 async fn subscribe_membership(
     State(ticket): State<TicketService>,
@@ -246,10 +179,9 @@ async fn get_my_membership(
         None => (None, Vec::new(), 0),
     };
     let tier = membership.as_ref().and_then(|membership| membership.effective_tier(now));
-    let lines = lines.into_iter().map(PointLineView::from).collect();
     let Paged { items: point_history, pagination } = Paged::new(lines, total, page);
     let membership = membership.map(|membership| MembershipView::new(&membership, now));
-    let benefits = BenefitsView::new(tier);
+    let benefits = Benefits::of(tier);
     Ok(Json(MyMembershipView { membership, point_history, pagination, benefits }))
 }
 
@@ -260,50 +192,33 @@ async fn get_my_membership(
 #[utoipa::path(
     get, path = "/api/memberships/benefits/{artistId}", tag = "memberships",
     params(("artistId" = Uuid, Path)),
-    responses((status = 200, body = BenefitsView), Errors<401>),
+    responses((status = 200, body = Benefits), Errors<401>),
 )]
 async fn get_membership_benefits(
     State(ticket): State<TicketService>,
     User(user): User,
     Path(artist_id): Path<Uuid>,
-) -> Result<Json<BenefitsView>, ApiError> {
+) -> Result<Json<Benefits>, ApiError> {
     let tier = ticket.tier_with(user.user_id, artist_id).await?;
-    Ok(Json(BenefitsView::new(tier)))
+    Ok(Json(Benefits::of(tier)))
 }
 
 impl From<MembershipRejection> for ApiError {
     fn from(refused: MembershipRejection) -> ApiError {
-        let (code, sentence) = match refused {
-            MembershipRejection::NotFound => {
-                let sentence = "There is no such membership.";
-                return ApiError::not_found("MEMBERSHIP_NOT_FOUND", sentence);
-            }
-            MembershipRejection::ArtistNotFound => {
-                return ApiError::not_found("ARTIST_NOT_FOUND", "There is no such artist.");
-            }
-            MembershipRejection::AlreadyMember => {
-                ("ALREADY_MEMBER", "You are a member, and for longer than a month.")
-            }
-            MembershipRejection::NotForSale => {
-                ("MEMBERSHIP_NOT_FOR_SALE", "Nothing of this membership is to be paid.")
-            }
-            MembershipRejection::PaymentInProgress => {
-                ("MEMBERSHIP_BEING_PAID", "A payment of this membership is under way.")
-            }
-            MembershipRejection::NotPinned => {
-                ("NOT_PINNED", "This payment has not pinned the membership.")
-            }
-            MembershipRejection::Paid => ("MEMBERSHIP_PAID", "This year is paid."),
-            MembershipRejection::Refunded => ("MEMBERSHIP_REFUNDED", "This year was refunded."),
-            MembershipRejection::NotRefunding => {
-                ("NOT_REFUNDING", "This payment has not paid for the membership.")
-            }
-            MembershipRejection::StaleToken => {
-                ("STALE_FENCING_TOKEN", "The membership has changed in the meantime.")
-            }
-            MembershipRejection::WrongAmount => {
-                ("WRONG_AMOUNT", "This is not the amount of the membership.")
-            }
+        use MembershipRejection as Refused;
+        let sentence = refused.to_string();
+        let code = match refused {
+            Refused::NotFound => return ApiError::not_found("MEMBERSHIP_NOT_FOUND", sentence),
+            Refused::ArtistNotFound => return ApiError::not_found("ARTIST_NOT_FOUND", sentence),
+            Refused::AlreadyMember => "ALREADY_MEMBER",
+            Refused::NotForSale => "MEMBERSHIP_NOT_FOR_SALE",
+            Refused::PaymentInProgress => "MEMBERSHIP_BEING_PAID",
+            Refused::NotPinned => "NOT_PINNED",
+            Refused::Paid => "MEMBERSHIP_PAID",
+            Refused::Refunded => "MEMBERSHIP_REFUNDED",
+            Refused::NotRefunding => "NOT_REFUNDING",
+            Refused::StaleToken => "STALE_FENCING_TOKEN",
+            Refused::WrongAmount => "WRONG_AMOUNT",
         };
         ApiError::conflict(code, sentence)
     }

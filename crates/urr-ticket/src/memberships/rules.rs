@@ -7,7 +7,9 @@ use std::time::Duration;
 use urr_storage::{storable_enum, storable_id};
 
 use jiff::tz::Offset;
+use serde::Serialize;
 use urr_kernel::{Timestamp, Uuid, Won, define_id, named_enum};
+use utoipa::ToSchema;
 
 use crate::inventory::rules::{Tier, presale_fee};
 use crate::memberships::points::{DIAMOND_FROM, GOLD_FROM};
@@ -93,27 +95,27 @@ pub enum MembershipStatus {
 /// Why a membership cannot take a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MembershipRejection {
-    #[error("there is no such membership")]
+    #[error("There is no such membership.")]
     NotFound,
-    #[error("there is no such artist")]
+    #[error("There is no such artist.")]
     ArtistNotFound,
-    #[error("the membership lasts for longer than a month")]
+    #[error("You are a member, and for longer than a month.")]
     AlreadyMember,
-    #[error("nothing of the membership is to be paid")]
+    #[error("Nothing of this membership is to be paid.")]
     NotForSale,
-    #[error("a payment of the membership is under way")]
+    #[error("A payment of this membership is under way.")]
     PaymentInProgress,
-    #[error("the membership is not pinned by this payment")]
+    #[error("This payment has not pinned the membership.")]
     NotPinned,
-    #[error("the term is paid")]
+    #[error("This year is paid.")]
     Paid,
-    #[error("the term was refunded")]
+    #[error("This year was refunded.")]
     Refunded,
-    #[error("the payment has not paid for a term that can be refunded")]
+    #[error("This payment has not paid for the membership.")]
     NotRefunding,
-    #[error("the fencing token is not that of the term for sale")]
+    #[error("The membership has changed in the meantime.")]
     StaleToken,
-    #[error("the amount is not that of the membership")]
+    #[error("This is not the amount of the membership.")]
     WrongAmount,
 }
 
@@ -291,30 +293,49 @@ pub fn cut_period(
     (cut, moved.collect())
 }
 
-/// The benefits of a tier. `None` is the general public, which is called bronze.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The benefits of a tier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct Benefits {
-    /// In which wave of a pre-sale it buys.
-    pub presale_phase: Option<u8>,
-    pub presale_label: &'static str,
-    /// Of a purchase in a pre-sale; the general sale has no fee (B-7).
-    pub booking_fee: Won,
-    /// None: they cannot transfer tickets.
+    /// `bronze` (no membership that counts), `silver`, `gold` or `diamond`.
+    #[schema(example = "gold")]
+    pub tier: &'static str,
+    /// In which wave of a pre-sale one may buy. None: when everybody may.
+    #[schema(example = 2)]
+    pub pre_sale_phase: Option<u8>,
+    #[schema(example = "선예매 2")]
+    pub pre_sale_label: &'static str,
+    /// The booking fee of a purchase in a pre-sale. The general sale has none (B-7).
+    #[schema(value_type = i64, example = 2_000)]
+    pub booking_fee_surcharge: Won,
+    /// Whether one may pass tickets of the artist on.
+    pub transfer_access: bool,
+    #[schema(example = 5)]
     pub transfer_fee_percent: Option<u8>,
-    /// The points of the next tier.
-    pub next_tier_from: Option<i64>,
+    /// The points from which on the next tier is reached.
+    #[schema(example = 1_500)]
+    pub next_tier_threshold: Option<i64>,
 }
 
 impl Benefits {
+    /// `None` is the general public, which is called bronze.
     pub fn of(tier: Option<Tier>) -> Benefits {
-        let (presale_phase, presale_label, transfer_fee_percent, next_tier_from) = match tier {
+        let (pre_sale_phase, pre_sale_label, transfer_fee_percent, next_tier_threshold) = match tier
+        {
             Some(Tier::Diamond) => (Some(1), "선예매 1", Some(5), None),
             Some(Tier::Gold) => (Some(2), "선예매 2", Some(5), Some(DIAMOND_FROM)),
             Some(Tier::Silver) => (Some(3), "선예매 3", Some(10), Some(GOLD_FROM)),
             None => (None, "일반예매", None, None),
         };
-        let booking_fee = tier.map_or(Won::ZERO, presale_fee);
-        Benefits { presale_phase, presale_label, booking_fee, transfer_fee_percent, next_tier_from }
+        Benefits {
+            tier: tier_name(tier),
+            pre_sale_phase,
+            pre_sale_label,
+            booking_fee_surcharge: tier.map_or(Won::ZERO, presale_fee),
+            transfer_access: transfer_fee_percent.is_some(),
+            transfer_fee_percent,
+            next_tier_threshold,
+        }
     }
 }
 

@@ -112,14 +112,11 @@ fn membership_read(row: &Row<'_>) -> Result<Membership, StorageError> {
 
 fn term_read(row: &Row<'_>) -> Result<Option<MembershipTerm>, StorageError> {
     let Some(number) = row.get::<Option<i64>>("number")? else { return Ok(None) };
-    Ok(Some(MembershipTerm {
-        number,
-        payment_status: row.get("payment_status")?,
-        amount: row.get("amount")?,
-        pinned_by: row.get("pinned_by")?,
-        payment_id: row.get("payment_id")?,
+    Ok(Some(from_row!(row => MembershipTerm {
+        payment_status, amount, pinned_by, payment_id;
+        number: number,
         period: period_read(row)?,
-    }))
+    })))
 }
 
 fn period_read(row: &Row<'_>) -> Result<Option<TermPeriod>, StorageError> {

@@ -89,8 +89,8 @@ impl TicketService {
         by: AdminCancel,
         context: CallContext,
     ) -> Result<ReservationRecord, TransitionError> {
-        let (prepared, now, action_id) =
-            (self.prepare_events(2, context), self.clock.now(), self.ids.next_id());
+        let (prepared, now) = (self.prepare_events(2, context), self.clock.now());
+        let action = self.admin_action(by.admin_id, "RESERVATION_CANCELLED", "reservation", id.0);
         let cancelled = self.db.write(move |tx| {
             let found = check_transition(tx, id, |record| {
                 if by.payment_id.is_some() && by.payment_id != record.payment_id {
@@ -102,17 +102,8 @@ impl TicketService {
             if active_listing_find(tx, id)?.is_some_and(|listing| listing.is_pinned) {
                 return Err(ReservationRejection::BeingBought.into());
             }
-            let action = AdminAction {
-                id: action_id,
-                admin_id: Some(by.admin_id),
-                action: "RESERVATION_CANCELLED".into(),
-                resource_type: "reservation".into(),
-                resource_id: id.to_string(),
-                summary: format!("{}: {}", record.reservation.number, by.reason),
-                details: None,
-                created_at: now,
-            };
-            admin_log::insert(tx, &action)?;
+            let summary = format!("{}: {}", record.reservation.number, by.reason);
+            admin_log::insert(tx, &AdminAction { summary, ..action.clone() })?;
             let end = CancelEnd { fence, reason: &by.reason, fee: by.fee };
             end_one(tx, &record, end, &prepared, now)
         });

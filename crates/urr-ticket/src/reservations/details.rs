@@ -7,20 +7,18 @@ use urr_service::Page;
 use urr_storage::{StorageError, Tx};
 
 use crate::reservations::cancel::check_owner;
-use crate::reservations::rules::ReservationRejection;
-use crate::reservations::store::items;
-use crate::reservations::store::items::StoredItem;
-use crate::reservations::store::list as listing;
+use crate::reservations::rules::{ReservationRecord, ReservationRejection};
 pub use crate::reservations::store::list::ReservationFilter;
-use crate::reservations::store::list::{ListedReservation, StoredTicket};
+use crate::reservations::store::list::{self as listing, StoredTicket};
+use crate::reservations::store::{items, record_find};
 use crate::reservations::transition::TransitionError;
-use crate::{Inventory, ItemSubject, ReservationId, TicketService};
+use crate::{Inventory, ItemSubject, ReservationId, ReservationItem, TicketService};
 
 /// A reservation with its items, tickets and inventory.
 #[derive(Clone, Debug)]
 pub struct ReservationDetails {
-    pub listed: ListedReservation,
-    pub items: Vec<StoredItem>,
+    pub record: ReservationRecord,
+    pub items: Vec<ReservationItem>,
     pub tickets: Vec<StoredTicket>,
     /// The inventory of the event, for labels of seats. None: it is not complete.
     pub inventory: Option<Arc<Inventory>>,
@@ -33,42 +31,42 @@ impl ReservationDetails {
     /// The name of its order: the event, and how many of what.
     pub fn order_name(&self) -> String {
         let mut counts: Vec<(&str, u32)> = Vec::new();
-        for stored in &self.items {
-            let name = self.item_name(stored);
+        for item in &self.items {
+            let name = self.item_name(item);
             match counts.iter_mut().find(|(known, _)| *known == name) {
-                Some((_, count)) => *count += stored.item.quantity,
-                None => counts.push((name, stored.item.quantity)),
+                Some((_, count)) => *count += item.quantity,
+                None => counts.push((name, item.quantity)),
             }
         }
         let counts: Vec<String> = counts
             .iter()
             .map(|(name, count)| format!("{name} {count}매").trim().to_owned())
             .collect();
-        shorten_order_name(format!("{} · {}", self.listed.event_title, counts.join(", ")))
+        shorten_order_name(format!("{} · {}", self.record.event_title, counts.join(", ")))
     }
 
     /// Labels of seats, and standing tickets with their number.
     pub fn places(&self) -> Vec<String> {
-        let place = |stored: &StoredItem| match (stored.item.subject, &self.inventory) {
+        let place = |item: &ReservationItem| match (item.subject, &self.inventory) {
             (ItemSubject::Seat(seat_id), Some(inventory)) => {
                 inventory.layout.place(seat_id).map(|place| place.label())
             }
             (ItemSubject::Seat(_), None) => None,
             (ItemSubject::TicketType(_), _) => {
-                let name = stored.name.as_deref().unwrap_or_default();
-                Some(format!("{name} × {}", stored.item.quantity))
+                let name = item.name.as_deref().unwrap_or_default();
+                Some(format!("{name} × {}", item.quantity))
             }
         };
         self.items.iter().filter_map(place).collect()
     }
 
     /// The ticket type, or the grade of the seat.
-    fn item_name<'a>(&'a self, stored: &'a StoredItem) -> &'a str {
-        match (stored.item.subject, &self.inventory) {
+    fn item_name<'a>(&'a self, item: &'a ReservationItem) -> &'a str {
+        match (item.subject, &self.inventory) {
             (ItemSubject::Seat(seat_id), Some(inventory)) => {
                 inventory.layout.place(seat_id).map_or("", |place| &place.section.grade)
             }
-            _ => stored.name.as_deref().unwrap_or_default(),
+            _ => item.name.as_deref().unwrap_or_default(),
         }
     }
 }
@@ -88,7 +86,7 @@ impl TicketService {
         user_id: Uuid,
     ) -> Result<ReservationDetails, TransitionError> {
         let details = self.reservation_details(id).await?;
-        check_owner(&details.listed.record, user_id)?;
+        check_owner(&details.record, user_id)?;
         Ok(details)
     }
 
@@ -98,16 +96,13 @@ impl TicketService {
         id: ReservationId,
     ) -> Result<ReservationDetails, TransitionError> {
         let found = self.db.read(move |tx| {
-            let listed = listing::listed_find(tx, id)?.ok_or(ReservationRejection::NotFound)?;
-            Ok::<_, TransitionError>((
-                listed,
-                items::item_list(tx, id)?,
-                listing::ticket_list(tx, id)?,
-            ))
+            let record = record_find(tx, id)?.ok_or(ReservationRejection::NotFound)?;
+            let items = items::item_list(tx, id)?;
+            Ok::<_, TransitionError>((record, items, listing::ticket_list(tx, id)?))
         });
-        let (listed, items, tickets) = found.await?;
-        let inventory = self.inventories.get(listed.record.reservation.event_id).await?;
-        Ok(ReservationDetails { listed, items, tickets, inventory })
+        let (record, items, tickets) = found.await?;
+        let inventory = self.inventories.get(record.reservation.event_id).await?;
+        Ok(ReservationDetails { record, items, tickets, inventory })
     }
 
     /// One page of reservations, the newest first, and how many there are.
@@ -117,18 +112,17 @@ impl TicketService {
         page: Page,
     ) -> Result<(Vec<ReservationDetails>, u64), StorageError> {
         let read = move |tx: &mut Tx<'_>| {
-            let listed = listing::listed_page(tx, &filter, page)?;
-            let ids: Vec<Uuid> = listed.iter().map(|one| one.record.reservation.id.0).collect();
+            let records = listing::record_page(tx, &filter, page)?;
+            let ids: Vec<Uuid> = records.iter().map(|record| record.reservation.id.0).collect();
             let items = items::item_list_of(tx, &ids)?;
-            Ok::<_, StorageError>((listed, items, listing::listed_count(tx, &filter)?))
+            Ok::<_, StorageError>((records, items, listing::record_count(tx, &filter)?))
         };
-        let (listed, mut items, total) = self.db.read(read).await?;
-        let mut details = Vec::with_capacity(listed.len());
-        for one in listed {
-            let reservation = &one.record.reservation;
-            let items = items.remove(&reservation.id.0).unwrap_or_default();
-            let inventory = self.inventories.get(reservation.event_id).await?;
-            details.push(ReservationDetails { listed: one, items, tickets: Vec::new(), inventory });
+        let (records, mut items, total) = self.db.read(read).await?;
+        let mut details = Vec::with_capacity(records.len());
+        for record in records {
+            let items = items.remove(&record.reservation.id.0).unwrap_or_default();
+            let inventory = self.inventories.get(record.reservation.event_id).await?;
+            details.push(ReservationDetails { record, items, tickets: Vec::new(), inventory });
         }
         Ok((details, total))
     }

@@ -6,11 +6,9 @@ pub(crate) mod views;
 
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
-use urr_kernel::{Timestamp, Uuid, Won};
+use urr_kernel::Uuid;
 use urr_layout::SeatId;
-use urr_service::{
-    ApiError, Context, ErrorBody, Errors, Json, Page, Paged, Pagination, Path, Query, User,
-};
+use urr_service::{ApiError, Context, Errors, Json, Page, Paged, Pagination, Path, Query, User};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -18,8 +16,8 @@ use utoipa_axum::routes;
 use crate::reservations::http::views::{ReservationDetailView, ReservationView};
 use crate::reserve::slots::EntrySlot;
 use crate::{
-    ChangeError, ChangeSeats, RefundPreview, RequestedItems, ReservationFilter, ReservationId,
-    ReservationRejection, ReservationStatus, ReserveError, TicketService, TransitionError,
+    ChangeSeats, RefundPreview, RequestedItems, ReservationFilter, ReservationId,
+    ReservationRejection, ReservationStatus, TicketService, TransitionError,
 };
 
 pub fn routes() -> OpenApiRouter<TicketService> {
@@ -208,12 +206,7 @@ struct ChangeSeatsBody {
 #[utoipa::path(
     put, path = "/api/reservations/{id}/seats", tag = "reservations",
     params(("id" = Uuid, Path)), request_body = ChangeSeatsBody,
-    responses(
-        (status = 200, body = ReservationAnswerView),
-        Errors<401, 403, 404, 409>,
-        (status = 503, body = ErrorBody, description = "`QUEUE_UNAVAILABLE`: the waiting room \
-            cannot say whose turn it is."),
-    ),
+    responses((status = 200, body = ReservationAnswerView), Errors<401, 403, 404, 409>),
 )]
 async fn change_seats(
     State(ticket): State<TicketService>,
@@ -231,27 +224,10 @@ async fn change_seats(
     // It takes seats like a booking: a user whose slot has ended keeps the hold but gets no other
     // seats.
     let held = ticket.my_reservation(ReservationId(id), user.user_id).await?;
-    let event_id = held.listed.record.reservation.event_id;
+    let event_id = held.record.reservation.event_id;
     slot.check(&ticket, event_id, user.user_id, context).await?;
     ticket.change_seats(ReservationId(id), request, context).await?;
     answer(&ticket, ReservationId(id), user.user_id).await
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct RefundPreviewView {
-    #[schema(value_type = i64, example = 180_000)]
-    refund_amount: Won,
-    /// What would be kept; refund and fee together are the paid amount.
-    #[schema(value_type = i64, example = 20_000)]
-    cancellation_fee: Won,
-    /// `UNPAID`, `FULL` (the event was cancelled), `GRACE`, `FREE_DAYS`, `PERCENT_…` (so much of each
-    /// ticket) or `PERCENT_…_CAPPED` (but not more than a fixed fee).
-    #[schema(example = "PERCENT_10")]
-    rule: String,
-    /// Until when it is valid, unless the event is moved or cancelled.
-    #[schema(value_type = String, format = DateTime)]
-    until: Timestamp,
 }
 
 /// Returns what a cancellation would refund now.
@@ -268,21 +244,14 @@ struct RefundPreviewView {
 #[utoipa::path(
     get, path = "/api/reservations/{id}/refund-preview", tag = "reservations",
     params(("id" = Uuid, Path)),
-    responses((status = 200, body = RefundPreviewView), Errors<401, 404, 409>),
+    responses((status = 200, body = RefundPreview), Errors<401, 404, 409>),
 )]
 async fn preview_refund(
     State(ticket): State<TicketService>,
     User(user): User,
     Path(id): Path<Uuid>,
-) -> Result<Json<RefundPreviewView>, ApiError> {
-    let RefundPreview { refund, until } =
-        ticket.preview_refund(ReservationId(id), user.user_id).await?;
-    Ok(Json(RefundPreviewView {
-        refund_amount: refund.refund,
-        cancellation_fee: refund.fee,
-        rule: refund.rule.name(),
-        until,
-    }))
+) -> Result<Json<RefundPreview>, ApiError> {
+    Ok(Json(ticket.preview_refund(ReservationId(id), user.user_id).await?))
 }
 
 /// The reservation after the operation.
@@ -298,54 +267,25 @@ async fn answer(
 
 impl From<ReservationRejection> for ApiError {
     fn from(refused: ReservationRejection) -> ApiError {
-        let (code, sentence) = match refused {
-            ReservationRejection::NotFound => {
-                return ApiError::not_found(
-                    "RESERVATION_NOT_FOUND",
-                    "There is no such reservation.",
-                );
-            }
-            ReservationRejection::PaymentInProgress => {
-                ("PAYMENT_IN_PROGRESS", "A payment of this reservation is under way.")
-            }
-            ReservationRejection::NotPinned => {
-                ("NOT_PINNED", "This payment has not pinned the reservation.")
-            }
-            ReservationRejection::Confirmed => {
-                ("RESERVATION_CONFIRMED", "This reservation is paid.")
-            }
-            ReservationRejection::Cancelled => {
-                ("RESERVATION_CANCELLED", "This reservation was cancelled.")
-            }
-            ReservationRejection::Expired => {
-                ("RESERVATION_EXPIRED", "The time to pay for this reservation is over.")
-            }
-            ReservationRejection::NotRefunding => {
-                ("NOT_REFUNDING", "Nothing of this reservation is to be refunded.")
-            }
-            ReservationRejection::StaleToken => {
-                ("STALE_FENCING_TOKEN", "The reservation has changed in the meantime.")
-            }
-            ReservationRejection::WrongAmount => {
-                ("WRONG_AMOUNT", "This is not the amount of the reservation.")
-            }
-            ReservationRejection::EventStarted => {
-                ("EVENT_STARTED", "The event has begun. It cannot be cancelled any more.")
-            }
-            ReservationRejection::EventCancelled => {
-                ("EVENT_CANCELLED", "This event was cancelled.")
-            }
-            ReservationRejection::CheckedIn => {
-                ("ALREADY_CHECKED_IN", "A ticket of this reservation has been used.")
-            }
-            ReservationRejection::Listed => {
-                ("RESERVATION_LISTED", "This is for sale. Take the listing back before you cancel.")
-            }
-            ReservationRejection::BeingBought => {
-                ("TRANSFER_BEING_PAID", "Someone is paying for this ticket.")
-            }
-            ReservationRejection::SoldOn => ("TICKET_TRANSFERRED", "The ticket was handed over."),
-            ReservationRejection::SeatLost => ("SEAT_LOST", "A seat of this reservation was lost."),
+        use ReservationRejection as Refused;
+        let sentence = refused.to_string();
+        let code = match refused {
+            Refused::NotFound => return ApiError::not_found("RESERVATION_NOT_FOUND", sentence),
+            Refused::PaymentInProgress => "PAYMENT_IN_PROGRESS",
+            Refused::NotPinned => "NOT_PINNED",
+            Refused::Confirmed => "RESERVATION_CONFIRMED",
+            Refused::Cancelled => "RESERVATION_CANCELLED",
+            Refused::Expired => "RESERVATION_EXPIRED",
+            Refused::NotRefunding => "NOT_REFUNDING",
+            Refused::StaleToken => "STALE_FENCING_TOKEN",
+            Refused::WrongAmount => "WRONG_AMOUNT",
+            Refused::EventStarted => "EVENT_STARTED",
+            Refused::EventCancelled => "EVENT_CANCELLED",
+            Refused::CheckedIn => "ALREADY_CHECKED_IN",
+            Refused::Listed => "RESERVATION_LISTED",
+            Refused::BeingBought => "TRANSFER_BEING_PAID",
+            Refused::SoldOn => "TICKET_TRANSFERRED",
+            Refused::SeatLost => "SEAT_LOST",
         };
         ApiError::conflict(code, sentence)
     }
@@ -356,20 +296,6 @@ impl From<TransitionError> for ApiError {
         match error {
             TransitionError::Rejected(refused) => refused.into(),
             TransitionError::Storage(error) => error.into(),
-        }
-    }
-}
-
-impl From<ChangeError> for ApiError {
-    fn from(error: ChangeError) -> ApiError {
-        match error {
-            ChangeError::NotChangeable(refused) => refused.into(),
-            ChangeError::NotSeated => {
-                ApiError::conflict("EVENT_IS_STANDING", "This reservation has no seats.")
-            }
-            ChangeError::SeatsNotFound(seat_ids) => ReserveError::SeatsNotFound(seat_ids).into(),
-            ChangeError::Rejected(refusal) => refusal.into(),
-            ChangeError::Storage(error) => error.into(),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Reservations and their states.
 
+use urr_contracts::events::reservation::ReservationSnapshot;
 use urr_kernel::{CallContext, Timestamp, Uuid, Won, define_id};
 use urr_layout::SeatId;
 use urr_storage::{storable_enum, storable_id};
@@ -43,6 +44,8 @@ pub struct Reservation {
     pub total_amount: Won,
     /// The surcharge of a pre-sale, and the fees of the transfers by which it came to its owner.
     pub booking_fee: Won,
+    /// Seats or standing tickets together.
+    pub quantity: u32,
     /// The fencing token. It grows with every change of the event's seats and stock.
     pub fence: i64,
     pub expires_at: Timestamp,
@@ -72,12 +75,53 @@ impl EventChain {
     }
 }
 
+impl Reservation {
+    /// What its events say about it.
+    pub fn snapshot(&self, seat_ids: Vec<SeatId>, now: Timestamp) -> ReservationSnapshot {
+        ReservationSnapshot {
+            reservation_id: self.id.0,
+            reservation_number: self.number.clone(),
+            user_id: self.user_id,
+            event_id: self.event_id,
+            total_amount: self.total_amount,
+            booking_fee: self.booking_fee,
+            quantity: self.quantity,
+            seat_ids,
+            timestamp: now,
+        }
+    }
+}
+
 /// An item of a reservation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReservationItem {
+    /// Its place in the reservation.
+    pub position: u16,
     pub subject: ItemSubject,
     pub quantity: u32,
     pub unit_price: Won,
+    /// The name of the ticket type; a seat's follows from its number.
+    pub name: Option<String>,
+}
+
+impl ReservationItem {
+    pub fn seat_id(&self) -> Option<SeatId> {
+        match self.subject {
+            ItemSubject::Seat(seat_id) => Some(seat_id),
+            ItemSubject::TicketType(_) => None,
+        }
+    }
+
+    pub fn amount(&self) -> Won {
+        self.unit_price.times(i64::from(self.quantity)).expect("prices are bounded")
+    }
+}
+
+/// The seats among the items, in order.
+pub fn seat_ids(items: &[ReservationItem]) -> Vec<SeatId> {
+    let mut seat_ids: Vec<SeatId> = items.iter().filter_map(ReservationItem::seat_id).collect();
+    seat_ids.sort_unstable();
+    seat_ids
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,6 +12,7 @@ use crate::display_number::display_number;
 use crate::memberships::points::PointAction;
 use crate::memberships::points::store::{PointAward, points_award_ticket};
 use crate::reservations::cancel::check_owner;
+use crate::reservations::model::seat_ids;
 use crate::reservations::rules::{
     PaymentClaim, ReservationRecord, ReservationRejection, ReturnedMoney, decide_confirm,
     decide_pay, decide_pin, decide_refunded, decide_unpin,
@@ -20,14 +21,13 @@ use crate::reservations::store as transitions;
 use crate::reservations::store::confirm as confirmation;
 use crate::reservations::store::confirm::{NewTicket, SoldHold};
 use crate::reservations::store::items;
-use crate::reservations::store::items::StoredItem;
 use crate::reservations::store::list as listing;
 use crate::reservations::transition::{TransitionCheck, TransitionError, check_transition};
 use crate::transfers::store::was_sold_by;
 use crate::{
-    EventChain, ItemSubject, Reservation, ReservationDetails, ReservationId, TicketService,
+    EventChain, Reservation, ReservationDetails, ReservationId, ReservationItem, TicketService,
 };
-use urr_contracts::events::reservation::{ReservationConfirmed, ReservationSnapshot};
+use urr_contracts::events::reservation::ReservationConfirmed;
 
 const METHOD_CHARS_MAX: usize = 50;
 const METHOD_UNKNOWN: &str = "unknown";
@@ -81,7 +81,7 @@ impl TicketService {
         user_id: Uuid,
     ) -> Result<ReservationDetails, TransitionError> {
         let details = self.my_reservation(id, user_id).await?;
-        decide_pay(&details.listed.record, self.clock.now())?;
+        decide_pay(&details.record, self.clock.now())?;
         Ok(details)
     }
 
@@ -202,7 +202,11 @@ pub(crate) fn confirm(
     confirmation::hold_confirm(tx, &sold)?;
     let items = items::item_list(tx, id)?;
     let tickets = tickets_of(&items, ticket_id);
-    assert_eq!(tickets.len(), record.quantity as usize, "the quantity is the sum of the items");
+    assert_eq!(
+        tickets.len(),
+        record.reservation.quantity as usize,
+        "the quantity is the sum of the items"
+    );
     for ticket in &tickets {
         confirmation::ticket_insert(tx, &record.reservation, ticket, now)?;
     }
@@ -211,7 +215,7 @@ pub(crate) fn confirm(
         points_award_ticket(tx, record.reservation.user_id, artist_id, award)?;
     }
     let event = ReservationConfirmed {
-        reservation: reservation_snapshot(&record, &items, stamp.time),
+        reservation: record.reservation.snapshot(seat_ids(&items), stamp.time),
         payment_id,
         payment_method: Some(payment.method.clone()),
     };
@@ -237,37 +241,14 @@ pub(crate) fn mark_refunded(
 }
 
 /// One ticket per person: one for a seat, several for a ticket type.
-fn tickets_of(items: &[StoredItem], ticket_id: &dyn Fn(usize) -> Uuid) -> Vec<NewTicket> {
-    let units = items.iter().flat_map(|stored| {
-        let quantity = u16::try_from(stored.item.quantity).expect("limits are small");
-        (0..quantity).map(move |unit| (stored, unit))
+fn tickets_of(items: &[ReservationItem], ticket_id: &dyn Fn(usize) -> Uuid) -> Vec<NewTicket> {
+    let units = items.iter().flat_map(|item| {
+        let quantity = u16::try_from(item.quantity).expect("limits are small");
+        (0..quantity).map(move |unit| (item, unit))
     });
-    let ticket = |(number, (stored, unit)): (usize, (&StoredItem, u16))| {
-        let (id, position) = (ticket_id(number), stored.position);
-        let seat_id = match stored.item.subject {
-            ItemSubject::Seat(seat_id) => Some(seat_id),
-            ItemSubject::TicketType(_) => None,
-        };
+    let ticket = |(number, (item, unit)): (usize, (&ReservationItem, u16))| {
+        let (id, position, seat_id) = (ticket_id(number), item.position, item.seat_id());
         NewTicket { id, number: display_number('T', id), position, unit, seat_id }
     };
     units.enumerate().map(ticket).collect()
-}
-
-pub(crate) fn reservation_snapshot(
-    record: &ReservationRecord,
-    items: &[StoredItem],
-    now: Timestamp,
-) -> ReservationSnapshot {
-    let reservation = &record.reservation;
-    ReservationSnapshot {
-        reservation_id: reservation.id.0,
-        reservation_number: reservation.number.clone(),
-        user_id: reservation.user_id,
-        event_id: reservation.event_id,
-        total_amount: reservation.total_amount,
-        booking_fee: reservation.booking_fee,
-        quantity: record.quantity,
-        seat_ids: items::seat_ids(items),
-        timestamp: now,
-    }
 }

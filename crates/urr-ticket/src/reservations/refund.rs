@@ -2,8 +2,10 @@
 
 pub(crate) mod rules;
 
+use serde::Serialize;
 use urr_kernel::{Timestamp, Uuid, Won};
 use urr_storage::{StorageError, Tx};
+use utoipa::ToSchema;
 
 use crate::reservations::cancel::check_owner;
 use crate::reservations::refund::rules::{
@@ -22,11 +24,27 @@ use crate::{
 };
 
 /// The refund if the owner cancelled now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct RefundPreview {
-    pub refund: RefundQuote,
-    /// Until when the preview holds.
+    #[schema(value_type = i64, example = 180_000)]
+    pub refund_amount: Won,
+    /// What would be kept; refund and fee together are the paid amount.
+    #[schema(value_type = i64, example = 20_000)]
+    pub cancellation_fee: Won,
+    /// `UNPAID`, `FULL` (the event was cancelled), `GRACE`, `FREE_DAYS`, `PERCENT_…` (so much of each
+    /// ticket) or `PERCENT_…_CAPPED` (but not more than a fixed fee).
+    #[schema(example = "PERCENT_10")]
+    pub rule: String,
+    /// Until when it is valid, unless the event is moved or cancelled.
     pub until: Timestamp,
+}
+
+impl RefundPreview {
+    fn new(quote: RefundQuote, until: Timestamp) -> RefundPreview {
+        let RefundQuote { refund, fee, rule } = quote;
+        RefundPreview { refund_amount: refund, cancellation_fee: fee, rule: rule.name(), until }
+    }
 }
 
 /// The terms of a paid reservation's refund.
@@ -38,7 +56,7 @@ struct RefundTerms {
 impl RefundTerms {
     fn load(tx: &mut Tx<'_>, id: ReservationId) -> Result<RefundTerms, StorageError> {
         let policy = transitions::cancel_policy_find(tx, id)?;
-        let items = items::item_list(tx, id)?.into_iter().map(|stored| stored.item).collect();
+        let items = items::item_list(tx, id)?;
         Ok(RefundTerms { policy, items })
     }
 
@@ -96,7 +114,7 @@ impl TicketService {
             if record.reservation.status == ReservationStatus::Pending {
                 let refund =
                     RefundQuote { refund: Won::ZERO, fee: Won::ZERO, rule: RefundRule::Unpaid };
-                return Ok(RefundPreview { refund, until: record.reservation.expires_at });
+                return Ok(RefundPreview::new(refund, record.reservation.expires_at));
             }
             let tickets = listing::ticket_list(tx, id)?;
             if tickets.iter().any(|ticket| ticket.checked_in_at.is_some()) {
@@ -109,7 +127,7 @@ impl TicketService {
             let booking = agreed.booking(&record, owners_fee(&record));
             let refund = refund_of(&agreed.policy, &booking, now);
             let until = refund_changes_at(&agreed.policy, &booking, now);
-            Ok::<_, TransitionError>(RefundPreview { refund, until })
+            Ok::<_, TransitionError>(RefundPreview::new(refund, until))
         });
         preview.await
     }

@@ -12,8 +12,6 @@ use crate::reservations::model::{Reservation, ReservationPaymentStatus, Reservat
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReservationRecord {
     pub reservation: Reservation,
-    /// Seats or standing tickets together.
-    pub quantity: u32,
     pub payment_id: Option<Uuid>,
     pub payment_method: Option<String>,
     pub refund_amount: Option<Won>,
@@ -24,6 +22,8 @@ pub struct ReservationRecord {
     pub starts_at: Timestamp,
     /// Whose event it is.
     pub artist_id: Option<Uuid>,
+    pub event_title: String,
+    pub venue_name: String,
 }
 
 /// The phase of a reservation at a moment. An expired hold is expired, swept or not.
@@ -47,38 +47,38 @@ pub enum Transition {
 /// Why a reservation cannot take a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReservationRejection {
-    #[error("there is no such reservation")]
+    #[error("There is no such reservation.")]
     NotFound,
-    #[error("a payment of the reservation is under way")]
+    #[error("A payment of this reservation is under way.")]
     PaymentInProgress,
-    #[error("the reservation is not pinned by this payment")]
+    #[error("This payment has not pinned the reservation.")]
     NotPinned,
-    #[error("the reservation is confirmed")]
+    #[error("This reservation is paid.")]
     Confirmed,
-    #[error("the reservation was cancelled")]
+    #[error("This reservation was cancelled.")]
     Cancelled,
-    #[error("the time of the reservation is over")]
+    #[error("The time to pay for this reservation is over.")]
     Expired,
-    #[error("the reservation is not being refunded")]
+    #[error("Nothing of this reservation is to be refunded.")]
     NotRefunding,
-    #[error("the fencing token is not the present one")]
+    #[error("The reservation has changed in the meantime.")]
     StaleToken,
-    #[error("the amount is not that of the reservation")]
+    #[error("This is not the amount of the reservation.")]
     WrongAmount,
-    #[error("the event has begun")]
+    #[error("The event has begun. It cannot be cancelled any more.")]
     EventStarted,
-    #[error("the event was cancelled")]
+    #[error("This event was cancelled.")]
     EventCancelled,
-    #[error("a ticket of the reservation was used")]
+    #[error("A ticket of this reservation has been used.")]
     CheckedIn,
-    #[error("the reservation is listed for others to buy")]
+    #[error("This is for sale. Take the listing back before you cancel.")]
     Listed,
-    #[error("someone is buying the reservation from its owner")]
+    #[error("Someone is paying for this ticket.")]
     BeingBought,
-    #[error("the reservation was sold on, and another payment is its own")]
+    #[error("The ticket was handed over.")]
     SoldOn,
     /// Only a bug, or a change of the tables by hand, can cause it.
-    #[error("a seat of the reservation is no longer its own")]
+    #[error("A seat of this reservation was lost.")]
     SeatLost,
 }
 
@@ -335,12 +335,12 @@ mod tests {
                 payment_status,
                 total_amount: amount,
                 booking_fee: Won::ZERO,
+                quantity: 1,
                 fence: 7,
                 expires_at: at("12:05"),
                 pinned_by: (state == "pinned").then_some(OURS),
                 created_at: at("12:00"),
             },
-            quantity: 1,
             payment_id: was_paid.then_some(OURS),
             payment_method: None,
             refund_amount: (was_paid && status == ReservationStatus::Cancelled).then_some(amount),
@@ -349,6 +349,8 @@ mod tests {
             sale_status: SaleStatus::Open,
             starts_at: at("19:00"),
             artist_id: None,
+            event_title: String::new(),
+            venue_name: String::new(),
         }
     }
 

@@ -17,39 +17,37 @@ use crate::memberships::points::store::points_revoke;
 use crate::reservations::rules::ReservationRecord;
 use crate::{CancelPolicy, EventChain, Reservation, ReservationId, ReservationStatus};
 
-/// The columns of a [`ReservationRecord`], of `reservations as r` joined with `sales as s`.
-pub(crate) const RECORD: &str = "r.id, r.number, r.user_id, r.event_id, r.status, \
+/// The columns of a [`Reservation`].
+pub(crate) const RESERVATION: &str = "id, number, user_id, event_id, status, payment_status, \
+    total_amount, booking_fee, quantity, fence, expires_at, pinned_by, created_at";
+
+/// A query for [`ReservationRecord`]s; a condition on `r` follows.
+pub(crate) const RECORD: &str = "select r.id, r.number, r.user_id, r.event_id, r.status, \
     r.payment_status, r.total_amount, r.booking_fee, r.quantity, r.fence, r.expires_at, r.pinned_by, \
     r.payment_id, r.payment_method, r.refund_amount, r.end_reason, r.created_at, r.updated_at, \
-    s.status as sale_status, s.starts_at, s.artist_id";
+    s.status as sale_status, s.starts_at, s.artist_id, s.title as event_title, s.venue_name \
+    from reservations as r join sales as s on s.event_id = r.event_id where";
 
 pub fn record_find(
     tx: &mut Tx<'_>,
     id: ReservationId,
 ) -> Result<Option<ReservationRecord>, StorageError> {
-    let sql = format!(
-        "select {RECORD} from reservations as r join sales as s on s.event_id = r.event_id \
-         where r.id = $1"
-    );
-    tx.query_opt(&sql, params![id], record_read)
+    tx.query_opt(&format!("{RECORD} r.id = $1"), params![id], record_read)
 }
 
 pub(crate) fn record_read(row: &Row<'_>) -> Result<ReservationRecord, StorageError> {
-    Ok(ReservationRecord {
-        reservation: from_row!(row => Reservation {
-            id, number, user_id, event_id, status, payment_status, total_amount, booking_fee, fence,
-            expires_at, pinned_by, created_at
-        }),
-        quantity: row.get("quantity")?,
-        payment_id: row.get("payment_id")?,
-        payment_method: row.get("payment_method")?,
-        refund_amount: row.get("refund_amount")?,
-        end_reason: row.get("end_reason")?,
-        updated_at: row.get("updated_at")?,
-        sale_status: row.get("sale_status")?,
-        starts_at: row.get("starts_at")?,
-        artist_id: row.get("artist_id")?,
-    })
+    Ok(from_row!(row => ReservationRecord {
+        payment_id, payment_method, refund_amount, end_reason, updated_at, sale_status, starts_at,
+        artist_id, event_title, venue_name;
+        reservation: reservation_read(row)?,
+    }))
+}
+
+pub(crate) fn reservation_read(row: &Row<'_>) -> Result<Reservation, StorageError> {
+    Ok(from_row!(row => Reservation {
+        id, number, user_id, event_id, status, payment_status, total_amount, booking_fee, quantity,
+        fence, expires_at, pinned_by, created_at
+    }))
 }
 
 /// The cancellation policy that was agreed on when the reservation was made.
@@ -68,10 +66,17 @@ pub fn flow_find(tx: &mut Tx<'_>, id: ReservationId) -> Result<EventChain, Stora
 }
 
 fn flow_read(row: &Row<'_>) -> Result<EventChain, StorageError> {
-    Ok(EventChain {
-        correlation_id: row.get("correlation_id")?,
-        last_event_id: row.get("last_event_id")?,
-    })
+    Ok(from_row!(row => EventChain { correlation_id, last_event_id }))
+}
+
+/// What a user holds or has bought of an event.
+pub fn live_quantity(tx: &mut Tx<'_>, event_id: Uuid, user_id: Uuid) -> Result<u32, StorageError> {
+    tx.query_one(
+        "select coalesce(sum(quantity), 0)::bigint as total from reservations \
+         where event_id = $1 and user_id = $2 and status in ('pending', 'confirmed')",
+        params![event_id, user_id],
+        |row| row.get("total"),
+    )
 }
 
 /// How reservations end.
@@ -100,15 +105,8 @@ impl ReservationEnding<'_> {
 /// A reservation that has just ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndedReservation {
-    pub id: Uuid,
-    pub number: String,
-    pub user_id: Uuid,
-    pub event_id: Uuid,
-    pub total_amount: Won,
-    pub booking_fee: Won,
-    pub quantity: u32,
-    /// The fencing token under which its seats were locked.
-    pub fence: i64,
+    /// Its fencing token is the one under which its seats were locked.
+    pub reservation: Reservation,
     /// None: it was never paid.
     pub refund_amount: Option<Won>,
     pub payment_id: Option<Uuid>,
@@ -140,32 +138,38 @@ pub fn reservations_end(
             reservations_cancel(tx, ids, cancel, now)?
         }
     };
-    let ids: Vec<Uuid> = ended.iter().map(|reservation| reservation.id).collect();
+    let ids: Vec<Uuid> = ended.iter().map(|one| one.reservation.id.0).collect();
     let freed = seats_free(tx, fence, &ids)?;
     stock_return(tx, &ids)?;
     let mut seats = items_end(tx, &ids)?;
-    let paid = ended.iter().filter(|r| r.refund_amount.is_some()).map(|r| r.id);
-    let paid: Vec<Uuid> = paid.collect();
+    let paid: Vec<Uuid> = ended.iter().filter_map(EndedReservation::paid_id).collect();
     tickets_invalidate(tx, &paid)?;
     if !paid.is_empty() {
         points_revoke(tx, PointAction::TicketPurchase, &paid, now)?;
     }
-    for reservation in &mut ended {
-        reservation.seat_ids = seats.remove(&reservation.id).unwrap_or_default();
-        reservation.seat_ids.sort_unstable();
-        let is_lost = |seat_id: &&SeatId| !freed.contains(&(reservation.event_id, **seat_id));
-        reservation.seats_lost = reservation.seat_ids.iter().filter(is_lost).count();
+    for one in &mut ended {
+        one.seat_ids = seats.remove(&one.reservation.id.0).unwrap_or_default();
+        one.seat_ids.sort_unstable();
+        let event_id = one.reservation.event_id;
+        let is_lost = |seat_id: &&SeatId| !freed.contains(&(event_id, **seat_id));
+        one.seats_lost = one.seat_ids.iter().filter(is_lost).count();
     }
     Ok(ended)
 }
 
-const ENDED: &str = "returning id, number, user_id, event_id, total_amount, booking_fee, \
-                     quantity, fence, refund_amount, payment_id, correlation_id, last_event_id";
+impl EndedReservation {
+    /// Its id, if it was paid.
+    pub fn paid_id(&self) -> Option<Uuid> {
+        self.refund_amount.map(|_| self.reservation.id.0)
+    }
+}
+
+const ENDED: &str = "refund_amount, payment_id, correlation_id, last_event_id";
 
 fn ended_read(row: &Row<'_>) -> Result<EndedReservation, StorageError> {
     Ok(from_row!(row => EndedReservation {
-        id, number, user_id, event_id, total_amount, booking_fee, quantity, fence, refund_amount,
-        payment_id;
+        refund_amount, payment_id;
+        reservation: reservation_read(row)?,
         flow: flow_read(row)?,
         seat_ids: Vec::new(),
         seats_lost: 0,
@@ -181,7 +185,8 @@ fn reservations_expire(
     for_each_chunk(ids, params![now], |list, values| {
         let sql = format!(
             "update reservations set status = 'expired', updated_at = $1 where id in ({list}) \
-             and status = 'pending' and pinned_by is null and expires_at <= $1 {ENDED}"
+             and status = 'pending' and pinned_by is null and expires_at <= $1 \
+             returning {RESERVATION}, {ENDED}"
         );
         ended.extend(tx.query(&sql, values, ended_read)?);
         Ok::<_, StorageError>(())
@@ -216,7 +221,7 @@ fn reservations_cancel(
                  else payment_status end, \
              refund_amount = case when status = 'confirmed' \
                  then coalesce($3::bigint, total_amount) end \
-             where id in ({list}) and ({condition}) {ENDED}"
+             where id in ({list}) and ({condition}) returning {RESERVATION}, {ENDED}"
         );
         ended.extend(tx.query(&sql, values, ended_read)?);
         Ok::<_, StorageError>(())

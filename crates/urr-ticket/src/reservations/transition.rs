@@ -19,6 +19,9 @@ use urr_contracts::events::reservation::{
 /// Enough concurrent calls to hide the latency of Redis.
 const RELEASES_AT_ONCE: usize = 32;
 
+/// Small batches, so that nobody waits long for them.
+const ENDED_AT_ONCE: u32 = 250;
+
 /// Why a transition failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TransitionError {
@@ -111,22 +114,12 @@ impl PreparedEvents {
 impl EndedReservation {
     /// What is kept of the paid amount. None: it was never paid.
     fn cancellation_fee(&self) -> Option<Won> {
-        let kept = self.total_amount.minus(self.refund_amount?);
+        let kept = self.reservation.total_amount.minus(self.refund_amount?);
         Some(kept.expect("a refund is not more than the total"))
     }
 
     fn snapshot(&self, now: Timestamp) -> ReservationSnapshot {
-        ReservationSnapshot {
-            reservation_id: self.id,
-            reservation_number: self.number.clone(),
-            user_id: self.user_id,
-            event_id: self.event_id,
-            total_amount: self.total_amount,
-            booking_fee: self.booking_fee,
-            quantity: self.quantity,
-            seat_ids: self.seat_ids.clone(),
-            timestamp: now,
-        }
+        self.reservation.snapshot(self.seat_ids.clone(), now)
     }
 }
 
@@ -168,21 +161,43 @@ impl TicketService {
         PreparedEvents { event_ids, time: self.clock.now(), context }
     }
 
+    /// Ends what is due, a batch per transaction, until a batch is not full. `end` returns how many
+    /// it ended, each announced once.
+    pub(crate) async fn end_in_batches(
+        &self,
+        end: impl Fn(&mut Tx<'_>, &PreparedEvents, Timestamp, u32) -> Result<usize, StorageError>
+        + Copy
+        + Send
+        + Sync
+        + 'static,
+    ) -> Result<u64, StorageError> {
+        let mut ended = 0;
+        loop {
+            let context = CallContext::root(self.ids.next_id());
+            let (prepared, now) =
+                (self.prepare_events(ENDED_AT_ONCE as usize, context), self.clock.now());
+            let batch = self.db.write(move |tx| end(tx, &prepared, now, ENDED_AT_ONCE)).await?;
+            ended += u64::try_from(batch).expect("a batch is small");
+            if batch < ENDED_AT_ONCE as usize {
+                return Ok(ended);
+            }
+        }
+    }
+
     /// Releases the locks after the commit: others may have the seats.
     pub(crate) async fn release_seats(&self, ended: &[EndedReservation]) {
         for chunk in ended.chunks(RELEASES_AT_ONCE) {
-            let releases = chunk.iter().filter(|reservation| !reservation.seat_ids.is_empty());
-            let releases =
-                releases.map(|EndedReservation { event_id, seat_ids, fence, .. }| {
-                    self.locks.release(*event_id, seat_ids, *fence)
-                });
+            let releases = chunk.iter().filter(|ended| !ended.seat_ids.is_empty());
+            let releases = releases.map(|EndedReservation { reservation, seat_ids, .. }| {
+                self.locks.release(reservation.event_id, seat_ids, reservation.fence)
+            });
             join_all(releases).await;
         }
-        for reservation in ended.iter().filter(|reservation| reservation.seats_lost > 0) {
-            let (id, lost) = (reservation.id, reservation.seats_lost);
+        for ended in ended.iter().filter(|ended| ended.seats_lost > 0) {
+            let (id, lost) = (ended.reservation.id, ended.seats_lost);
             tracing::error!(reservation = %id, lost, "seats of a reservation were not its own and stay as they are");
         }
-        let events: BTreeSet<Uuid> = ended.iter().map(|reservation| reservation.event_id).collect();
+        let events: BTreeSet<Uuid> = ended.iter().map(|ended| ended.reservation.event_id).collect();
         events.into_iter().for_each(|event_id| self.seats_changed(event_id));
     }
 

@@ -5,19 +5,21 @@ use std::sync::Arc;
 
 use urr_kernel::{CallContext, Timestamp, Uuid};
 use urr_layout::SeatId;
+use urr_service::idempotency::KeyedRequest;
 use urr_storage::outbox::EventMetadata;
 use urr_storage::{Db, StorageError, Tx};
 
 use crate::inventory::rules::NotOnSale;
 use crate::reserve::rules::{
-    Hold, HoldDecision, HoldRejection, HoldRequest, HoldRequestKey, HoldTerms, RequestedItems,
-    decide_hold,
+    Hold, HoldDecision, HoldRejection, HoldRequest, HoldTerms, RequestedItems, decide_hold,
 };
 use crate::reserve::store::{
     NewHold, earlier_request_list, holds_find, holds_write, sale_state_load,
 };
+use crate::seat_map::store::seats_changed;
+use crate::seat_map::{InventorySnapshot, Statuses};
 use crate::{Inventory, ReservationId, SOURCE};
-use urr_contracts::events::reservation::{ReservationCreated, ReservationSnapshot};
+use urr_contracts::events::reservation::ReservationCreated;
 
 /// A single request is retried this often after a collision.
 const ATTEMPTS_MAX: u32 = 3;
@@ -26,6 +28,8 @@ const ATTEMPTS_MAX: u32 = 3;
 #[derive(Clone)]
 pub struct HoldBatch {
     pub inventory: Arc<Inventory>,
+    /// A recent map, if the best seats are asked for.
+    pub map: Option<Arc<InventorySnapshot>>,
     pub terms: HoldTerms,
     pub requests: Vec<HoldEntry>,
 }
@@ -49,16 +53,16 @@ pub enum HoldOutcome {
 
 /// Why a batch was not committed.
 #[derive(Debug)]
-pub enum NotCommitted<O> {
+pub enum NotCommitted {
     /// Nothing to commit: every request was rejected or answered before.
-    NothingNew(Vec<O>),
+    NothingNew(Vec<HoldOutcome>),
     /// A row was not as it had been read, although the sale was locked.
     GuardRefused,
     Storage(StorageError),
 }
 
-impl<O> From<StorageError> for NotCommitted<O> {
-    fn from(error: StorageError) -> NotCommitted<O> {
+impl From<StorageError> for NotCommitted {
+    fn from(error: StorageError) -> NotCommitted {
         NotCommitted::Storage(error)
     }
 }
@@ -95,11 +99,12 @@ async fn decide_part(
     db: &Db,
     part: &Arc<HoldBatch>,
     attempts_max: u32,
-) -> Result<Vec<HoldOutcome>, NotCommitted<HoldOutcome>> {
+) -> Result<Vec<HoldOutcome>, NotCommitted> {
     let mut attempt = 0;
     loop {
         attempt += 1;
-        let failure = match write(db, Arc::clone(part)).await {
+        let batch = Arc::clone(part);
+        let failure = match db.write(move |tx| decide_together(tx, &batch)).await {
             Ok(outcomes) | Err(NotCommitted::NothingNew(outcomes)) => return Ok(outcomes),
             Err(failure) => failure,
         };
@@ -111,7 +116,7 @@ async fn decide_part(
     }
 }
 
-impl<O> NotCommitted<O> {
+impl NotCommitted {
     /// Whether a retry would see what another transaction did.
     fn is_collision(&self) -> bool {
         match self {
@@ -127,22 +132,23 @@ impl HoldBatch {
     fn halves(&self) -> [HoldBatch; 2] {
         let (first, second) = self.requests.split_at(self.requests.len() / 2);
         [second, first].map(|requests| HoldBatch {
-            inventory: Arc::clone(&self.inventory),
-            terms: self.terms.clone(),
             requests: requests.to_vec(),
+            inventory: Arc::clone(&self.inventory),
+            map: self.map.clone(),
+            terms: self.terms.clone(),
         })
     }
 }
 
 /// Whether a single request can cause the failure, so that the others deserve another attempt.
-pub fn is_ones_fault(error: &StorageError) -> bool {
+fn is_ones_fault(error: &StorageError) -> bool {
     use StorageError::{Aborted, Constraint, Decode, Panicked, Statement};
     matches!(error, Constraint { .. } | Panicked(_) | Aborted | Decode { .. } | Statement { .. })
 }
 
 /// Maps a schema guard that refused again and again.
 fn last_guard(
-    failure: NotCommitted<HoldOutcome>,
+    failure: NotCommitted,
     requested: &RequestedItems,
 ) -> Result<HoldOutcome, StorageError> {
     let taken = |seat_ids: &[SeatId]| {
@@ -163,24 +169,17 @@ fn last_guard(
     }
 }
 
-async fn write(
-    db: &Db,
-    batch: Arc<HoldBatch>,
-) -> Result<Vec<HoldOutcome>, NotCommitted<HoldOutcome>> {
-    db.write(move |tx| decide_together(tx, &batch)).await
-}
-
 /// Loads, decides, writes, announces. The caller's transaction commits if it is `Ok`.
-pub fn decide_together(
-    tx: &mut Tx<'_>,
-    batch: &HoldBatch,
-) -> Result<Vec<HoldOutcome>, NotCommitted<HoldOutcome>> {
-    let HoldBatch { inventory, terms, requests } = batch;
+fn decide_together(tx: &mut Tx<'_>, batch: &HoldBatch) -> Result<Vec<HoldOutcome>, NotCommitted> {
+    let HoldBatch { inventory, map, terms, requests } = batch;
     let asked: Vec<HoldRequest> = requests.iter().map(|entry| entry.request.clone()).collect();
     let Some(mut state) = sale_state_load(tx, inventory.event_id, &asked, terms.now)? else {
         let unknown = HoldOutcome::Rejected(HoldRejection::NotOnSale(NotOnSale::NotFound));
         return Err(NotCommitted::NothingNew(vec![unknown; requests.len()]));
     };
+    if asked.iter().any(|request| matches!(request.requested, RequestedItems::Best(_))) {
+        state.map = Some(statuses_load(tx, inventory, map.as_deref(), state.fence)?);
+    }
     let decisions: Vec<Result<HoldDecision, HoldRejection>> =
         asked.iter().map(|request| decide_hold(&mut state, request, inventory, terms)).collect();
     let mut holds: Vec<NewHold<'_>> = Vec::new();
@@ -197,6 +196,24 @@ pub fn decide_together(
     let is_new = !holds.is_empty();
     let outcomes = outcomes(tx, decisions)?;
     if is_new { Ok(outcomes) } else { Err(NotCommitted::NothingNew(outcomes)) }
+}
+
+/// The current seats: the cached map and the changes since. The sale is locked.
+fn statuses_load(
+    tx: &mut Tx<'_>,
+    inventory: &Inventory,
+    map: Option<&InventorySnapshot>,
+    fence: i64,
+) -> Result<Statuses, StorageError> {
+    // After a restore of the database the map contains changes that did not happen.
+    let (mut statuses, after) = match map.filter(|map| map.seen <= fence) {
+        Some(map) => (map.seats.statuses().clone(), map.seen),
+        None => (Statuses::all_available(inventory.layout.seat_count()), 0),
+    };
+    for change in seats_changed(tx, inventory.event_id, after)? {
+        statuses.set(change.seat_id, change.status);
+    }
+    Ok(statuses)
 }
 
 /// The outcomes of decisions. Holds of repeated requests are loaded together.
@@ -228,45 +245,22 @@ impl HoldEntry {
 }
 
 fn created(hold: &Hold, now: Timestamp) -> ReservationCreated {
-    let reservation = &hold.reservation;
     ReservationCreated {
-        reservation: ReservationSnapshot {
-            reservation_id: reservation.id.0,
-            reservation_number: reservation.number.clone(),
-            user_id: reservation.user_id,
-            event_id: reservation.event_id,
-            total_amount: reservation.total_amount,
-            booking_fee: reservation.booking_fee,
-            quantity: hold.quantity(),
-            seat_ids: hold.seat_ids(),
-            timestamp: now,
-        },
-        expires_at: reservation.expires_at,
+        reservation: hold.reservation.snapshot(hold.seat_ids(), now),
+        expires_at: hold.reservation.expires_at,
     }
-}
-
-/// The outcome that a key stands for, if it was used before.
-pub fn find_repeated(
-    tx: &mut Tx<'_>,
-    user_id: Uuid,
-    key: &HoldRequestKey,
-) -> Result<Option<HoldOutcome>, StorageError> {
-    let found = find_all_repeated(tx, &[(user_id, key.clone())])?;
-    Ok(found.into_iter().next().expect("one key, one answer"))
 }
 
 /// The outcomes that these keys stand for, if they were used before.
 pub fn find_all_repeated(
     tx: &mut Tx<'_>,
-    asked: &[(Uuid, HoldRequestKey)],
+    asked: &[KeyedRequest],
+    now: Timestamp,
 ) -> Result<Vec<Option<HoldOutcome>>, StorageError> {
-    let earlier = earlier_request_list(tx, asked)?;
-    let decide = |(user_id, key): &(Uuid, HoldRequestKey)| {
-        let earlier = earlier.get(&(*user_id, key.text.clone()))?;
-        Some(match earlier.digest == key.digest {
-            true => Ok(HoldDecision::Repeated(earlier.reservation_id)),
-            false => Err(HoldRejection::KeyReused),
-        })
+    let earlier = earlier_request_list(tx, asked, now)?;
+    let decide = |request: &KeyedRequest| {
+        let earlier = earlier.get(&(request.user_id, request.key.clone()))?;
+        Some(earlier.repeat(request).map(HoldDecision::Repeated))
     };
     let decisions: Vec<Option<Result<HoldDecision, HoldRejection>>> =
         asked.iter().map(decide).collect();

@@ -1,344 +1,255 @@
-//! Best available seats, chosen inside the transaction that holds them.
+//! Rules of best seats: chosen among the free ones, adjacent, near the stage and the middle.
 //!
-//! The cached map plus the changes since it was read are the true state of the seats, because the
-//! sale is locked: one short read by index, however large the hall. So two concurrent requests get
-//! different seats, and `SOLD_OUT` is never answered too early.
-//!
-//! Requests for one event are batched. Otherwise a few of them would block every connection of the
-//! process on one row.
+//! They are chosen inside the transaction that holds them. So two concurrent requests get different
+//! seats, and `SOLD_OUT` is never answered too early.
 
-pub(crate) mod choose;
-pub(crate) mod http;
+use serde::Serialize;
+use urr_layout::{Layout, SeatId, SeatRow, Section};
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use sha2::{Digest, Sha256};
-use urr_kernel::{CallContext, Clock, Uuid};
-use urr_storage::{Db, StorageError, Tx};
-
-use crate::batcher::{Batcher, BatcherLimits};
-use crate::inventory::rules::NotOnSale;
-use crate::inventory::store as sales;
-use crate::reserve::batch::{
-    HoldBatch, HoldEntry, HoldOutcome, NotCommitted, decide_together, find_repeated, is_ones_fault,
-};
-use crate::reserve::best_seats::choose::{NoSeatsFit, SeatPreference, choose_best};
-use crate::reserve::rules::{
-    Hold, HoldRejection, HoldRequest, HoldRequestKey, HoldTerms, RequestedItems,
-};
-use crate::seat_map::store as map;
-use crate::seat_map::{InventorySnapshot, SeatStatus, Statuses};
-use crate::{
-    IdempotencyKey, InventoryKind, ReservationId, ReserveError, SeatLocks, SeatMaps, TicketService,
-    TicketSettings,
-};
-
-/// A collision of two requests with one key is over by the second attempt.
-const ATTEMPTS_MAX: u32 = 3;
-
-/// Requests of a batch are decided one after the other, so the first waits for all of them. A
-/// longer queue would wait longer than users do.
-const LIMITS: BatcherLimits = BatcherLimits { batch_max: 32, pending_max: 256 };
-
-/// A request for the best seats.
-#[derive(Clone, Debug)]
-pub struct BestSeatsRequest {
-    pub user_id: Uuid,
-    pub event_id: Uuid,
-    pub preference: SeatPreference,
-    pub key: Option<IdempotencyKey>,
+/// The seats that a user would like.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SeatPreference {
+    pub count: u32,
+    pub grade: Option<String>,
+    /// The name of a section.
+    pub section: Option<String>,
+    /// One of the seats must be for a wheelchair. Requests without this flag get no such seat.
+    pub accessible: bool,
 }
 
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum BestSeatsError {
-    #[error("there is no such grade")]
-    GradeNotFound,
-    #[error("there is no such section")]
-    SectionNotFound,
-    #[error(transparent)]
-    NoneFits(#[from] NoSeatsFit),
-    #[error(transparent)]
-    Reserve(#[from] ReserveError),
+/// Why no seats fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoSeatsFit {
+    #[error("Nothing is left there.")]
+    SoldOut,
+    /// Seats are left, but fewer of them are adjacent.
+    #[error("Not so many seats are left beside each other.")]
+    NotAdjacent { available: u32, adjacent_max: u32 },
 }
 
-/// The outcome for the chosen seats, or that no seats fit.
-type BestSeatsOutcome = Result<HoldOutcome, NoSeatsFit>;
-type BestSeatsAnswer = Result<BestSeatsOutcome, StorageError>;
-
-pub(crate) type BestSeatsBatcher = Batcher<BestSeatsJob, BestSeatsAnswer>;
-
-type NotWritten = NotCommitted<BestSeatsOutcome>;
-
-/// Batches requests for best seats.
-pub(crate) fn batcher(
-    db: &Db,
-    clock: &Clock,
-    locks: &SeatLocks,
-    maps: &SeatMaps,
-    settings: &TicketSettings,
-) -> BestSeatsBatcher {
-    let (db, clock, maps, terms_of) = (db.clone(), clock.clone(), maps.clone(), settings.clone());
-    let work = move |event_id, requests| {
-        let terms = terms_of.hold_terms(clock.now());
-        let (db, maps) = (db.clone(), maps.clone());
-        async move {
-            let answers = answer_all(&db, BestSeatsBatch { terms, requests }).await;
-            // Marked before the answer, so that a user who reserves and then reads the map sees it.
-            if answers.iter().any(|answer| matches!(answer, Ok(Ok(HoldOutcome::Held(_))) | Err(_)))
-            {
-                maps.mark_taken(event_id);
-            }
-            answers
-        }
-    };
-    let (locks, lock_ttl) = (locks.clone(), settings.lock_ttl);
-    // The client is gone: the hold lives until it expires, and so does its lock.
-    let abandoned = move |answer: BestSeatsAnswer| {
-        let locks = locks.clone();
-        tokio::spawn(async move { keep_locks(&locks, &answer, lock_ttl).await });
-    };
-    Batcher::with_limits(LIMITS, work, abandoned)
+/// Reasons against seats, the most important first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct SeatRank {
+    /// Seats from where part of the stage cannot be seen.
+    restricted_view: u32,
+    /// Seats for wheelchairs beyond the one that is needed.
+    spare_accessible: u32,
+    /// Single seats that would be left between others: they are hard to sell.
+    orphans: u32,
+    distance: i64,
+    first: SeatId,
 }
 
-async fn keep_locks(locks: &SeatLocks, answer: &BestSeatsAnswer, lock_ttl: Duration) {
-    if let Ok(Ok(HoldOutcome::Held(hold))) = answer {
-        let reservation = &hold.reservation;
-        let (event_id, user_id) = (reservation.event_id, reservation.user_id);
-        locks.confirm(event_id, &hold.seat_ids(), user_id, reservation.fence, lock_ttl).await;
-    }
+/// A row that matches the preference.
+struct CandidateRow<'a> {
+    first: SeatId,
+    section: &'a Section,
+    row: &'a SeatRow,
+    /// Which row of its section, from 0.
+    index: i64,
+    /// No seats of the row have a smaller distance.
+    nearest: i64,
 }
 
-impl TicketService {
-    /// Holds the best seats, by the same rules as seats that a user picked.
-    pub async fn reserve_best_seats(
-        &self,
-        request: BestSeatsRequest,
-        context: CallContext,
-    ) -> Result<Hold, BestSeatsError> {
-        use ReserveError::Rejected;
-        match self.reserve_best_seats_once(request.clone(), context).await {
-            // The earlier hold may have expired without having been swept yet.
-            Err(BestSeatsError::Reserve(Rejected(HoldRejection::HoldInProgress {
-                reservation_id,
-            }))) if self.end_if_overdue(reservation_id).await.map_err(ReserveError::from)? => {
-                self.reserve_best_seats_once(request, context).await
-            }
-            answer => answer,
-        }
-    }
-
-    async fn reserve_best_seats_once(
-        &self,
-        request: BestSeatsRequest,
-        context: CallContext,
-    ) -> Result<Hold, BestSeatsError> {
-        let event_id = request.event_id;
-        let view = self.maps.load(event_id).await.map_err(ReserveError::from)?;
-        let view = view.ok_or(ReserveError::EventNotFound)?;
-        check_preference(&view, &request.preference)?;
-        let digest = digest(event_id, &request.preference);
-        let job = BestSeatsJob {
-            view,
-            preference: request.preference,
-            user_id: request.user_id,
-            key: request.key.map(|key| HoldRequestKey { text: key.as_str().to_owned(), digest }),
-            reservation_id: ReservationId(self.ids.next_id()),
-            announcement_id: self.ids.next_id(),
-            context,
-        };
-        let answer = self.best.submit(event_id, job).await.map_err(ReserveError::from)?;
-        keep_locks(&self.locks, &answer, self.settings.lock_ttl).await;
-        match answer.map_err(ReserveError::from)?? {
-            HoldOutcome::Held(hold) | HoldOutcome::Repeated(hold) => Ok(hold),
-            HoldOutcome::Rejected(HoldRejection::NotOnSale(NotOnSale::NotFound)) => {
-                Err(ReserveError::EventNotFound.into())
-            }
-            HoldOutcome::Rejected(refusal) => Err(ReserveError::from(refusal).into()),
-        }
-    }
+/// The properties of a seat that matter here.
+#[derive(Clone, Copy)]
+struct CandidateSeat {
+    /// Free, and not reserved for wheelchairs unless one was asked for.
+    is_usable: bool,
+    is_accessible: bool,
+    has_restricted_view: bool,
 }
 
-/// A request with everything that its transaction needs.
-#[derive(Clone)]
-pub(crate) struct BestSeatsJob {
-    view: Arc<InventorySnapshot>,
-    preference: SeatPreference,
-    user_id: Uuid,
-    key: Option<HoldRequestKey>,
-    reservation_id: ReservationId,
-    announcement_id: Uuid,
-    context: CallContext,
-}
-
-/// Requests for seats of one event.
-struct BestSeatsBatch {
-    terms: HoldTerms,
-    requests: Vec<BestSeatsJob>,
-}
-
-/// One transaction for all. If one request breaks it, each request gets its own transaction.
-async fn answer_all(db: &Db, batch: BestSeatsBatch) -> Vec<BestSeatsAnswer> {
-    let batch = Arc::new(batch);
-    match write(db, &batch).await {
-        Ok(decided) | Err(NotWritten::NothingNew(decided)) => {
-            return decided.into_iter().map(Ok).collect();
-        }
-        Err(NotWritten::Storage(error)) if !is_ones_fault(&error) => {
-            return vec![Err(error); batch.requests.len()];
-        }
-        Err(NotWritten::GuardRefused | NotWritten::Storage(_)) => {}
-    }
-    let mut answers = Vec::with_capacity(batch.requests.len());
-    for request in &batch.requests {
-        let alone = BestSeatsBatch { terms: batch.terms.clone(), requests: vec![request.clone()] };
-        answers.push(answer_alone(db, Arc::new(alone)).await);
-    }
-    answers
-}
-
-/// Another event may have used the same key in the same moment: the next attempt sees it.
-async fn answer_alone(db: &Db, batch: Arc<BestSeatsBatch>) -> BestSeatsAnswer {
-    for _ in 0..ATTEMPTS_MAX {
-        match write(db, &batch).await {
-            Ok(decided) | Err(NotWritten::NothingNew(decided)) => {
-                return Ok(decided.into_iter().next().expect("one request, one outcome"));
-            }
-            Err(
-                NotWritten::GuardRefused | NotWritten::Storage(StorageError::Constraint { .. }),
-            ) => {}
-            Err(NotWritten::Storage(error)) => return Err(error),
-        }
-    }
-    Err(StorageError::Contention)
-}
-
-async fn write(db: &Db, batch: &Arc<BestSeatsBatch>) -> Result<Vec<BestSeatsOutcome>, NotWritten> {
-    let batch = Arc::clone(batch);
-    db.write(move |tx| batch.decide(tx)).await
-}
-
-impl BestSeatsBatch {
-    /// Locks the sale and decides the requests in order; each sees the seats that earlier ones got.
-    fn decide(&self, tx: &mut Tx<'_>) -> Result<Vec<BestSeatsOutcome>, NotWritten> {
-        let newest = &self.requests.last().expect("a batch is not empty").view;
-        let event_id = newest.inventory.event_id;
-        let Some(sale) = sales::sale_lock_only(tx, event_id)? else {
-            let unknown = Ok(HoldOutcome::Rejected(NotOnSale::NotFound.into()));
-            return Err(NotWritten::NothingNew(vec![unknown; self.requests.len()]));
-        };
-        let mut statuses = statuses_load(tx, newest, sale.fence)?;
-        let mut decided = Vec::with_capacity(self.requests.len());
-        for request in &self.requests {
-            let outcome = request.decide(tx, &statuses, &self.terms)?;
-            if let Ok(HoldOutcome::Held(hold)) = &outcome {
-                hold.seat_ids().into_iter().for_each(|id| statuses.set(id, SeatStatus::Held));
-            }
-            decided.push(outcome);
-        }
-        let is_new = decided.iter().any(|decided| matches!(decided, Ok(HoldOutcome::Held(_))));
-        if is_new { Ok(decided) } else { Err(NotWritten::NothingNew(decided)) }
-    }
-}
-
-/// The current seats: the cached map and the changes since. The sale is locked.
-fn statuses_load(
-    tx: &mut Tx<'_>,
-    view: &InventorySnapshot,
-    fence: i64,
-) -> Result<Statuses, StorageError> {
-    let known = view.seats.statuses();
-    // After a restore of the database the map contains changes that did not happen.
-    let (mut statuses, after) = match view.seen <= fence {
-        true => (known.clone(), view.seen),
-        false => (Statuses::all_available(known.count()), 0),
-    };
-    for change in map::seats_changed(tx, view.inventory.event_id, after)? {
-        statuses.set(change.seat_id, change.status);
-    }
-    Ok(statuses)
-}
-
-impl BestSeatsJob {
-    /// Replays, chooses seats, then decides like every other request for seats.
-    fn decide(
-        &self,
-        tx: &mut Tx<'_>,
-        statuses: &Statuses,
-        terms: &HoldTerms,
-    ) -> Result<BestSeatsOutcome, NotWritten> {
-        if let Some(key) = &self.key
-            && let Some(outcome) = find_repeated(tx, self.user_id, key)?
-        {
-            return Ok(Ok(outcome));
-        }
-        let inventory = &self.view.inventory;
-        let is_free = |id| statuses.is_available(id);
-        let seat_ids = match choose_best(&inventory.layout, &self.preference, is_free) {
-            Ok(seat_ids) => seat_ids,
-            Err(none_fits) => return Ok(Err(none_fits)),
-        };
-        let entry = HoldEntry {
-            request: HoldRequest {
-                reservation_id: self.reservation_id,
-                user_id: self.user_id,
-                requested: RequestedItems::Seats(seat_ids),
-                key: self.key.clone(),
-            },
-            announcement_id: self.announcement_id,
-            context: self.context,
-        };
-        let batch = HoldBatch {
-            inventory: Arc::clone(inventory),
-            terms: terms.clone(),
-            requests: vec![entry],
-        };
-        match decide_together(tx, &batch) {
-            Ok(outcomes) | Err(NotCommitted::NothingNew(outcomes)) => {
-                Ok(Ok(outcomes.into_iter().next().expect("one request, one outcome")))
-            }
-            Err(NotCommitted::GuardRefused) => Err(NotWritten::GuardRefused),
-            Err(NotCommitted::Storage(error)) => Err(NotWritten::Storage(error)),
-        }
-    }
-}
-
-/// Checks that need no look at the stock.
-fn check_preference(
-    view: &InventorySnapshot,
+/// Chooses among the free seats. The caller says which are free, under the lock of the sale.
+pub fn choose_best(
+    layout: &Layout,
     preference: &SeatPreference,
-) -> Result<(), BestSeatsError> {
-    let inventory = &view.inventory;
-    if inventory.kind != InventoryKind::Seated {
-        return Err(ReserveError::OtherKind(inventory.kind).into());
-    }
-    let mut sections = inventory.layout.sections.iter();
-    if let Some(name) = &preference.section {
-        let section = sections.find(|section| section.name == *name);
-        let section = section.ok_or(BestSeatsError::SectionNotFound)?;
-        return match &preference.grade {
-            Some(grade) if *grade != section.grade => Err(BestSeatsError::GradeNotFound),
-            _ => Ok(()),
-        };
-    }
-    match &preference.grade {
-        Some(grade) if !sections.any(|section| section.grade == *grade) => {
-            Err(BestSeatsError::GradeNotFound)
+    is_free: impl Fn(SeatId) -> bool,
+) -> Result<Vec<SeatId>, NoSeatsFit> {
+    assert!(preference.count > 0, "nobody asks for nothing");
+    let (mut best, mut available, mut adjacent_max): (Option<SeatRank>, u32, u32) = (None, 0, 0);
+    let mut rows: Vec<CandidateRow<'_>> = rows(layout, preference).collect();
+    rows.sort_by_key(|row| row.nearest);
+    for row in &rows {
+        if best.is_some_and(|best| best.is_flawless() && best.distance < row.nearest) {
+            // Everything further back is worse: the lock of the sale is held meanwhile.
+            break;
         }
-        _ => Ok(()),
+        let seats = seats(row, preference, &is_free);
+        for run in runs(&seats) {
+            available += run.length;
+            adjacent_max = adjacent_max.max(run.length);
+            best = best.into_iter().chain(ranks(row, &seats, preference, run)).min();
+        }
+    }
+    match best {
+        Some(rank) => Ok((rank.first..rank.first + preference.count).collect()),
+        None if available == 0 => Err(NoSeatsFit::SoldOut),
+        None => Err(NoSeatsFit::NotAdjacent { available, adjacent_max }),
     }
 }
 
-/// Equal for requests with the same preference.
-fn digest(event_id: Uuid, preference: &SeatPreference) -> [u8; 32] {
-    let mut hasher = Sha256::new();
-    hasher.update(event_id.as_bytes());
-    hasher.update(b"best");
-    hasher.update(preference.count.to_be_bytes());
-    hasher.update([u8::from(preference.accessible)]);
-    for name in [&preference.grade, &preference.section] {
-        // Their Debug form has quotes, so that a letter cannot move from one name to the other.
-        hasher.update(format!("{name:?}").as_bytes());
+impl SeatRank {
+    /// Only the distance could be better.
+    fn is_flawless(&self) -> bool {
+        self.restricted_view == 0 && self.spare_accessible == 0 && self.orphans == 0
     }
-    hasher.finalize().into()
 }
+
+fn rows<'a>(
+    layout: &'a Layout,
+    preference: &'a SeatPreference,
+) -> impl Iterator<Item = CandidateRow<'a>> {
+    let mut first = 0;
+    let sections = layout.sections.iter().flat_map(|section| {
+        let rows = (0_i64..).zip(&section.rows);
+        rows.map(move |(index, row)| (section, index, row))
+    });
+    let placed = sections.map(move |(section, index, row)| {
+        let id = first;
+        first += u32::from(row.seats);
+        (id, section, index, row)
+    });
+    let is_wanted = |section: &Section| {
+        preference.grade.as_ref().is_none_or(|grade| *grade == section.grade)
+            && preference.section.as_ref().is_none_or(|name| *name == section.name)
+    };
+    placed.filter(move |(_, section, _, _)| is_wanted(section)).map(
+        |(first, section, index, row)| {
+            let nearest = RowLine::of(section, index).nearest(row);
+            CandidateRow { first, section, row, index, nearest }
+        },
+    )
+}
+
+fn seats(
+    row: &CandidateRow<'_>,
+    preference: &SeatPreference,
+    is_free: &impl Fn(SeatId) -> bool,
+) -> Vec<CandidateSeat> {
+    let seat = |offset: u16| {
+        let number = row.row.first_number + offset;
+        let is_accessible = row.row.accessible.contains(&number);
+        let is_allowed = preference.accessible || !is_accessible;
+        CandidateSeat {
+            is_usable: is_allowed && is_free(row.first + u32::from(offset)),
+            is_accessible,
+            has_restricted_view: row.row.restricted_view.contains(&number),
+        }
+    };
+    (0..row.row.seats).map(seat).collect()
+}
+
+/// Adjacent usable seats.
+#[derive(Clone, Copy)]
+struct FreeRun {
+    /// Where they begin in the row.
+    start: u32,
+    length: u32,
+}
+
+fn runs(seats: &[CandidateSeat]) -> Vec<FreeRun> {
+    let mut runs: Vec<FreeRun> = Vec::new();
+    let mut length = 0;
+    for (index, seat) in (0..).zip(seats) {
+        length = if seat.is_usable { length + 1 } else { 0 };
+        match length {
+            0 => {}
+            1 => runs.push(FreeRun { start: index, length }),
+            _ => runs.last_mut().expect("it began before").length = length,
+        }
+    }
+    runs
+}
+
+/// Ranks every position in a run where enough seats match the preference.
+fn ranks<'a>(
+    row: &'a CandidateRow<'_>,
+    seats: &'a [CandidateSeat],
+    preference: &'a SeatPreference,
+    run: FreeRun,
+) -> impl Iterator<Item = SeatRank> + 'a {
+    let line = RowLine::of(row.section, row.index);
+    let places = (run.length + 1).saturating_sub(preference.count);
+    (0..places).filter_map(move |offset| {
+        let from = usize::try_from(run.start + offset).expect("a row fits memory");
+        let count = usize::try_from(preference.count).expect("a row fits memory");
+        let taken = &seats[from..from + count];
+        let how_many = |is: fn(&CandidateSeat) -> bool| {
+            u32::try_from(taken.iter().filter(|seat| is(seat)).count()).expect("a row is short")
+        };
+        let accessible = how_many(|seat| seat.is_accessible);
+        if preference.accessible && accessible == 0 {
+            return None;
+        }
+        let (left, right) = (offset, run.length - offset - preference.count);
+        let middle = 2 * i64::from(run.start + offset) + i64::from(preference.count);
+        Some(SeatRank {
+            restricted_view: how_many(|seat| seat.has_restricted_view),
+            spare_accessible: accessible.saturating_sub(1),
+            orphans: u32::from(left == 1) + u32::from(right == 1),
+            distance: line.distance(middle - i64::from(row.row.seats)),
+            first: row.first + run.start + offset,
+        })
+    })
+}
+
+/// The geometry of a row, in half centimetres from the middle of the stage. The bend of a row is
+/// ignored: it moves all its seats alike.
+struct RowLine {
+    /// The middle of the row.
+    x: i64,
+    y: i64,
+    /// Half a seat to the right, in thousandths.
+    step_x: i64,
+    step_y: i64,
+}
+
+impl RowLine {
+    fn of(section: &Section, index: i64) -> RowLine {
+        let (sine, cosine) = (sine(section.angle_degrees), sine(90 - section.angle_degrees));
+        let back = 2 * index * i64::from(section.row_pitch);
+        let pitch = i64::from(section.seat_pitch);
+        RowLine {
+            x: 2 * i64::from(section.x) - back * sine / 1_000,
+            y: 2 * i64::from(section.y) + back * cosine / 1_000,
+            step_x: pitch * cosine,
+            step_y: pitch * sine,
+        }
+    }
+
+    /// The squared distance from the stage of a point this many half seats right of the row's
+    /// middle.
+    fn distance(&self, half_seats: i64) -> i64 {
+        let x = self.x + half_seats * self.step_x / 1_000;
+        let y = self.y + half_seats * self.step_y / 1_000;
+        x * x + y * y
+    }
+
+    /// A distance that no place in the row is below.
+    fn nearest(&self, row: &SeatRow) -> i64 {
+        // The distance falls and then rises along the row; it is least at the foot of the
+        // perpendicular from the stage.
+        let (step_x, step_y) = (i128::from(self.step_x), i128::from(self.step_y));
+        let towards = -(i128::from(self.x) * step_x + i128::from(self.y) * step_y) * 1_000;
+        let foot = towards / (step_x * step_x + step_y * step_y).max(1);
+        let end = i64::from(row.seats);
+        let foot = i64::try_from(foot).unwrap_or(0).clamp(-end, end);
+        let around = (foot - 1).max(-end)..=(foot + 1).min(end);
+        let least = around.map(|half_seats| self.distance(half_seats)).min();
+        let least = least.expect("the foot is one of them");
+        // Rounding above moves a point by less than two half centimetres.
+        least - 8 * i64::try_from(least.unsigned_abs().isqrt()).unwrap_or(i64::MAX / 8) - 16
+    }
+}
+
+/// The sine in thousandths, right to two of them: Bhaskara's formula needs no fractions.
+fn sine(degrees: i16) -> i64 {
+    let degrees = i64::from(degrees).rem_euclid(360);
+    let (degrees, sign) = if degrees < 180 { (degrees, 1) } else { (degrees - 180, -1) };
+    let product = degrees * (180 - degrees);
+    sign * 4_000 * product / (40_500 - product)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,8 @@
 //! Early rejections: a request that cannot succeed locks no seat. In a pre-sale, users without a
 //! membership do not make seats look busy for members.
 //!
-//! It only rejects. Whether a user may buy is decided under the lock of the sale.
+//! It only rejects. Whether a user may buy is decided under the lock of the sale. A request for the
+//! best seats names none, so it locks none and is not checked here.
 
 use urr_kernel::{Clock, Uuid};
 use urr_storage::{Db, StorageError};
@@ -9,7 +10,7 @@ use urr_storage::{Db, StorageError};
 use crate::TicketService;
 use crate::batcher::Batcher;
 use crate::inventory::rules::{NotOnSale, Tier};
-use crate::memberships::tiers::{Fan, tier_list};
+use crate::memberships::tiers::tier_list;
 use crate::reserve::rules::RequestedItems;
 
 /// Why a request cannot succeed.
@@ -19,19 +20,19 @@ pub enum EarlyRejection {
     Undecided,
 }
 
-/// Loads the tiers of buyers in batches.
-pub type TierBatcher = Batcher<Fan, Result<Option<Tier>, StorageError>>;
+/// Loads the tiers of buyers in batches, by artist.
+pub type TierBatcher = Batcher<Uuid, Result<Option<Tier>, StorageError>>;
 
 /// At the opening of a pre-sale the tiers of many members are loaded together.
 pub fn tier_batcher(db: &Db, clock: &Clock) -> TierBatcher {
     let (db, clock) = (db.clone(), clock.clone());
-    let work = move |_, fans: Vec<Fan>| {
+    let work = move |artist_id, user_ids: Vec<Uuid>| {
         let (db, now) = (db.clone(), clock.now());
         async move {
-            let requested_fans = fans.clone();
-            match db.read(move |tx| tier_list(tx, &requested_fans, now)).await {
-                Ok(tiers) => fans.iter().map(|fan| Ok(tiers.get(fan).copied())).collect(),
-                Err(error) => vec![Err(error); fans.len()],
+            let asked = user_ids.clone();
+            match db.read(move |tx| tier_list(tx, artist_id, &asked, now)).await {
+                Ok(tiers) => user_ids.iter().map(|id| Ok(tiers.get(id).copied())).collect(),
+                Err(error) => vec![Err(error); user_ids.len()],
             }
         }
     };
@@ -46,11 +47,14 @@ impl TicketService {
         user_id: Uuid,
         requested: &RequestedItems,
     ) -> Option<EarlyRejection> {
-        let policy = self.batchers.policies.get(event_id).await?;
+        if matches!(requested, RequestedItems::Best(_)) {
+            return None;
+        }
+        let policy = self.inventories.policy(event_id).await?;
         let tier = match policy.artist_id {
             // The tier matters only then.
             Some(artist_id) if policy.is_before_general_sale(self.clock.now()) => {
-                match self.batchers.tiers.submit(event_id, Fan { user_id, artist_id }).await {
+                match self.batchers.tiers.submit(artist_id, user_id).await {
                     Ok(Ok(tier)) => tier,
                     Ok(Err(_)) | Err(_) => return Some(EarlyRejection::Undecided),
                 }

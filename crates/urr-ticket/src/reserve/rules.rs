@@ -4,16 +4,21 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use urr_kernel::{Timestamp, Uuid, Won};
+use serde::{Deserialize, Serialize};
+use urr_kernel::{IdempotencyKey, Timestamp, Uuid, Won};
 use urr_layout::SeatId;
+use urr_service::idempotency::KeyedRequest;
+use utoipa::ToSchema;
 
 use crate::display_number::display_number;
 use crate::inventory::rules::{Inventory, NotOnSale, SalePolicy, Tier};
 use crate::reservations::model::{
     ItemSubject, Reservation, ReservationId, ReservationItem, ReservationPaymentStatus,
-    ReservationStatus,
+    ReservationStatus, seat_ids,
 };
 use crate::reservations::refund::rules::CancelPolicy;
+use crate::reserve::best_seats::{NoSeatsFit, SeatPreference, choose_best};
+use crate::seat_map::{SeatStatus, Statuses};
 
 /// A request for seats or tickets of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,27 +27,24 @@ pub struct HoldRequest {
     pub reservation_id: ReservationId,
     pub user_id: Uuid,
     pub requested: RequestedItems,
-    pub key: Option<HoldRequestKey>,
+    pub key: Option<KeyedRequest>,
 }
 
 /// At least one, each only once, in the order of their ids.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub enum RequestedItems {
     Seats(Vec<SeatId>),
     Tickets(Vec<RequestedTickets>),
+    /// The best of the free seats.
+    Best(SeatPreference),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RequestedTickets {
     pub ticket_type_id: Uuid,
+    #[schema(minimum = 1, maximum = 10)]
     pub quantity: u32,
-}
-
-/// The idempotency key of a request and the digest of what was asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HoldRequestKey {
-    pub text: String,
-    pub digest: [u8; 32],
 }
 
 /// The state that requests of one event are decided on. It is loaded under the lock of the sale,
@@ -54,11 +56,16 @@ pub struct SaleState {
     pub fence: i64,
     /// Whether each requested seat is free.
     pub seats: HashMap<SeatId, bool>,
+    /// All seats of the event, if the best ones are asked for.
+    pub map: Option<Statuses>,
     pub stock: HashMap<Uuid, AvailableStock>,
     pub buyers: HashMap<Uuid, BuyerHoldings>,
     /// Earlier reservations by user and key.
-    pub earlier: HashMap<(Uuid, String), EarlierRequest>,
+    pub earlier: EarlierRequests,
 }
+
+/// Requests that were answered before, by user and key.
+pub type EarlierRequests = HashMap<(Uuid, IdempotencyKey), EarlierRequest>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AvailableStock {
@@ -76,10 +83,22 @@ pub struct BuyerHoldings {
     pub pending: Option<ReservationId>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What is known of a key that was used before.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EarlierRequest {
-    pub digest: [u8; 32],
+    pub fingerprint: String,
     pub reservation_id: ReservationId,
+    pub used_at: Timestamp,
+}
+
+impl EarlierRequest {
+    /// The reservation that it made, if it was the same request.
+    pub fn repeat(&self, request: &KeyedRequest) -> Result<ReservationId, HoldRejection> {
+        match self.fingerprint == request.fingerprint {
+            true => Ok(self.reservation_id),
+            false => Err(HoldRejection::KeyReused),
+        }
+    }
 }
 
 /// Terms that are the same for all requests of a batch.
@@ -96,14 +115,7 @@ pub struct HoldTerms {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hold {
     pub reservation: Reservation,
-    pub items: Vec<HoldItem>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HoldItem {
-    pub item: ReservationItem,
-    /// The name of the ticket type; a seat's follows from its number.
-    pub name: Option<String>,
+    pub items: Vec<ReservationItem>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,20 +130,22 @@ pub enum HoldDecision {
 pub enum HoldRejection {
     #[error(transparent)]
     NotOnSale(#[from] NotOnSale),
-    #[error("another hold of this event waits for its payment")]
+    #[error("You hold something of this event already. Pay for it or give it back first.")]
     HoldInProgress { reservation_id: ReservationId },
-    #[error("more than one person may have")]
+    #[error("Nobody may have more than {seats_per_user_max} of this event.")]
     SeatLimit { seats_per_user_max: u32, live_quantity: u32 },
-    #[error("seats are taken")]
+    #[error("This seat is no longer free.")]
     SeatsTaken { seat_ids: Vec<SeatId> },
     /// That request may fail, so it is worth trying again.
-    #[error("someone else is getting an answer about the seat")]
+    #[error("Someone else is asking for this seat. Please try again in a moment.")]
     SeatBeingDecided { seat_id: SeatId },
-    #[error("there is no such ticket type")]
+    #[error(transparent)]
+    NoneFits(#[from] NoSeatsFit),
+    #[error("The event has no such ticket type.")]
     TicketTypeNotFound { ticket_type_id: Uuid },
-    #[error("not enough tickets are left")]
+    #[error("Only {available} of {name} are left.")]
     NotEnough { ticket_type_id: Uuid, name: String, available: u32 },
-    #[error("the key was used for another request")]
+    #[error("The key was used for another request.")]
     KeyReused,
 }
 
@@ -178,36 +192,22 @@ impl RequestedItems {
         match self {
             RequestedItems::Seats(seat_ids) => u32::try_from(seat_ids.len()).unwrap_or(u32::MAX),
             RequestedItems::Tickets(lines) => lines.iter().map(|line| line.quantity).sum(),
+            RequestedItems::Best(preference) => preference.count,
         }
     }
 
-    /// The seats; none if it is about standing tickets.
+    /// The seats that are named.
     pub fn seat_ids(&self) -> &[SeatId] {
         match self {
             RequestedItems::Seats(seat_ids) => seat_ids,
-            RequestedItems::Tickets(_) => &[],
-        }
-    }
-
-    pub fn tickets(&self) -> &[RequestedTickets] {
-        match self {
-            RequestedItems::Seats(_) => &[],
-            RequestedItems::Tickets(lines) => lines,
+            RequestedItems::Tickets(_) | RequestedItems::Best(_) => &[],
         }
     }
 }
 
 impl Hold {
-    pub fn quantity(&self) -> u32 {
-        self.items.iter().map(|held| held.item.quantity).sum()
-    }
-
     pub fn seat_ids(&self) -> Vec<SeatId> {
-        let seat_id = |held: &HoldItem| match held.item.subject {
-            ItemSubject::Seat(seat_id) => Some(seat_id),
-            ItemSubject::TicketType(_) => None,
-        };
-        self.items.iter().filter_map(seat_id).collect()
+        seat_ids(&self.items)
     }
 }
 
@@ -243,6 +243,12 @@ pub fn decide_hold(
     let items = match &request.requested {
         RequestedItems::Seats(seat_ids) => take_seats(state, seat_ids, inventory, terms)?,
         RequestedItems::Tickets(lines) => take_tickets(state, lines)?,
+        RequestedItems::Best(preference) => {
+            let map = state.map.as_ref().expect("the caller loads the map for such requests");
+            let seat_ids = choose_best(&inventory.layout, preference, |id| map.is_available(id))?;
+            state.seats.extend(seat_ids.iter().map(|seat_id| (*seat_id, true)));
+            take_seats(state, &seat_ids, inventory, terms)?
+        }
     };
     state.fence += 1;
     let booking_fee = state.policy.booking_fee(buyer.tier, terms.now);
@@ -258,11 +264,8 @@ fn find_repeated(
     request: &HoldRequest,
 ) -> Result<Option<ReservationId>, HoldRejection> {
     let Some(key) = &request.key else { return Ok(None) };
-    match state.earlier.get(&(request.user_id, key.text.clone())) {
-        None => Ok(None),
-        Some(earlier) if earlier.digest == key.digest => Ok(Some(earlier.reservation_id)),
-        Some(_) => Err(HoldRejection::KeyReused),
-    }
+    let earlier = state.earlier.get(&(request.user_id, key.key.clone()));
+    earlier.map(|earlier| earlier.repeat(key)).transpose()
 }
 
 fn take_seats(
@@ -270,7 +273,7 @@ fn take_seats(
     seat_ids: &[SeatId],
     inventory: &Inventory,
     terms: &HoldTerms,
-) -> Result<Vec<HoldItem>, HoldRejection> {
+) -> Result<Vec<ReservationItem>, HoldRejection> {
     let is_taken = |seat_id: &&SeatId| {
         let is_free = state.seats.get(*seat_id).expect("the caller loads every seat asked for");
         !is_free && !terms.dangerous_without_seat_guard
@@ -279,21 +282,22 @@ fn take_seats(
     if !taken.is_empty() {
         return Err(HoldRejection::SeatsTaken { seat_ids: taken });
     }
-    let take = |&seat_id: &SeatId| {
+    let take = |(position, &seat_id): (u16, &SeatId)| {
         state.seats.insert(seat_id, false);
-        let unit_price = inventory.price(seat_id).expect("the caller knows the seats");
-        HoldItem {
-            item: ReservationItem { subject: ItemSubject::Seat(seat_id), quantity: 1, unit_price },
-            name: None,
+        if let Some(map) = &mut state.map {
+            map.set(seat_id, SeatStatus::Held);
         }
+        let unit_price = inventory.price(seat_id).expect("the caller knows the seats");
+        let subject = ItemSubject::Seat(seat_id);
+        ReservationItem { position, subject, quantity: 1, unit_price, name: None }
     };
-    Ok(seat_ids.iter().map(take).collect())
+    Ok((0..).zip(seat_ids).map(take).collect())
 }
 
 fn take_tickets(
     state: &mut SaleState,
     lines: &[RequestedTickets],
-) -> Result<Vec<HoldItem>, HoldRejection> {
+) -> Result<Vec<ReservationItem>, HoldRejection> {
     for &RequestedTickets { ticket_type_id, quantity } in lines {
         let stock = state.stock.get(&ticket_type_id);
         let stock = stock.ok_or(HoldRejection::TicketTypeNotFound { ticket_type_id })?;
@@ -302,19 +306,20 @@ fn take_tickets(
             return Err(HoldRejection::NotEnough { ticket_type_id, name, available });
         }
     }
-    let take = |&RequestedTickets { ticket_type_id, quantity }: &RequestedTickets| {
+    let take = |(position, line): (u16, &RequestedTickets)| {
+        let RequestedTickets { ticket_type_id, quantity } = *line;
         let stock = state.stock.get_mut(&ticket_type_id).expect("it was found above");
         stock.available -= quantity;
+        let (unit_price, name) = (stock.price, Some(stock.name.clone()));
         let subject = ItemSubject::TicketType(ticket_type_id);
-        let item = ReservationItem { subject, quantity, unit_price: stock.price };
-        HoldItem { item, name: Some(stock.name.clone()) }
+        ReservationItem { position, subject, quantity, unit_price, name }
     };
-    Ok(lines.iter().map(take).collect())
+    Ok((0..).zip(lines).map(take).collect())
 }
 
 /// The items and the fee of a hold.
 struct PricedItems {
-    items: Vec<HoldItem>,
+    items: Vec<ReservationItem>,
     booking_fee: Won,
 }
 
@@ -326,9 +331,7 @@ fn make_hold(
     terms: &HoldTerms,
 ) -> Hold {
     let PricedItems { items, booking_fee } = priced;
-    let total_amount = items.iter().try_fold(booking_fee, |sum, held| {
-        sum.plus(held.item.unit_price.times(i64::from(held.item.quantity))?)
-    });
+    let total_amount = items.iter().try_fold(booking_fee, |sum, item| sum.plus(item.amount()));
     let reservation = Reservation {
         id: request.reservation_id,
         number: display_number('R', request.reservation_id.0),
@@ -338,6 +341,7 @@ fn make_hold(
         payment_status: ReservationPaymentStatus::Unpaid,
         total_amount: total_amount.expect("prices are bounded where they enter"),
         booking_fee,
+        quantity: request.requested.quantity(),
         fence,
         expires_at: terms.now + terms.hold_ttl,
         pinned_by: None,
@@ -351,10 +355,11 @@ fn record_hold(state: &mut SaleState, request: &HoldRequest, hold: &Hold) {
     let reservation_id = hold.reservation.id;
     let buyer = state.buyers.entry(request.user_id).or_default();
     buyer.pending = Some(reservation_id);
-    buyer.live_quantity += hold.quantity();
+    buyer.live_quantity += hold.reservation.quantity;
     if let Some(key) = &request.key {
-        let earlier = EarlierRequest { digest: key.digest, reservation_id };
-        state.earlier.insert((request.user_id, key.text.clone()), earlier);
+        let (fingerprint, used_at) = (key.fingerprint.clone(), hold.reservation.created_at);
+        let earlier = EarlierRequest { fingerprint, reservation_id, used_at };
+        state.earlier.insert((request.user_id, key.key.clone()), earlier);
     }
 }
 

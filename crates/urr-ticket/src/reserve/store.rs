@@ -6,20 +6,24 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::Value as Json;
-use urr_kernel::{Timestamp, Uuid, Won};
+use urr_kernel::{IdempotencyKey, Timestamp, Uuid};
 use urr_layout::SeatId;
+use urr_service::idempotency::{KEY_TTL, KeyedRequest, key_claim, key_complete, key_release};
 use urr_storage::outbox::{self, EventMetadata};
-use urr_storage::{Row, StorageError, Tx, from_row, params};
+use urr_storage::{Row, StorageError, Tx, params};
 
+use crate::in_list::for_each_chunk;
 use crate::inventory::store as sales;
-use crate::memberships::tiers::{Fan, tier_list};
+use crate::memberships::tiers::tier_list;
+use crate::reservations::store::{RESERVATION, items, reservation_read};
 use crate::reserve::rules::{
-    AvailableStock, BuyerHoldings, EarlierRequest, Hold, HoldItem, HoldRequest, HoldRequestKey,
-    HoldTerms, SaleState,
+    AvailableStock, BuyerHoldings, EarlierRequest, EarlierRequests, Hold, HoldRequest, HoldTerms,
+    RequestedItems, SaleState,
 };
 use crate::reserve::store_postgres as reserve_postgres;
 use crate::{
     CancelPolicy, ItemSubject, Reservation, ReservationId, ReservationItem, ReservationStatus,
+    SeatStatus,
 };
 use urr_contracts::events::reservation::ReservationCreated;
 
@@ -36,6 +40,7 @@ pub fn sale_state_load(
         policy: sale.policy,
         fence: sale.fence,
         seats: HashMap::new(),
+        map: None,
         stock: HashMap::new(),
         buyers: HashMap::new(),
         earlier: HashMap::new(),
@@ -44,16 +49,23 @@ pub fn sale_state_load(
         true => reserve_postgres::sale_state_fill(tx, event_id, requests, &mut state)?,
         false => sale_state_fill(tx, event_id, requests, &mut state)?,
     }
+    for key in requests.iter().filter_map(|request| request.key.as_ref()) {
+        let owner = (key.user_id, key.key.clone());
+        // A key whose time is over may name another request.
+        if state.earlier.get(&owner).is_some_and(|earlier| earlier.used_at <= now - KEY_TTL) {
+            key_release(tx, key)?;
+            state.earlier.remove(&owner);
+        }
+    }
     if state.policy.is_before_general_sale(now)
         && let Some(artist_id) = state.policy.artist_id
     {
-        let fan = |request: &HoldRequest| Fan { user_id: request.user_id, artist_id };
-        let fans: Vec<Fan> = requests.iter().map(fan).collect();
-        for (fan, tier) in tier_list(tx, &fans, now)? {
-            state.buyers.entry(fan.user_id).or_default().tier = Some(tier);
+        let user_ids: Vec<Uuid> = requests.iter().map(|request| request.user_id).collect();
+        for (user_id, tier) in tier_list(tx, artist_id, &user_ids, now)? {
+            state.buyers.entry(user_id).or_default().tier = Some(tier);
         }
     }
-    if requests.iter().any(|request| !request.requested.tickets().is_empty()) {
+    if requests.iter().any(|one| matches!(one.requested, RequestedItems::Tickets(_))) {
         state.stock = stock_list(tx, event_id)?;
     }
     Ok(Some(state))
@@ -67,10 +79,7 @@ fn sale_state_fill(
 ) -> Result<(), StorageError> {
     for request in requests {
         for &seat_id in request.requested.seat_ids() {
-            let sql = "select status from seats where event_id = $1 and seat_id = $2";
-            let status: Option<String> =
-                tx.query_opt(sql, params![event_id, seat_id], |row| row.get("status"))?;
-            state.seats.insert(seat_id, status.as_deref() == Some("available"));
+            state.seats.insert(seat_id, seat_is_free(tx, event_id, seat_id)?);
         }
         if let std::collections::hash_map::Entry::Vacant(place) =
             state.buyers.entry(request.user_id)
@@ -85,11 +94,20 @@ fn sale_state_fill(
             place.insert(buyer);
         }
     }
-    let with_key = requests.iter().filter_map(|request| Some((request, request.key.as_ref()?)));
-    for (request, key) in with_key {
-        earlier_request_find(tx, request.user_id, key, &mut state.earlier)?;
+    for key in requests.iter().filter_map(|request| request.key.as_ref()) {
+        state.earlier.extend(earlier_request_find(tx, key)?);
     }
     Ok(())
+}
+
+pub fn seat_is_free(
+    tx: &mut Tx<'_>,
+    event_id: Uuid,
+    seat_id: SeatId,
+) -> Result<bool, StorageError> {
+    let sql = "select status from seats where event_id = $1 and seat_id = $2";
+    let status = tx.query_opt(sql, params![event_id, seat_id], |row| row.get("status"))?;
+    Ok(status == Some(SeatStatus::Available))
 }
 
 /// Adds a live reservation to a buyer's holdings.
@@ -101,44 +119,47 @@ pub(crate) fn buyer_add(buyer: &mut BuyerHoldings, row: &Row<'_>) -> Result<(), 
     Ok(())
 }
 
-pub(crate) fn earlier_request_read(row: &Row<'_>) -> Result<EarlierRequest, StorageError> {
-    let digest: Vec<u8> = row.get("request_digest")?;
-    let digest = digest.try_into().expect("a digest has 32 bytes");
-    Ok(EarlierRequest { digest, reservation_id: row.get("id")? })
-}
+/// A key with its owner, and what came of it.
+pub(crate) type EarlierEntry = ((Uuid, IdempotencyKey), EarlierRequest);
 
-/// The reservations that were made with keys, by user and key.
-pub type EarlierRequests = HashMap<(Uuid, String), EarlierRequest>;
+pub(crate) fn earlier_request_read(row: &Row<'_>) -> Result<EarlierEntry, StorageError> {
+    let (key, id): (String, String) = (row.get("key")?, row.get("resource_id")?);
+    let key = IdempotencyKey::parse(&key).expect("only keys are stored");
+    let reservation_id = ReservationId(id.parse().expect("a reservation came of it"));
+    let (fingerprint, used_at) = (row.get("fingerprint")?, row.get("created_at")?);
+    let earlier = EarlierRequest { fingerprint, reservation_id, used_at };
+    Ok(((row.get("user_id")?, key), earlier))
+}
 
 /// The reservations that were made with these keys.
 pub fn earlier_request_list(
     tx: &mut Tx<'_>,
-    asked: &[(Uuid, HoldRequestKey)],
+    asked: &[KeyedRequest],
+    now: Timestamp,
 ) -> Result<EarlierRequests, StorageError> {
-    if tx.is_postgres() {
-        return reserve_postgres::earlier_request_list(tx, asked);
+    let mut found = EarlierRequests::new();
+    match tx.is_postgres() {
+        true => found.extend(reserve_postgres::earlier_request_list(tx, asked)?),
+        false => {
+            for key in asked {
+                found.extend(earlier_request_find(tx, key)?);
+            }
+        }
     }
-    let mut found = HashMap::new();
-    for (user_id, key) in asked {
-        earlier_request_find(tx, *user_id, key, &mut found)?;
-    }
+    found.retain(|_, earlier| earlier.used_at > now - KEY_TTL);
     Ok(found)
 }
 
 fn earlier_request_find(
     tx: &mut Tx<'_>,
-    user_id: Uuid,
-    key: &HoldRequestKey,
-    found: &mut EarlierRequests,
-) -> Result<(), StorageError> {
-    let earlier = tx.query_opt(
-        "select id, request_digest from reservations \
-         where user_id = $1 and idempotency_key = $2",
-        params![user_id, key.text],
+    key: &KeyedRequest,
+) -> Result<Option<EarlierEntry>, StorageError> {
+    tx.query_opt(
+        "select user_id, key, fingerprint, resource_id, created_at from idempotency_keys \
+         where user_id = $1 and operation = $2 and key = $3",
+        params![key.user_id, key.operation, key.key.as_str()],
         earlier_request_read,
-    )?;
-    found.extend(earlier.map(|earlier| ((user_id, key.text.clone()), earlier)));
-    Ok(())
+    )
 }
 
 /// All ticket types of an event: there are few, and the sale's lock keeps them still.
@@ -158,7 +179,7 @@ fn stock_list(
 }
 
 /// A hold that is about to be written, with the key of its request.
-pub type NewHold<'a> = (&'a Hold, Option<&'a HoldRequestKey>);
+pub type NewHold<'a> = (&'a Hold, Option<&'a KeyedRequest>);
 
 /// Writes holds that were decided on this state, and announces them. `false`: a seat or the stock
 /// was different, and the transaction must not be committed.
@@ -179,8 +200,12 @@ pub fn holds_write(
         sales::sale_number(tx, event_id, state.fence)?;
         assert_eq!(holds.len(), announcements.len(), "every hold is announced");
         for ((hold, key), (stamp, _)) in holds.iter().zip(announcements) {
-            if !seats_hold(tx, hold, terms)? {
-                return Ok(false);
+            let (reservation, is_unguarded) =
+                (&hold.reservation, terms.dangerous_without_seat_guard);
+            for seat_id in hold.seat_ids() {
+                if !seat_hold(tx, reservation, seat_id, reservation.fence, is_unguarded)? {
+                    return Ok(false);
+                }
             }
             hold_insert(tx, hold, *key, stamp, terms)?;
         }
@@ -189,41 +214,78 @@ pub fn holds_write(
     stock_take(tx, holds)
 }
 
-fn seats_hold(tx: &mut Tx<'_>, hold: &Hold, terms: &HoldTerms) -> Result<bool, StorageError> {
-    let reservation = &hold.reservation;
-    for seat_id in hold.seat_ids() {
-        let rows = tx.execute(
-            "update seats set status = 'held', reservation_id = $3, fence = $4 \
-             where event_id = $1 and seat_id = $2 and (status = 'available' or $5)",
-            params![
-                reservation.event_id,
-                seat_id,
-                reservation.id,
-                reservation.fence,
-                terms.dangerous_without_seat_guard
-            ],
-        )?;
-        if rows != 1 {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+/// Takes a seat for a hold. `false`: it is not available.
+pub fn seat_hold(
+    tx: &mut Tx<'_>,
+    reservation: &Reservation,
+    seat_id: SeatId,
+    fence: i64,
+    is_unguarded: bool,
+) -> Result<bool, StorageError> {
+    let rows = tx.execute(
+        "update seats set status = 'held', reservation_id = $3, fence = $4 \
+         where event_id = $1 and seat_id = $2 and (status = 'available' or $5)",
+        params![reservation.event_id, seat_id, reservation.id, fence, is_unguarded],
+    )?;
+    Ok(rows == 1)
+}
+
+/// Gives a seat of a hold back. `false`: it is not its own.
+pub fn seat_drop(
+    tx: &mut Tx<'_>,
+    reservation: &Reservation,
+    seat_id: SeatId,
+    fence: i64,
+) -> Result<bool, StorageError> {
+    let rows = tx.execute(
+        "update seats set status = 'available', reservation_id = null, fence = $4 \
+         where event_id = $1 and seat_id = $2 and reservation_id = $3 and status = 'held'",
+        params![reservation.event_id, seat_id, reservation.id, fence],
+    )?;
+    tx.execute(
+        "delete from reservation_items where reservation_id = $1 and seat_id = $2",
+        params![reservation.id, seat_id],
+    )?;
+    Ok(rows == 1)
+}
+
+/// The hold has a new token, and the amount of its present items. Its fee stays. `stamp` is that of
+/// the announcement.
+pub fn hold_update(
+    tx: &mut Tx<'_>,
+    reservation: &Reservation,
+    fence: i64,
+    stamp: &EventMetadata,
+) -> Result<(), StorageError> {
+    let rows = tx.execute(
+        "update reservations set fence = $3, updated_at = $4, last_event_id = $5, \
+         quantity = (select sum(quantity) from reservation_items where reservation_id = $1), \
+         total_amount = booking_fee + (select sum(quantity * unit_price)::bigint from reservation_items \
+             where reservation_id = $1) \
+         where id = $1 and fence = $2 and status = 'pending' and pinned_by is null",
+        params![reservation.id, reservation.fence, fence, stamp.time, stamp.event_id],
+    )?;
+    assert_eq!(rows, 1, "the hold was seen under the lock");
+    Ok(())
 }
 
 fn hold_insert(
     tx: &mut Tx<'_>,
     hold: &Hold,
-    key: Option<&HoldRequestKey>,
+    key: Option<&KeyedRequest>,
     stamp: &EventMetadata,
     terms: &HoldTerms,
 ) -> Result<(), StorageError> {
     let reservation = &hold.reservation;
+    if let Some(key) = key {
+        key_claim(tx, key, terms.now)?;
+        key_complete(tx, key, &reservation.id.to_string())?;
+    }
     tx.execute(
         "insert into reservations (id, number, user_id, event_id, status, payment_status, \
-         total_amount, booking_fee, quantity, fence, expires_at, cancel_policy, idempotency_key, \
-         request_digest, correlation_id, last_event_id, created_at, updated_at) \
-         values ($1, $2, $3, $4, 'pending', 'unpaid', $5, $6, $7, $8, $9, $10, $11, $12, $13, \
-         $14, $15, $15)",
+         total_amount, booking_fee, quantity, fence, expires_at, cancel_policy, correlation_id, \
+         last_event_id, created_at, updated_at) \
+         values ($1, $2, $3, $4, 'pending', 'unpaid', $5, $6, $7, $8, $9, $10, $11, $12, $13, $13)",
         params![
             reservation.id,
             reservation.number,
@@ -231,35 +293,42 @@ fn hold_insert(
             reservation.event_id,
             reservation.total_amount,
             reservation.booking_fee,
-            hold.quantity(),
+            reservation.quantity,
             reservation.fence,
             reservation.expires_at,
             policy_json(&terms.cancel_policy),
-            key.map(|key| key.text.as_str()),
-            key.map(|key| key.digest.as_slice()),
             stamp.context.correlation_id,
             stamp.event_id,
             reservation.created_at
         ],
     )?;
-    for (position, held) in (0_u32..).zip(&hold.items) {
-        let (seat_id, ticket_type_id) = subject_columns(held.item.subject);
-        tx.execute(
-            "insert into reservation_items (reservation_id, position, event_id, seat_id, \
-             ticket_type_id, quantity, unit_price, is_live) \
-             values ($1, $2, $3, $4, $5, $6, $7, $8)",
-            params![
-                reservation.id,
-                position,
-                reservation.event_id,
-                seat_id,
-                ticket_type_id,
-                held.item.quantity,
-                held.item.unit_price,
-                !terms.dangerous_without_seat_guard
-            ],
-        )?;
+    for item in &hold.items {
+        item_insert(tx, reservation, item, !terms.dangerous_without_seat_guard)?;
     }
+    Ok(())
+}
+
+pub fn item_insert(
+    tx: &mut Tx<'_>,
+    reservation: &Reservation,
+    item: &ReservationItem,
+    is_live: bool,
+) -> Result<(), StorageError> {
+    let (seat_id, ticket_type_id) = subject_columns(item.subject);
+    tx.execute(
+        "insert into reservation_items (reservation_id, position, event_id, seat_id, \
+         ticket_type_id, quantity, unit_price, is_live) values ($1, $2, $3, $4, $5, $6, $7, $8)",
+        params![
+            reservation.id,
+            item.position,
+            reservation.event_id,
+            seat_id,
+            ticket_type_id,
+            item.quantity,
+            item.unit_price,
+            is_live
+        ],
+    )?;
     Ok(())
 }
 
@@ -278,9 +347,9 @@ pub(crate) fn subject_columns(subject: ItemSubject) -> (Option<SeatId>, Option<U
 /// Takes what all holds together need of each ticket type, in the order of the ids.
 fn stock_take(tx: &mut Tx<'_>, holds: &[NewHold<'_>]) -> Result<bool, StorageError> {
     let mut needed: BTreeMap<Uuid, u32> = BTreeMap::new();
-    for held in holds.iter().flat_map(|(hold, _)| &hold.items) {
-        if let ItemSubject::TicketType(ticket_type_id) = held.item.subject {
-            *needed.entry(ticket_type_id).or_default() += held.item.quantity;
+    for item in holds.iter().flat_map(|(hold, _)| &hold.items) {
+        if let ItemSubject::TicketType(ticket_type_id) = item.subject {
+            *needed.entry(ticket_type_id).or_default() += item.quantity;
         }
     }
     if tx.is_postgres() {
@@ -303,52 +372,16 @@ pub fn holds_find(
     tx: &mut Tx<'_>,
     ids: &BTreeSet<ReservationId>,
 ) -> Result<HashMap<ReservationId, Hold>, StorageError> {
+    let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+    let mut items = items::item_list_of(tx, &ids)?;
     let mut holds = HashMap::new();
-    let mut add = |row: &Row<'_>| {
-        let hold = Hold { reservation: reservation_read(row)?, items: Vec::new() };
-        let hold = holds.entry(hold.reservation.id).or_insert(hold);
-        hold.items.extend(item_read(row)?);
-        Ok(())
-    };
-    match tx.is_postgres() {
-        true => reserve_postgres::holds_find(tx, ids, &mut add)?,
-        false => {
-            for id in ids {
-                tx.query(&hold_find("reservations.id = $1"), params![id], &mut add)?;
-            }
+    for_each_chunk(&ids, &[], |list, values| {
+        let sql = format!("select {RESERVATION} from reservations where id in ({list})");
+        for reservation in tx.query(&sql, values, reservation_read)? {
+            let items = items.remove(&reservation.id.0).unwrap_or_default();
+            holds.insert(reservation.id, Hold { reservation, items });
         }
-    }
+        Ok::<_, StorageError>(())
+    })?;
     Ok(holds)
-}
-
-/// A query for reservations, a row for each item. Items given back by a change of seats are not
-/// live; a reservation that has ended has no live items.
-pub(crate) fn hold_find(which: &str) -> String {
-    format!(
-        "select reservations.id, number, user_id, reservations.event_id, status, payment_status, \
-         total_amount, booking_fee, fence, expires_at, pinned_by, reservations.created_at, \
-         seat_id, ticket_type_id, reservation_items.quantity, unit_price, ticket_types.name \
-         from reservations left join reservation_items on reservation_id = reservations.id \
-         and (is_live or status not in ('pending', 'confirmed')) \
-         left join ticket_types on ticket_types.id = ticket_type_id \
-         where {which} order by reservations.id, position"
-    )
-}
-
-fn reservation_read(row: &Row<'_>) -> Result<Reservation, StorageError> {
-    Ok(from_row!(row => Reservation {
-        id, number, user_id, event_id, status, payment_status, total_amount, booking_fee, fence,
-        expires_at, pinned_by, created_at
-    }))
-}
-
-/// None if the reservation has no item.
-fn item_read(row: &Row<'_>) -> Result<Option<HoldItem>, StorageError> {
-    let Some(quantity) = row.get::<Option<u32>>("quantity")? else { return Ok(None) };
-    let subject = match row.get::<Option<SeatId>>("seat_id")? {
-        Some(seat_id) => ItemSubject::Seat(seat_id),
-        None => ItemSubject::TicketType(row.get("ticket_type_id")?),
-    };
-    let item = ReservationItem { subject, quantity, unit_price: row.get::<Won>("unit_price")? };
-    Ok(Some(HoldItem { item, name: row.get("name")? }))
 }

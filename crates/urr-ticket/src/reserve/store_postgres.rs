@@ -4,19 +4,19 @@
 //! were just inserted PostgreSQL has no statistics, and a plain join would read all seats of the
 //! event. Lists are passed as text with commas: the storage has no arrays.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde_json::{Value as Json, json};
-use urr_kernel::{EventData, Uuid, hex};
+use urr_kernel::{EventData, Uuid};
 use urr_layout::SeatId;
+use urr_service::idempotency::KeyedRequest;
 use urr_storage::outbox::{self, EventMetadata};
 use urr_storage::{Row, StorageError, Tx, params};
 
-use crate::ReservationId;
-use crate::reserve::rules::{HoldRequest, HoldRequestKey, HoldTerms, SaleState};
+use crate::reserve::OPERATION;
+use crate::reserve::rules::{HoldRequest, HoldTerms, SaleState};
 use crate::reserve::store::{
-    EarlierRequests, NewHold, buyer_add, earlier_request_read, hold_find, policy_json,
-    subject_columns,
+    EarlierEntry, NewHold, buyer_add, earlier_request_read, policy_json, subject_columns,
 };
 use urr_contracts::events::reservation::ReservationCreated;
 
@@ -32,73 +32,58 @@ pub(crate) fn sale_state_fill(
         requests.iter().flat_map(|request| request.requested.seat_ids()).copied().collect();
     // A seat that does not exist is not free.
     state.seats = seat_ids.iter().map(|&seat_id| (seat_id, false)).collect();
-    let with_key = requests.iter().filter_map(|request| Some((request, request.key.as_ref()?)));
-    let (owners, keys) = key_lists(with_key.map(|(request, key)| (request.user_id, key)));
+    let (owners, keys) = key_lists(requests.iter().filter_map(|request| request.key.as_ref()));
     tx.query(
         SALE_STATE_FILL,
-        params![event_id, list(&seat_ids), user_ids(requests), owners, keys],
+        params![event_id, list(&seat_ids), user_ids(requests), owners, keys, OPERATION],
         |row| sale_state_add(state, row),
     )?;
     Ok(())
 }
 
 /// Keys with their owners, as two lists. A key has no white space.
-fn key_lists<'a>(asked: impl Iterator<Item = (Uuid, &'a HoldRequestKey)>) -> (String, String) {
+fn key_lists<'a>(asked: impl Iterator<Item = &'a KeyedRequest>) -> (String, String) {
     let (owners, keys): (Vec<Uuid>, Vec<&str>) =
-        asked.map(|(user_id, key)| (user_id, key.text.as_str())).unzip();
+        asked.map(|request| (request.user_id, request.key.as_str())).unzip();
     (list(&owners), keys.join(" "))
 }
 
 /// The reservations that were made with these keys.
 pub(crate) fn earlier_request_list(
     tx: &mut Tx<'_>,
-    asked: &[(Uuid, HoldRequestKey)],
-) -> Result<EarlierRequests, StorageError> {
-    let (owners, keys) = key_lists(asked.iter().map(|(user_id, key)| (*user_id, key)));
-    let found = tx.query(
-        "select sent.user_id, sent.key, kept.id, kept.request_digest \
+    asked: &[KeyedRequest],
+) -> Result<Vec<EarlierEntry>, StorageError> {
+    let (owners, keys) = key_lists(asked.iter());
+    tx.query(
+        "select sent.user_id, sent.key, kept.fingerprint, kept.resource_id, kept.created_at \
          from unnest(string_to_array($1, ',')::uuid[], string_to_array($2, ' ')) \
          as sent (user_id, key) \
-         cross join lateral (select id, request_digest from reservations \
-         where user_id = sent.user_id and idempotency_key = sent.key limit 1) as kept",
-        params![owners, keys],
-        |row| Ok(((row.get("user_id")?, row.get("key")?), earlier_request_read(row)?)),
-    )?;
-    Ok(found.into_iter().collect())
-}
-
-/// Reads reservations with their items, a row for each item.
-pub(crate) fn holds_find(
-    tx: &mut Tx<'_>,
-    ids: &BTreeSet<ReservationId>,
-    add: impl FnMut(&Row<'_>) -> Result<(), StorageError>,
-) -> Result<(), StorageError> {
-    if ids.is_empty() {
-        return Ok(());
-    }
-    let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
-    let which = "reservations.id = any (string_to_array($1, ',')::uuid[])";
-    tx.query(&hold_find(which), params![list(&ids)], add)?;
-    Ok(())
+         cross join lateral (select fingerprint, resource_id, created_at from idempotency_keys \
+         where user_id = sent.user_id and operation = $3 and key = sent.key limit 1) as kept",
+        params![owners, keys, OPERATION],
+        earlier_request_read,
+    )
 }
 
 const SALE_STATE_FILL: &str = "\
     select 'seat' as kind, asked.seat_id, null::uuid as id, null::uuid as user_id, seat.status, \
-    0 as quantity, null::text as idempotency_key, null::bytea as request_digest \
+    0 as quantity, null::text as key, null::text as fingerprint, null::text as resource_id, \
+    null::timestamptz as created_at \
     from unnest(string_to_array($2, ',')::integer[]) as asked (seat_id) \
     cross join lateral (select status from seats \
     where event_id = $1 and seat_id = asked.seat_id limit 1) as seat \
     union all \
-    select 'buyer', 0, live.id, buyer.user_id, live.status, live.quantity, null, null \
+    select 'buyer', 0, live.id, buyer.user_id, live.status, live.quantity, null, null, null, null \
     from (select distinct unnest(string_to_array($3, ',')::uuid[]) as user_id) as buyer \
     cross join lateral (select id, status, quantity from reservations \
     where event_id = $1 and user_id = buyer.user_id and status in ('pending', 'confirmed') \
     offset 0) as live \
     union all \
-    select 'kept', 0, kept.id, sent.user_id, '', 0, sent.key, kept.request_digest \
+    select 'kept', 0, null, sent.user_id, '', 0, sent.key, kept.fingerprint, kept.resource_id, \
+    kept.created_at \
     from unnest(string_to_array($4, ',')::uuid[], string_to_array($5, ' ')) as sent (user_id, key) \
-    cross join lateral (select id, request_digest from reservations \
-    where user_id = sent.user_id and idempotency_key = sent.key limit 1) as kept";
+    cross join lateral (select fingerprint, resource_id, created_at from idempotency_keys \
+    where user_id = sent.user_id and operation = $6 and key = sent.key limit 1) as kept";
 
 fn sale_state_add(state: &mut SaleState, row: &Row<'_>) -> Result<(), StorageError> {
     match row.get::<String>("kind")?.as_str() {
@@ -107,10 +92,7 @@ fn sale_state_add(state: &mut SaleState, row: &Row<'_>) -> Result<(), StorageErr
             state.seats.insert(row.get("seat_id")?, is_free);
         }
         "buyer" => buyer_add(state.buyers.entry(row.get("user_id")?).or_default(), row)?,
-        _ => {
-            let owner = (row.get("user_id")?, row.get("idempotency_key")?);
-            state.earlier.insert(owner, earlier_request_read(row)?);
-        }
+        _ => state.earlier.extend([earlier_request_read(row)?]),
     }
     Ok(())
 }
@@ -148,7 +130,8 @@ pub(crate) fn holds_write(
             terms.dangerous_without_seat_guard,
             facts,
             ReservationCreated::TOPIC,
-            policy_json(&terms.cancel_policy)
+            policy_json(&terms.cancel_policy),
+            OPERATION
         ],
     )?;
     let is_whole = usize::try_from(held) == Ok(seats);
@@ -160,16 +143,21 @@ pub(crate) fn holds_write(
 const HOLDS_WRITE: &str = "\
     with numbered as (\
         update sales set fence = $2 where event_id = $1\
+    ), hold as (\
+        select * from jsonb_to_recordset($3) as hold (id uuid, number text, user_id uuid, \
+        total_amount bigint, booking_fee bigint, quantity integer, fence bigint, key text, \
+        fingerprint text, flow uuid, told_by uuid)\
     ), made as (\
         insert into reservations (id, number, user_id, event_id, status, payment_status, \
-        total_amount, booking_fee, quantity, fence, expires_at, cancel_policy, idempotency_key, \
-        request_digest, correlation_id, last_event_id, created_at, updated_at) \
+        total_amount, booking_fee, quantity, fence, expires_at, cancel_policy, correlation_id, \
+        last_event_id, created_at, updated_at) \
         select id, number, user_id, $1, 'pending', 'unpaid', total_amount, booking_fee, \
-        quantity, fence, $5::timestamptz, $10::jsonb, key, decode(digest, 'hex'), flow, told_by, \
-        $6::timestamptz, $6::timestamptz \
-        from jsonb_to_recordset($3) as hold (id uuid, number text, user_id uuid, \
-        total_amount bigint, booking_fee bigint, quantity integer, fence bigint, key text, \
-        digest text, flow uuid, told_by uuid)\
+        quantity, fence, $5::timestamptz, $10::jsonb, flow, told_by, $6::timestamptz, \
+        $6::timestamptz from hold\
+    ), named as (\
+        insert into idempotency_keys (user_id, operation, key, fingerprint, resource_id, \
+        created_at) select user_id, $11::text, key, fingerprint, id::text, $6::timestamptz \
+        from hold where key is not null\
     ), item as (\
         select hold_id, position, seat_id, type_id, quantity, unit_price, fence \
         from jsonb_to_recordset($4) as item (hold_id uuid, position smallint, \
@@ -223,10 +211,10 @@ fn holds_json(
             "user_id": reservation.user_id,
             "total_amount": reservation.total_amount,
             "booking_fee": reservation.booking_fee,
-            "quantity": hold.quantity(),
+            "quantity": reservation.quantity,
             "fence": reservation.fence,
-            "key": key.map(|key| key.text.as_str()),
-            "digest": key.map(|key| hex::encode(key.digest)),
+            "key": key.map(|key| key.key.as_str()),
+            "fingerprint": key.map(|key| &key.fingerprint),
             "flow": stamp.context.correlation_id,
             "told_by": stamp.event_id,
         })
@@ -237,15 +225,15 @@ fn holds_json(
 fn items_json(holds: &[NewHold<'_>]) -> Json {
     let mut rows = Vec::new();
     for (hold, _) in holds {
-        for (position, held) in hold.items.iter().enumerate() {
-            let (seat_id, type_id) = subject_columns(held.item.subject);
+        for item in &hold.items {
+            let (seat_id, type_id) = subject_columns(item.subject);
             rows.push(json!({
                 "hold_id": hold.reservation.id.0,
-                "position": position,
+                "position": item.position,
                 "seat_id": seat_id,
                 "type_id": type_id,
-                "quantity": held.item.quantity,
-                "unit_price": held.item.unit_price,
+                "quantity": item.quantity,
+                "unit_price": item.unit_price,
                 "fence": hold.reservation.fence,
             }));
         }

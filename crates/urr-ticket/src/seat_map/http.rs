@@ -5,12 +5,12 @@ use std::time::Duration;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG};
-use axum::http::{HeaderMap, HeaderName, StatusCode};
+use axum::http::{HeaderMap, HeaderName};
 use axum::response::sse::{KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use urr_kernel::Uuid;
-use urr_service::{ApiError, ErrorBody, Errors, Path, Query, User, has_etag};
+use urr_service::{ApiError, ETag, Errors, Path, Query, User};
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -59,9 +59,7 @@ struct SeatMapQuery {
     responses(
         (status = 200, body = SeatMapView<'static>, headers(("etag" = String))),
         (status = 304, description = "Nothing changed."),
-        Errors<401, 403>,
-        (status = 404, body = ErrorBody, description = "There is no such event, or it has no \
-            numbered seats."),
+        Errors<401, 403, 404>,
     ),
 )]
 async fn get_seat_map(
@@ -71,12 +69,13 @@ async fn get_seat_map(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let view = load(&ticket, event_id).await?;
-    let tag = format!("\"{FORMAT}-{}\"", view.seats.version());
-    if has_etag(&headers, &tag) {
-        return Ok((StatusCode::NOT_MODIFIED, [(ETAG, tag)]).into_response());
+    let etag = ETag::of_version(format_args!("{FORMAT}-{}", view.seats.version()));
+    if etag.matches(&headers) {
+        return Ok(etag.not_modified());
     }
-    let headers = [(ETAG, tag.as_str()), (CACHE_CONTROL, "private, no-cache")];
-    Ok((headers, json(body(&view, &query))).into_response())
+    let etag = [(ETAG, etag.header())];
+    let headers = [(CACHE_CONTROL, "private, no-cache"), (CONTENT_TYPE, "application/json")];
+    Ok((etag, headers, body(&view, &query)).into_response())
 }
 
 fn body(view: &InventorySnapshot, query: &SeatMapQuery) -> Bytes {
@@ -115,13 +114,7 @@ struct SeatMapStreamQuery {
     ),
     responses(
         (status = 200, content_type = "text/event-stream", body = String),
-        Errors<401, 403>,
-        (status = 404, body = ErrorBody, description = "There is no such event, or it has no \
-            numbered seats."),
-        (status = 429, body = ErrorBody, description = "`STREAM_LIMIT`: you follow as many \
-            streams as you may."),
-        (status = 503, body = ErrorBody, description = "`TOO_MANY_STREAMS`: too many follow \
-            already. Ask for the map with `since` now and then."),
+        Errors<401, 403, 404, 429>,
     ),
 )]
 async fn follow_seat_map(
@@ -152,10 +145,6 @@ async fn load(
             "This event has no numbered seats. Please choose tickets instead.",
         )),
     }
-}
-
-fn json(bytes: Bytes) -> Response {
-    ([(CONTENT_TYPE, "application/json")], bytes).into_response()
 }
 
 impl From<SeatMapStreamLimit> for ApiError {

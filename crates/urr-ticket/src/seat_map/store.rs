@@ -3,8 +3,8 @@
 use urr_kernel::Uuid;
 use urr_storage::{StorageError, Tx, from_row, params};
 
+use crate::SaleStatus;
 use crate::seat_map::SeatChange;
-use crate::{SaleStatus, TicketTypeStock};
 
 /// The last change of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,8 +16,7 @@ pub struct SaleMark {
 
 pub fn sale_mark(tx: &mut Tx<'_>, event_id: Uuid) -> Result<Option<SaleMark>, StorageError> {
     tx.query_opt("select fence, status from sales where event_id = $1", params![event_id], |row| {
-        let status = row.get("status")?;
-        Ok(SaleMark { fence: row.get("fence")?, status })
+        Ok(from_row!(row => SaleMark { fence, status }))
     })
 }
 
@@ -32,31 +31,7 @@ pub fn seats_changed(
         "select seat_id, status, fence from seats where event_id = $1 and fence > $2 \
          order by fence, seat_id",
         params![event_id, after],
-        |row| {
-            Ok(SeatChange {
-                seat_id: row.get("seat_id")?,
-                status: row.get("status")?,
-                fence: row.get("fence")?,
-            })
-        },
-    )
-}
-
-/// The dearest first.
-pub fn ticket_types_list(
-    tx: &mut Tx<'_>,
-    event_id: Uuid,
-) -> Result<Vec<TicketTypeStock>, StorageError> {
-    tx.query(
-        "select id, name, description, price, total, available from ticket_types \
-         where event_id = $1 order by price desc, name collate \"C\"",
-        params![event_id],
-        |row| {
-            Ok(from_row!(row => TicketTypeStock {
-                id, name, description, price, total, available;
-                event_id: event_id,
-            }))
-        },
+        |row| Ok(from_row!(row => SeatChange { seat_id, status, fence })),
     )
 }
 

@@ -4,17 +4,15 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid, Won};
-use urr_service::{
-    ApiError, Context, ErrorBody, Errors, Json, Page, Paged, Pagination, Path, Query, User,
-};
+use urr_service::{ApiError, Context, Errors, Json, Page, Paged, Pagination, Path, Query, User};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::reserve::http::{HeldSeatView, HeldTicketsView, item_views};
 use crate::{
-    HoldItem, ReservationId, TicketService, TransferDetails, TransferError, TransferFilter,
-    TransferId, TransferRejection,
+    ReservationId, TicketService, TransferDetails, TransferError, TransferFilter, TransferId,
+    TransferRejection,
 };
 
 pub fn routes() -> OpenApiRouter<TicketService> {
@@ -63,7 +61,6 @@ struct TransferView {
     event_id: Uuid,
     event_title: String,
     venue_name: String,
-    #[schema(value_type = String, format = DateTime)]
     event_starts_at: Timestamp,
     /// Whose members only can buy it. None: everybody can.
     artist_id: Option<Uuid>,
@@ -71,9 +68,7 @@ struct TransferView {
     quantity: u32,
     seats: Vec<HeldSeatView>,
     items: Vec<HeldTicketsView>,
-    #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
-    #[schema(value_type = Option<String>, format = DateTime)]
     completed_at: Option<Timestamp>,
 }
 
@@ -91,12 +86,7 @@ struct TransferListView {
 impl TransferView {
     fn new(details: &TransferDetails, viewer_id: Uuid) -> TransferView {
         let (shown, transfer) = (&details.shown, &details.shown.transfer);
-        let held = details.items.iter();
-        let held = held.map(|stored| HoldItem { item: stored.item, name: stored.name.clone() });
-        let (seats, items) = match &details.inventory {
-            Some(inventory) => item_views(held.collect(), inventory),
-            None => (Vec::new(), Vec::new()),
-        };
+        let (seats, items) = item_views(&details.items, details.inventory.as_deref());
         let is_mine = transfer.seller_id == viewer_id;
         let has_bought = transfer.payment_id.is_some() && transfer.buyer_id == Some(viewer_id);
         TransferView {
@@ -135,15 +125,7 @@ impl TransferView {
 /// `RESERVATION_NOT_CONFIRMED`, `EVENT_STARTED`, `EVENT_CANCELLED`, `ALREADY_CHECKED_IN`.
 #[utoipa::path(
     post, path = "/api/transfers", tag = "transfers", request_body = CreateTransferBody,
-    responses(
-        (status = 201, body = TransferAnswerView),
-        Errors<401>,
-        (status = 403, body = ErrorBody, description = "`MEMBERSHIP_REQUIRED`"),
-        (status = 404, body = ErrorBody, description = "`RESERVATION_NOT_FOUND`"),
-        (status = 409, body = ErrorBody, description = "`TRANSFER_LISTED`, \
-            `RESERVATION_NOT_CONFIRMED`, `EVENT_STARTED`, `EVENT_CANCELLED`, \
-            `ALREADY_CHECKED_IN`."),
-    ),
+    responses((status = 201, body = TransferAnswerView), Errors<401, 403, 404, 409>),
 )]
 async fn create_transfer(
     State(ticket): State<TicketService>,
@@ -215,11 +197,7 @@ async fn list(
 /// `reservationId` is visible to seller and buyer only. Errors: 404 `TRANSFER_NOT_FOUND`.
 #[utoipa::path(
     get, path = "/api/transfers/{id}", tag = "transfers", params(("id" = Uuid, Path)),
-    responses(
-        (status = 200, body = TransferAnswerView),
-        Errors<401>,
-        (status = 404, body = ErrorBody, description = "`TRANSFER_NOT_FOUND`"),
-    ),
+    responses((status = 200, body = TransferAnswerView), Errors<401, 404>),
 )]
 async fn get_transfer(
     State(ticket): State<TicketService>,
@@ -236,13 +214,7 @@ async fn get_transfer(
 /// `TRANSFER_SOLD`.
 #[utoipa::path(
     post, path = "/api/transfers/{id}/cancel", tag = "transfers", params(("id" = Uuid, Path)),
-    responses(
-        (status = 200, body = TransferAnswerView),
-        Errors<401>,
-        (status = 404, body = ErrorBody, description = "`TRANSFER_NOT_FOUND`"),
-        (status = 409, body = ErrorBody, description = "`TRANSFER_BEING_PAID`: someone is paying; \
-            `TRANSFER_SOLD`."),
-    ),
+    responses((status = 200, body = TransferAnswerView), Errors<401, 404, 409>),
 )]
 async fn cancel_transfer(
     State(ticket): State<TicketService>,
@@ -266,48 +238,32 @@ async fn answer(
 
 impl From<TransferRejection> for ApiError {
     fn from(refused: TransferRejection) -> ApiError {
-        let (code, sentence) = match refused {
-            TransferRejection::NotFound => {
-                return ApiError::not_found("TRANSFER_NOT_FOUND", "There is no such transfer.");
-            }
-            TransferRejection::ReservationNotFound => {
-                let sentence = "There is no such reservation.";
+        use TransferRejection as Refused;
+        let sentence = refused.to_string();
+        let code = match refused {
+            Refused::NotFound => return ApiError::not_found("TRANSFER_NOT_FOUND", sentence),
+            Refused::ReservationNotFound => {
                 return ApiError::not_found("RESERVATION_NOT_FOUND", sentence);
             }
-            TransferRejection::SellerNotMember => {
-                let sentence = "Only members of the artist can pass tickets on.";
+            Refused::SellerNotMember => {
                 return ApiError::forbidden("MEMBERSHIP_REQUIRED", sentence);
             }
             // Payments ask for the buyer, so it is a conflict and not a missing permission.
-            TransferRejection::BuyerNotMember => {
-                ("MEMBERSHIP_REQUIRED", "Only members of the artist can buy this.")
-            }
-            TransferRejection::NotConfirmed => {
-                ("RESERVATION_NOT_CONFIRMED", "Only what is paid can be passed on.")
-            }
-            TransferRejection::AlreadyListed => ("TRANSFER_LISTED", "This is for sale already."),
-            TransferRejection::OwnTransfer => ("OWN_TRANSFER", "This is your own ticket."),
-            TransferRejection::SeatLimit => {
-                ("SEAT_LIMIT", "With these there would be too many of this event.")
-            }
-            TransferRejection::BeingPaid => ("TRANSFER_BEING_PAID", "Someone is paying for this."),
-            TransferRejection::NotPinned => ("NOT_PINNED", "This payment has not pinned it."),
-            TransferRejection::Sold => ("TRANSFER_SOLD", "This is sold."),
-            TransferRejection::Cancelled => {
-                ("TRANSFER_CANCELLED", "This is not for sale any more.")
-            }
-            TransferRejection::EventStarted => ("EVENT_STARTED", "The event has begun."),
-            TransferRejection::EventCancelled => ("EVENT_CANCELLED", "This event was cancelled."),
-            TransferRejection::CheckedIn => {
-                ("ALREADY_CHECKED_IN", "A ticket of this reservation has been used.")
-            }
-            TransferRejection::NotRefunding => {
-                ("NOT_REFUNDING", "Nothing of this payment is to be refunded.")
-            }
-            TransferRejection::StaleToken => {
-                ("STALE_FENCING_TOKEN", "This is another attempt to sell it.")
-            }
-            TransferRejection::WrongAmount => ("WRONG_AMOUNT", "This is not its price."),
+            Refused::BuyerNotMember => "MEMBERSHIP_REQUIRED",
+            Refused::NotConfirmed => "RESERVATION_NOT_CONFIRMED",
+            Refused::AlreadyListed => "TRANSFER_LISTED",
+            Refused::OwnTransfer => "OWN_TRANSFER",
+            Refused::SeatLimit => "SEAT_LIMIT",
+            Refused::BeingPaid => "TRANSFER_BEING_PAID",
+            Refused::NotPinned => "NOT_PINNED",
+            Refused::Sold => "TRANSFER_SOLD",
+            Refused::Cancelled => "TRANSFER_CANCELLED",
+            Refused::EventStarted => "EVENT_STARTED",
+            Refused::EventCancelled => "EVENT_CANCELLED",
+            Refused::CheckedIn => "ALREADY_CHECKED_IN",
+            Refused::NotRefunding => "NOT_REFUNDING",
+            Refused::StaleToken => "STALE_FENCING_TOKEN",
+            Refused::WrongAmount => "WRONG_AMOUNT",
         };
         ApiError::conflict(code, sentence)
     }

@@ -81,41 +81,41 @@ pub struct TransferBuyer {
 /// Why a transfer cannot take a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TransferRejection {
-    #[error("there is no such transfer")]
+    #[error("There is no such transfer.")]
     NotFound,
-    #[error("there is no such reservation")]
+    #[error("There is no such reservation.")]
     ReservationNotFound,
-    #[error("only a confirmed and paid reservation can be passed on")]
+    #[error("Only what is paid can be passed on.")]
     NotConfirmed,
-    #[error("the reservation is listed already")]
+    #[error("This is for sale already.")]
     AlreadyListed,
-    #[error("the seller is not a member of the artist")]
+    #[error("Only members of the artist can pass tickets on.")]
     SellerNotMember,
-    #[error("the buyer is not a member of the artist")]
+    #[error("Only members of the artist can buy this.")]
     BuyerNotMember,
-    #[error("nobody buys their own ticket")]
+    #[error("This is your own ticket.")]
     OwnTransfer,
-    #[error("the buyer would have too many tickets of the event")]
+    #[error("With these there would be too many of this event.")]
     SeatLimit,
-    #[error("someone is paying for the transfer")]
+    #[error("Someone is paying for this.")]
     BeingPaid,
-    #[error("the transfer is not pinned by this payment")]
+    #[error("This payment has not pinned it.")]
     NotPinned,
-    #[error("the transfer is completed")]
+    #[error("This is sold.")]
     Sold,
-    #[error("the transfer was cancelled")]
+    #[error("This is not for sale any more.")]
     Cancelled,
-    #[error("the event has begun")]
+    #[error("The event has begun.")]
     EventStarted,
-    #[error("the event was cancelled")]
+    #[error("This event was cancelled.")]
     EventCancelled,
-    #[error("a ticket of the reservation was used")]
+    #[error("A ticket of this reservation has been used.")]
     CheckedIn,
-    #[error("the payment has not paid for the transfer")]
+    #[error("Nothing of this payment is to be refunded.")]
     NotRefunding,
-    #[error("the fencing token is not that of the transfer")]
+    #[error("This is another attempt to sell it.")]
     StaleToken,
-    #[error("the amount is not that of the transfer")]
+    #[error("This is not its price.")]
     WrongAmount,
 }
 
@@ -191,7 +191,7 @@ impl TransferOffer {
     }
 
     fn check_room(&self, buyer: &TransferBuyer) -> Result<(), TransferRejection> {
-        let quantity = buyer.live_quantity.saturating_add(self.record.quantity);
+        let quantity = buyer.live_quantity.saturating_add(self.record.reservation.quantity);
         match quantity <= buyer.seats_per_user_max {
             true => Ok(()),
             false => Err(TransferRejection::SeatLimit),

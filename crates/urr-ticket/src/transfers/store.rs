@@ -151,8 +151,8 @@ pub fn transfer_set_refund(
     Ok(())
 }
 
-/// Gives a reservation to the buyer, with what they paid and by which payment. The key of the
-/// seller's request stays the seller's.
+/// Gives a reservation to the buyer, with what they paid and by which payment. The seller's request
+/// is forgotten: a retry of it must not show the buyer's reservation.
 pub fn reservation_hand_over(
     tx: &mut Tx<'_>,
     transfer: &Transfer,
@@ -162,7 +162,7 @@ pub fn reservation_hand_over(
     let rows = tx.execute(
         "update reservations set user_id = $2, payment_id = $3, payment_method = $4, \
          total_amount = total_amount + $5, booking_fee = booking_fee + $5, \
-         idempotency_key = null, request_digest = null, updated_at = $6 \
+         updated_at = $6 \
          where id = $1 and status = 'confirmed' and payment_status = 'paid' and user_id = $7 \
          and payment_id = $8 and total_amount = $9",
         params![
@@ -178,6 +178,9 @@ pub fn reservation_hand_over(
         ],
     )?;
     assert_eq!(rows, 1, "what is listed stays as it is");
+    let id = transfer.reservation_id.to_string();
+    let sql = "delete from idempotency_keys where user_id = $1 and resource_id = $2";
+    tx.execute(sql, params![transfer.seller_id, id])?;
     Ok(())
 }
 
@@ -215,16 +218,6 @@ pub fn was_sold_by(
         |row| row.get::<Uuid>("id"),
     )?;
     Ok(sold.is_some())
-}
-
-/// What a user holds or has bought of an event.
-pub fn live_quantity(tx: &mut Tx<'_>, event_id: Uuid, user_id: Uuid) -> Result<u32, StorageError> {
-    tx.query_one(
-        "select coalesce(sum(quantity), 0)::bigint as total from reservations \
-         where event_id = $1 and user_id = $2 and status in ('pending', 'confirmed')",
-        params![event_id, user_id],
-        |row| row.get("total"),
-    )
 }
 
 /// The columns where no other table is.
@@ -306,15 +299,10 @@ const FROM: &str = "from transfers as t join reservations as r on r.id = t.reser
     join sales as s on s.event_id = t.event_id left join artists as a on a.id = s.artist_id";
 
 fn summary_read(row: &Row<'_>) -> Result<TransferSummary, StorageError> {
-    Ok(TransferSummary {
+    Ok(from_row!(row => TransferSummary {
+        quantity, event_title, venue_name, starts_at, artist_id, artist_name;
         transfer: transfer_read(row)?,
-        quantity: row.get("quantity")?,
-        event_title: row.get("title")?,
-        venue_name: row.get("venue_name")?,
-        starts_at: row.get("starts_at")?,
-        artist_id: row.get("artist_id")?,
-        artist_name: row.get("artist_name")?,
-    })
+    }))
 }
 
 /// Which transfers are wanted.
@@ -362,7 +350,7 @@ pub fn transfer_list(
     let (limit, offset) = (values.len() + 1, values.len() + 2);
     values.extend([Value::Int(i64::from(page.limit())), Value::Int(page.offset())]);
     let sql = format!(
-        "select {TRANSFER}, r.quantity, s.title, s.venue_name, s.starts_at, s.artist_id, \
+        "select {TRANSFER}, r.quantity, s.title as event_title, s.venue_name, s.starts_at, s.artist_id, \
          a.name as artist_name {FROM} where {wanted} \
          order by t.id desc limit ${limit} offset ${offset}"
     );

@@ -11,7 +11,10 @@ use tokio::task::{JoinHandle, JoinSet};
 use urr_kernel::Uuid;
 use urr_layout::Layout;
 use urr_storage::StorageError;
-use urr_ticket::{BestSeatsError, BestSeatsRequest, Hold, SeatPreference, TicketSettings};
+use urr_ticket::{
+    Hold, HoldRejection, RequestedItems, ReserveError, ReserveRequest, SeatPreference,
+    TicketSettings,
+};
 
 use crate::contract;
 use crate::fixture::{MINUTE, World, hall, new_sale};
@@ -77,20 +80,20 @@ fn ask<'a>(
     event_id: Uuid,
     people: u32,
     count: u32,
-) -> Vec<std::pin::Pin<Box<impl Future<Output = Result<Hold, BestSeatsError>> + use<'a>>>> {
-    let request = || BestSeatsRequest {
+) -> Vec<std::pin::Pin<Box<impl Future<Output = Result<Hold, ReserveError>> + use<'a>>>> {
+    let request = || ReserveRequest {
         user_id: world.ids.next_id(),
         event_id,
-        preference: SeatPreference {
+        requested: RequestedItems::Best(SeatPreference {
             count,
             grade: Some("R".to_owned()),
             section: None,
             accessible: false,
-        },
+        }),
         key: None,
     };
     let asking = (0..people).map(|_| {
-        let mut asking = Box::pin(world.ticket.reserve_best_seats(request(), world.context()));
+        let mut asking = Box::pin(world.ticket.reserve(request(), world.context()));
         assert!(asking.as_mut().now_or_never().is_none());
         asking
     });
@@ -196,12 +199,12 @@ contract! {
         asking.extend(ask(&world, event_id, 1, 1));
         let greedy = Fan::new(&world);
         let preference = |count| SeatPreference { count, grade: Some("R".to_owned()), section: None, accessible: false };
-        let by_greedy = |count| BestSeatsRequest {
-            user_id: greedy.user_id, event_id, preference: preference(count), key: None,
+        let by_greedy = |count| ReserveRequest {
+            user_id: greedy.user_id, event_id, requested: RequestedItems::Best(preference(count)), key: None,
         };
         let mut twice = Vec::new();
         for _ in 0..2 {
-            let mut one = Box::pin(world.ticket.reserve_best_seats(by_greedy(1), world.context()));
+            let mut one = Box::pin(world.ticket.reserve(by_greedy(1), world.context()));
             assert!(one.as_mut().now_or_never().is_none());
             twice.push(one);
         }
@@ -211,7 +214,8 @@ contract! {
         assert!(twice[0].is_ok() && twice[1].is_err(), "{twice:?}");
         let held: Vec<bool> = all.iter().map(Result::is_ok).collect();
         assert_eq!(held, [true, true, true, false], "four seats for four people: {all:?}");
-        assert!(matches!(all[3], Err(BestSeatsError::NoneFits(_))), "{all:?}");
+        let none_fits = matches!(all[3], Err(ReserveError::Rejected(HoldRejection::NoneFits(_))));
+        assert!(none_fits, "{all:?}");
     }
 
     async fn wheelchair_places_and_pillars_are_minded(world: World) {

@@ -4,7 +4,8 @@ use axum::http::Method;
 use serde_json::json;
 use urr_kernel::Uuid;
 use urr_ticket::{
-    ChangeError, ChangeSeats, HoldRejection, ReservationId, ReservationRecord, ReservationRejection,
+    ChangeSeats, HoldRejection, ReservationId, ReservationRecord, ReservationRejection,
+    ReserveError,
 };
 
 use crate::contract;
@@ -16,7 +17,7 @@ async fn change(
     record: &ReservationRecord,
     seat_ids: &[u32],
     token: Option<i64>,
-) -> Result<ReservationRecord, ChangeError> {
+) -> Result<ReservationRecord, ReserveError> {
     let request = ChangeSeats {
         user_id: record.reservation.user_id,
         seat_ids: seat_ids.to_vec(),
@@ -43,7 +44,7 @@ contract! {
         assert_eq!(seats_of(&world, record.reservation.id).await, [1, 2, 3]);
         assert_eq!(changed.reservation.expires_at, record.reservation.expires_at);
         assert!(changed.reservation.fence > record.reservation.fence);
-        assert_eq!((changed.quantity, changed.reservation.total_amount.amount()), (3, 300_000));
+        assert_eq!((changed.reservation.quantity, changed.reservation.total_amount.amount()), (3, 300_000));
         let announced = world.announced("RESERVATION_CHANGED").await;
         assert_eq!(announced[0]["seatIds"], json!([1, 2, 3]));
         assert_eq!(announced[0]["previousSeatIds"], json!([0, 1]));
@@ -51,7 +52,7 @@ contract! {
         // The seat that was given up is another's at once, locks included.
         world.hold(event_id, world.ids.next_id(), &[0]).await;
         let paid = world.pay(&changed).await;
-        assert_eq!(paid.record.quantity, 3);
+        assert_eq!(paid.record.reservation.quantity, 3);
         world.assert_agrees().await;
     }
 
@@ -61,7 +62,7 @@ contract! {
         let changed = change(&world, &record, &[1], Some(record.reservation.fence)).await.unwrap();
         let old = Some(record.reservation.fence);
         let again = change(&world, &record, &[2], old).await;
-        assert_eq!(again, Err(ChangeError::NotChangeable(ReservationRejection::StaleToken)));
+        assert_eq!(again, Err(ReserveError::NotChangeable(ReservationRejection::StaleToken)));
         let (id, user_id) = (record.reservation.id, record.reservation.user_id);
         let stale = world.ticket.pin_hold(id, user_id, world.claim(&record)).await;
         assert_eq!(stale, Err(ReservationRejection::StaleToken.into()), "the price may be another");
@@ -76,11 +77,11 @@ contract! {
         world.hold(event_id, world.ids.next_id(), &[5]).await;
         let taken = change(&world, &record, &[1, 2, 5], None).await;
         let expected = HoldRejection::SeatsTaken { seat_ids: vec![5] };
-        assert_eq!(taken, Err(ChangeError::Rejected(expected)));
+        assert_eq!(taken, Err(ReserveError::Rejected(expected)));
         let too_many = change(&world, &record, &[0, 1, 2, 3, 4], None).await;
-        assert!(matches!(too_many, Err(ChangeError::Rejected(HoldRejection::SeatLimit { .. }))));
+        assert!(matches!(too_many, Err(ReserveError::Rejected(HoldRejection::SeatLimit { .. }))));
         let unknown = change(&world, &record, &[0, 99], None).await;
-        assert_eq!(unknown, Err(ChangeError::SeatsNotFound(vec![99])));
+        assert_eq!(unknown, Err(ReserveError::SeatsNotFound(vec![99])));
         let same = change(&world, &record, &[0, 1], None).await.unwrap();
         assert_eq!(same, record, "choosing what one has changes nothing");
         assert_eq!(world.find(record.reservation.id).await, record);
@@ -107,7 +108,7 @@ contract! {
         change(&world, &record, &[1], None).await.unwrap();
         world.clock.advance(MINUTE);
         let late = change(&world, &record, &[2], None).await;
-        assert_eq!(late, Err(ChangeError::NotChangeable(ReservationRejection::Expired)));
+        assert_eq!(late, Err(ReserveError::NotChangeable(ReservationRejection::Expired)));
         assert_eq!(world.sweep().await.ended, 1);
         world.assert_agrees().await;
     }
@@ -120,7 +121,7 @@ contract! {
         let record = world.hold(event_id, mina, &[3]).await;
         let more = change(&world, &record, &[4, 5], None).await;
         let expected = HoldRejection::SeatLimit { seats_per_user_max: 4, live_quantity: 3 };
-        assert_eq!(more, Err(ChangeError::Rejected(expected)));
+        assert_eq!(more, Err(ReserveError::Rejected(expected)));
         change(&world, &record, &[9], None).await.unwrap();
         world.assert_agrees().await;
     }

@@ -110,7 +110,7 @@ contract! {
             store::reservations_end(tx, 100, &ids, ending, now)
         });
         let ended: Result<Vec<EndedReservation>, StorageError> = ended.await;
-        let ended: Vec<_> = ended.unwrap().iter().map(|ended| (ended.id, ended.refund_amount)).collect();
+        let ended: Vec<_> = ended.unwrap().iter().map(|ended| (ended.reservation.id.0, ended.refund_amount)).collect();
         assert_eq!(ended, [(held.reservation.id.0, None)]);
         world.assert_agrees().await;
     }

@@ -82,7 +82,7 @@ contract! {
                 store::reservations_end(tx, 100, &ids, ReservationEnding::Expired, now)
             });
             let ended: Result<Vec<EndedReservation>, StorageError> = ended.await;
-            let ended: Vec<Uuid> = ended.unwrap().iter().map(|ended| ended.id).collect();
+            let ended: Vec<Uuid> = ended.unwrap().iter().map(|ended| ended.reservation.id.0).collect();
             assert_eq!(ended, expected);
         }
         world.assert_agrees().await;

@@ -14,8 +14,8 @@ use urr_storage::{
 use urr_test::servers;
 use urr_ticket::inventory::store::{self, NewSale, NewTicketType, SaleFacts};
 use urr_ticket::{
-    Inventory, InventoryKind, SCHEMA, SeatLocks, Signer, SlotChecker, TicketParts, TicketService,
-    TicketSettings,
+    AuditDifference, Inventory, InventoryKind, SCHEMA, SeatLocks, Signer, SlotChecker, TicketParts,
+    TicketService, TicketSettings,
 };
 
 const SQLITE_FILE: &str = "reservation_service.db";
@@ -300,4 +300,10 @@ macro_rules! contract {
             $($(#[$meta])* async fn $name($world: $crate::fixture::World) $body)*
         }
     };
+}
+
+/// A kind of difference as the audit's answer names it.
+pub fn kind_name(difference: &AuditDifference) -> String {
+    let kind = serde_json::to_value(difference.kind).unwrap();
+    kind.as_str().unwrap().to_owned()
 }

@@ -208,22 +208,22 @@ contract! {
         let nobody = json!(world.ids.next_id());
         let unknown = with(good(), "reservationId", nobody.clone());
         for (event, reason) in [
-            (with(good(), "amount", json!(1)), "the amount is not that of the reservation"),
-            (with(good(), "amount", json!(-200_000)), "the amount is not that of the reservation"),
-            (with(good(), "fencingToken", json!(0)), "the fencing token is not the present one"),
+            (with(good(), "amount", json!(1)), "This is not the amount of the reservation."),
+            (with(good(), "amount", json!(-200_000)), "This is not the amount of the reservation."),
+            (with(good(), "fencingToken", json!(0)), "The reservation has changed in the meantime."),
             (with(good(), "paymentId", nobody.clone()),
-                "a payment of the reservation is under way"),
-            (with(unknown, "referenceId", nobody), "there is no such reservation"),
+                "A payment of this reservation is under way."),
+            (with(unknown, "referenceId", nobody), "There is no such reservation."),
             (confirmed(&world, &held, world.claim(&held)),
-                "the reservation is not pinned by this payment"),
-            (confirmed(&world, &over, world.claim(&over)), "the reservation was cancelled"),
+                "This payment has not pinned the reservation."),
+            (confirmed(&world, &over, world.claim(&over)), "This reservation was cancelled."),
         ] {
             assert_eq!(deliver(&world, &event).await, rejected(reason));
         }
         // What nobody pinned is over when its time is.
         world.clock.advance(5 * MINUTE);
         let late = confirmed(&world, &held, world.claim(&held));
-        assert_eq!(deliver(&world, &late).await, rejected("the time of the reservation is over"));
+        assert_eq!(deliver(&world, &late).await, rejected("The time to pay for this reservation is over."));
         assert_eq!((world.find(record.reservation.id).await, traces(&world).await), before);
         world.assert_agrees().await;
         // The control: what is right was not in the way.
@@ -239,7 +239,7 @@ contract! {
             .await;
         let event = confirmed(&world, &record, claim);
         let refused = deliver(&world, &event).await;
-        assert_eq!(refused, rejected("a seat of the reservation is no longer its own"));
+        assert_eq!(refused, rejected("A seat of this reservation was lost."));
         assert_eq!(traces(&world).await, (Vec::new(), 0, 0));
         let found = world.find(record.reservation.id).await;
         assert_eq!(found.reservation.status, ReservationStatus::Pending);
@@ -280,7 +280,7 @@ contract! {
         let (record, claim) = pinned(&world).await;
         let record = world.confirm(record.reservation.id, claim).await.unwrap();
         let paid = PaidReservation { record, payment_id: claim.payment_id };
-        let not_refunding = "the reservation is not being refunded";
+        let not_refunding = "Nothing of this reservation is to be refunded.";
         let early = refunded(&world, &paid, 200_000);
         assert_eq!(deliver(&world, &early).await, rejected(not_refunding));
         let user_id = paid.record.reservation.user_id;
@@ -289,7 +289,7 @@ contract! {
         let resold = world.hold(event_id, world.ids.next_id(), &[0, 1]).await;
         let resold = world.pay(&resold).await;
         for (event, outcome) in [
-            (refunded(&world, &paid, 1), rejected("the amount is not that of the reservation")),
+            (refunded(&world, &paid, 1), rejected("This is not the amount of the reservation.")),
             (with(refunded(&world, &paid, 200_000), "paymentId", json!(resold.payment_id)),
                 rejected(not_refunding)),
             // An administrator's gift, or money that never was for a ticket.

@@ -12,7 +12,7 @@ use urr_test::engines::writings;
 use urr_ticket::{Sweeper, Tier};
 
 use crate::contract;
-use crate::fixture::{Form, World, hall, new_sale, run};
+use crate::fixture::{Form, World, hall, kind_name, new_sale, run};
 use crate::memberships::{DAY, point_lines};
 use crate::operations::CallerIdentity;
 use crate::payables::confirmed;
@@ -317,7 +317,7 @@ contract! {
         let paid = world.pay(&held).await;
         let kinds = async || {
             let found = world.ticket.audit().await.unwrap().differences;
-            found.iter().map(|found| found.kind.as_str()).collect::<Vec<_>>()
+            found.iter().map(kind_name).collect::<Vec<_>>()
         };
         world.execute("update memberships set points = points + 1").await;
         assert_eq!(kinds().await, ["points"]);

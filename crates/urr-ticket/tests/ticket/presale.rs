@@ -10,7 +10,7 @@ use urr_ticket::inventory::store::NewSale;
 use urr_ticket::{ChangeSeats, LockResult, PaymentClaim, ReservationRejection, TransitionError};
 
 use crate::contract;
-use crate::fixture::{Form, MINUTE, World, hall, new_sale, run};
+use crate::fixture::{Form, MINUTE, World, hall, kind_name, new_sale, run};
 use crate::gateway::{Fan, GatewayClient};
 use crate::operations::CallerIdentity;
 use crate::stalls::Standstill;
@@ -321,7 +321,7 @@ contract! {
         world.assert_agrees().await;
         assert_eq!(world.execute("update reservations set booking_fee = 1000").await, 1);
         let found = world.ticket.audit().await.unwrap().differences;
-        assert_eq!(found.iter().map(|found| found.kind.as_str()).collect::<Vec<_>>(), ["amount"]);
+        assert_eq!(found.iter().map(kind_name).collect::<Vec<_>>(), ["amount"]);
         for sql in [
             "update reservations set booking_fee = -1",
             "update reservations set booking_fee = total_amount + 1",

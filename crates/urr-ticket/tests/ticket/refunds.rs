@@ -118,7 +118,7 @@ contract! {
         // Who bought before is not concerned; who buys now agrees to it.
         let user_id = paid.record.reservation.user_id;
         let old = office.preview_refund(paid.id(), user_id).await.unwrap();
-        assert_eq!(old.refund.refund, Won::new(202_000));
+        assert_eq!(old.refund_amount, Won::new(202_000));
         let event_id = paid.record.reservation.event_id;
         let strict = world.with_ticket(office);
         let record = strict.hold(event_id, strict.ids.next_id(), &[2]).await;

@@ -143,7 +143,9 @@ contract! {
         let again = ask(first.tag()).await;
         assert_eq!((again.status.as_u16(), again.bytes.len()), (304, 0));
         assert_eq!(again.tag(), first.tag());
-        assert_eq!(ask(&format!("\"0-0\", W/{}", first.tag())).await.status, 304);
+        assert_eq!(ask(&format!("\"0-0\", {}", first.tag())).await.status, 304);
+        let strong = first.tag().strip_prefix("W/").expect("who stands between may compress it");
+        assert_eq!(ask(strong).await.status, 304);
         assert_eq!(ask("\"0-0\"").await.status, 200);
 
         gateway.must_reserve(&Fan::new(&world), event_id, &[3]).await;
@@ -405,7 +407,7 @@ contract! {
         let body = reader.get(&by_event).await.json();
         assert_eq!(body["grades"], json!([]));
         assert_eq!(body["ticketTypes"][0], json!({
-            "id": type_id, "name": "스탠딩", "description": "", "price": 88_000,
+            "id": type_id, "eventId": event_id, "name": "스탠딩", "description": "", "price": 88_000,
             "total": 50, "available": 47,
         }));
         let unknown = format!("/api/tickets/availability/{event_id}");

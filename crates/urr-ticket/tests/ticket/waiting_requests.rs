@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use axum::http::StatusCode;
 use futures_util::future::{FutureExt, join_all};
 use serde_json::json;
-use urr_kernel::Uuid;
+use urr_kernel::{Timestamp, Uuid};
 use urr_storage::{StorageError, Tx};
 use urr_test::eventually;
 use urr_ticket::{LockResult, SaleStatus};
@@ -156,10 +156,13 @@ contract! {
     }
 
     async fn r_4_a_key_is_remembered_after_the_sale(world: World) {
-        let (gateway, event_id) = (GatewayClient::new(&world), world.open_sale(hall(1, 9)).await);
+        let (gateway, event_id) = (GatewayClient::new(&world), world.ids.next_id());
+        let mut sale = new_sale(event_id, hall(1, 9), &world.clock);
+        sale.facts.sale_ends_at = world.clock.now() + 60 * MINUTE;
+        assert!(world.sale_insert(sale).await);
         let (mina, jun) = (Fan::new(&world), Fan::new(&world));
         let (_, first) = gateway.reserve_with_key(&mina, event_id, &[3], "k1").await;
-        world.clock.advance(240 * 60 * MINUTE);
+        world.clock.advance(24 * 60 * MINUTE - MINUTE);
         // All look at once: each gets what is their own.
         let (again, reused, unused) = tokio::join!(
             gateway.reserve_with_key(&mina, event_id, &[3], "k1"),
@@ -169,6 +172,22 @@ contract! {
         assert_eq!(again, (StatusCode::CREATED, first));
         assert_eq!(reused.0.as_u16(), 422);
         assert_eq!((unused.0.as_u16(), &unused.1["code"]), (409, &json!("SALE_ENDED")));
+    }
+
+    async fn after_a_day_a_key_may_name_another_reservation(world: World) {
+        let gateway = GatewayClient::new(&world);
+        let (first, second) = (world.open_sale(hall(1, 9)).await, world.open_sale(hall(1, 9)).await);
+        let mina = Fan::new(&world);
+        gateway.reserve_with_key(&mina, first, &[3], "k1").await;
+        world.clock.advance(24 * 60 * MINUTE - MINUTE);
+        let (status, body) = gateway.reserve_with_key(&mina, second, &[3], "k1").await;
+        assert_eq!((status.as_u16(), &body["code"]), (422, &json!("IDEMPOTENCY_KEY_REUSED")));
+        world.clock.advance(MINUTE);
+        let (status, other) = gateway.reserve_with_key(&mina, second, &[3], "k1").await;
+        assert_eq!(status, StatusCode::CREATED, "{other}");
+        let again = gateway.reserve_with_key(&mina, second, &[3], "k1").await;
+        assert_eq!(again, (StatusCode::CREATED, other));
+        assert_eq!(world.number("select count(*) as n from reservations").await, 2);
     }
 
     async fn a_seat_about_which_someone_is_being_decided_is_not_called_taken(world: World) {
@@ -239,14 +258,11 @@ contract! {
 }
 
 /// Uses a key for another event.
-fn use_key(tx: &mut Tx<'_>, id: Uuid, user_id: Uuid, event_id: Uuid) -> Result<(), StorageError> {
+fn use_key(tx: &mut Tx<'_>, id: Uuid, user_id: Uuid, now: Timestamp) -> Result<(), StorageError> {
     tx.execute(
-        "insert into reservations (id, number, user_id, event_id, status, payment_status, \
-         total_amount, booking_fee, quantity, fence, expires_at, cancel_policy, idempotency_key, \
-         request_digest, created_at, updated_at) \
-         values ($1, 'R-OTHER', $2, $3, 'expired', 'unpaid', 0, 0, 1, 1, now(), '{}', 'k1', \
-         decode(repeat('00', 32), 'hex'), now(), now())",
-        urr_storage::params![id, user_id, event_id],
+        "insert into idempotency_keys (user_id, operation, key, fingerprint, resource_id, \
+         created_at) values ($1, 'reserve', 'k1', 'another', $2, $3)",
+        urr_storage::params![user_id, id.to_string(), now],
     )?;
     Ok(())
 }
@@ -270,12 +286,12 @@ fn the_same_key_for_two_events_at_once_costs_a_batch_one_more_attempt() {
         let stall = Standstill::begin(&world, event_id).await;
         let before = world.db.stats();
         let fans: Vec<Fan> = (0..40).map(|_| Fan::new(&world)).collect();
-        let (id, twice, other) = (world.ids.next_id(), fans[20].user_id, world.ids.next_id());
+        let (id, twice, now) = (world.ids.next_id(), fans[20].user_id, world.clock.now());
         let (used, is_used) = tokio::sync::oneshot::channel();
         let (used, db) = (Mutex::new(Some(used)), world.db.clone());
         let using = tokio::spawn(async move {
             db.write(move |tx| {
-                use_key(tx, id, twice, other)?;
+                use_key(tx, id, twice, now)?;
                 if let Some(used) = used.lock().unwrap().take() {
                     used.send(()).unwrap();
                 }

@@ -2,20 +2,21 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use axum::Router;
 use tracing::warn;
 use urr_gateway::{Gateway, GatewaySettings, RateLimiter, RateLimits, RevocationFeed, Timeouts};
 use urr_service::token::TokenKey;
 use urr_service::{Caller, Health, docs_router};
+use urr_web::{BUILT_FILES, PageApi, PaymentScripts, Site, WebPages, WebSettings};
 
 use super::builder::Builder;
 use super::queue::entry_key;
-use crate::config::Config;
+use crate::config::{Config, PaymentProviderKind};
 use crate::openapi;
 use crate::role::ProcessRole;
 
-/// The routes of the public listener: the API, health and the API reference.
+/// The routes of the public listener: the API, its reference, health and the pages.
 pub async fn public_router(builder: &Builder<'_>) -> Result<Router> {
     let (kit, config) = (builder.kit, builder.config);
     let upstreams = ProcessRole::SERVICES.map(|role| builder.upstream(Caller::Gateway, role));
@@ -35,7 +36,24 @@ pub async fn public_router(builder: &Builder<'_>) -> Result<Router> {
         // Metrics are for operators: a listener that others can reach does not serve them.
         pages = pages.merge(kit.metrics.router());
     }
-    Ok(gateway.router(pages, kit))
+    let site = Site::new(BUILT_FILES, payment_scripts(config)).context("the pages")?;
+    let web = |api| WebPages::new(site, PageApi::new(api), web_settings(config), kit.clock.clone());
+    Ok(gateway.router(|api| pages.merge(web(api).router()), kit))
+}
+
+fn web_settings(config: &Config) -> WebSettings {
+    WebSettings {
+        public_url: config.mail.public_url.clone().or_else(|| config.auth.public_url.clone()),
+        seen_ttl: Duration::from_secs(config.queue.seen_ttl_seconds),
+    }
+}
+
+fn payment_scripts(config: &Config) -> PaymentScripts {
+    match config.payments.provider {
+        PaymentProviderKind::Sandbox => PaymentScripts::Own,
+        PaymentProviderKind::Toss => PaymentScripts::Toss,
+        PaymentProviderKind::PortOne => PaymentScripts::PortOne,
+    }
 }
 
 /// Loads the revoked tokens and keeps the list up to date. Without the list the gateway cannot

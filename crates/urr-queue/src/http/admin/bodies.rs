@@ -30,8 +30,8 @@ pub struct ChangeRoomBody {
     /// Whether the users who join before the sale are admitted by arrival or by lot. It is fixed once
     /// they may join.
     #[serde(default, deserialize_with = "named")]
-    #[schema(value_type = Option<OpeningOrderBody>)]
-    opening: Option<Option<OpeningOrderBody>>,
+    #[schema(value_type = Option<OpeningOrder>)]
+    opening: Option<Option<OpeningOrder>>,
     /// Whether the rate follows the health of booking.
     #[serde(default, deserialize_with = "named")]
     #[schema(value_type = Option<bool>)]
@@ -46,14 +46,6 @@ pub struct ChangeRoomBody {
     paused: Option<Option<bool>>,
 }
 
-/// The order in which the users are admitted who joined before the sale.
-#[derive(Clone, Copy, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum OpeningOrderBody {
-    Fifo,
-    Lottery,
-}
-
 /// A field that is present, perhaps as `null`.
 fn named<'de, D, T>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
 where
@@ -66,10 +58,6 @@ where
 impl ChangeRoomBody {
     pub fn parse(self) -> Result<RoomChange, ApiError> {
         let people = |number, noun| parse_number(number, PEOPLE, noun);
-        let opening = |opening: Option<OpeningOrderBody>| match opening {
-            Some(OpeningOrderBody::Lottery) => OpeningOrder::Lottery,
-            Some(OpeningOrderBody::Fifo) | None => OpeningOrder::Fifo,
-        };
         let gathering = self.gathering_seconds;
         let gathering = parse_number(gathering, GATHERING_SECONDS, GATHERING)?;
         let seconds = |seconds: u32| Duration::from_secs(u64::from(seconds));
@@ -77,7 +65,7 @@ impl ChangeRoomBody {
             threshold: people(self.threshold, THRESHOLD)?,
             admitted_per_second_max: people(self.admitted_per_second_max, RATE)?,
             gathering: gathering.map(|gathering| gathering.map(seconds)),
-            opening: self.opening.map(opening),
+            opening: self.opening.map(Option::unwrap_or_default),
             has_autopilot: self.autopilot.map(Option::unwrap_or_default),
             is_paused: self.paused.map(Option::unwrap_or_default),
             message: parse_message_change(self.message)?,
@@ -117,11 +105,7 @@ pub fn parse_number(
 fn parse_message_change(
     message: Option<Option<String>>,
 ) -> Result<Option<Option<RoomMessage>>, ApiError> {
-    match message {
-        None => Ok(None),
-        Some(None) => Ok(Some(None)),
-        Some(Some(text)) => parse_message(&text).map(|message| Some(Some(message))),
-    }
+    message.map(|text| text.as_deref().map(parse_message).transpose()).transpose()
 }
 
 fn parse_message(text: &str) -> Result<RoomMessage, ApiError> {

@@ -1,17 +1,18 @@
 //! The admin paths under `/api/queue/admin`, which the tools of the original system call.
 
-use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use urr_kernel::Uuid;
-use urr_service::{Admin, ApiError, Json, Path, Query};
+use urr_service::{ApiError, Json, Query};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::RoomAdmin;
 use super::bodies::{THRESHOLD, parse_number};
 use crate::QueueService;
-use crate::admin::{PEOPLE, RoomActor, RoomChange, RoomReport};
+use crate::admin::{PEOPLE, RoomChange, RoomReport};
 use crate::http::AdminErrors;
+use crate::status::EventContext;
 
 pub fn routes() -> OpenApiRouter<QueueService> {
     OpenApiRouter::new()
@@ -33,7 +34,8 @@ struct QueueSummaryView {
 }
 
 impl From<RoomReport> for QueueSummaryView {
-    fn from(RoomReport { event, phase, crowd, rules, .. }: RoomReport) -> QueueSummaryView {
+    fn from(RoomReport { context, crowd, .. }: RoomReport) -> QueueSummaryView {
+        let EventContext { event, phase, rules, .. } = context;
         QueueSummaryView {
             event_id: event.event_id,
             queue_size: crowd.waiting,
@@ -53,12 +55,8 @@ impl From<RoomReport> for QueueSummaryView {
     get, path = "/api/queue/admin/{eventId}", tag = "admin", params(("eventId" = Uuid, Path)),
     responses((status = 200, body = QueueSummaryView), AdminErrors),
 )]
-async fn get_queue_summary(
-    State(queue): State<QueueService>,
-    _admin: Admin,
-    Path(event_id): Path<Uuid>,
-) -> Result<Json<QueueSummaryView>, ApiError> {
-    Ok(Json(queue.report_room(event_id).await?.into()))
+async fn get_queue_summary(room: RoomAdmin) -> Result<Json<QueueSummaryView>, ApiError> {
+    Ok(Json(room.queue.report_room(room.event_id).await?.into()))
 }
 
 #[derive(Serialize, ToSchema)]
@@ -75,12 +73,8 @@ struct QueueClearedView {
     params(("eventId" = Uuid, Path)),
     responses((status = 200, body = QueueClearedView), AdminErrors),
 )]
-async fn clear_queue(
-    State(queue): State<QueueService>,
-    Admin(admin): Admin,
-    Path(event_id): Path<Uuid>,
-) -> Result<Json<QueueClearedView>, ApiError> {
-    queue.clear_room(event_id, RoomActor::Admin(admin.user_id)).await?;
+async fn clear_queue(room: RoomAdmin) -> Result<Json<QueueClearedView>, ApiError> {
+    room.queue.clear_room(room.event_id, room.actor).await?;
     Ok(Json(QueueClearedView { message: "Queue cleared" }))
 }
 
@@ -102,13 +96,11 @@ struct ThresholdQuery {
     responses((status = 200, body = QueueSummaryView), AdminErrors),
 )]
 async fn set_queue_threshold(
-    State(queue): State<QueueService>,
-    Admin(admin): Admin,
-    Path(event_id): Path<Uuid>,
+    room: RoomAdmin,
     Query(query): Query<ThresholdQuery>,
 ) -> Result<Json<QueueSummaryView>, ApiError> {
     let threshold = parse_number(Some(Some(query.threshold)), PEOPLE, THRESHOLD)?;
     let change = RoomChange { threshold, ..RoomChange::default() };
-    queue.change_room(event_id, change, RoomActor::Admin(admin.user_id)).await?;
-    Ok(Json(queue.report_room(event_id).await?.into()))
+    room.queue.change_room(room.event_id, change, room.actor).await?;
+    Ok(Json(room.queue.report_room(room.event_id).await?.into()))
 }

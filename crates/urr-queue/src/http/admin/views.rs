@@ -7,7 +7,8 @@ use urr_service::{Page, Paged, Pagination};
 use utoipa::ToSchema;
 
 use crate::admin::RoomReport;
-use crate::{EventRoom, OpeningOrder, QueueSettings};
+use crate::status::EventContext;
+use crate::{EventRoom, OpeningOrder, QueueSettings, RoomSettings};
 
 #[derive(Serialize, ToSchema)]
 pub struct SingleRoomView {
@@ -49,11 +50,8 @@ struct RoomView {
     /// `closed`, `gathering`, `drawing`, `open`, `paused`, `over` or `cancelled`.
     #[schema(example = "open")]
     phase: &'static str,
-    #[schema(value_type = String, format = DateTime)]
     gathers_at: Timestamp,
-    #[schema(value_type = String, format = DateTime)]
     sale_starts_at: Timestamp,
-    #[schema(value_type = String, format = DateTime)]
     sale_ends_at: Timestamp,
     waiting: u32,
     active: u32,
@@ -75,7 +73,6 @@ struct RoomView {
     message: Option<String>,
     autopilot: AutopilotView,
     settings: RoomSettingsView,
-    #[schema(value_type = String, format = DateTime)]
     server_time: Timestamp,
 }
 
@@ -100,8 +97,8 @@ struct AutopilotView {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct RoomSettingsView {
-    threshold: RoomSettingView<u64>,
-    admitted_per_second_max: RoomSettingView<u64>,
+    threshold: RoomSettingView<u32>,
+    admitted_per_second_max: RoomSettingView<u32>,
     gathering_seconds: RoomSettingView<u64>,
     /// `fifo` or `lottery`.
     opening: RoomSettingView<String>,
@@ -117,7 +114,8 @@ struct RoomSettingView<T> {
 
 impl RoomView {
     fn new(report: &RoomReport, settings: &QueueSettings) -> RoomView {
-        let RoomReport { event, crowd, rules, .. } = report;
+        let RoomReport { context, crowd, .. } = report;
+        let EventContext { event, phase, rules, .. } = context;
         let EventRoom { room_settings, .. } = &**event;
         let sum = |counts: &[u32]| counts.iter().copied().map(u64::from).sum();
         let gathering = room_settings.gathering.unwrap_or(settings.gathering);
@@ -125,7 +123,7 @@ impl RoomView {
             event_id: event.event_id,
             title: event.title.clone(),
             artist_name: event.artist_name.clone(),
-            phase: report.phase.as_str(),
+            phase: phase.as_str(),
             gathers_at: event.sale_starts_at - gathering,
             sale_starts_at: event.sale_starts_at,
             sale_ends_at: event.sale_ends_at,
@@ -143,48 +141,44 @@ impl RoomView {
                 from: wait.from,
                 to: wait.to,
             }),
-            sold_out: report.is_sold_out,
+            sold_out: context.is_sold_out,
             paused: room_settings.is_paused,
             message: room_settings.message.clone(),
             autopilot: AutopilotView {
                 enabled: room_settings.has_autopilot,
                 rate_per_second: report.autopilot_rate,
             },
-            settings: RoomSettingsView::new(event, settings),
-            server_time: report.at,
+            settings: RoomSettingsView::new(room_settings, settings),
+            server_time: context.now,
         }
+    }
+}
+
+impl<T> RoomSettingView<T> {
+    fn new(own: Option<T>, default: T) -> RoomSettingView<T> {
+        let source = if own.is_some() { "event" } else { "default" };
+        RoomSettingView { value: own.unwrap_or(default), source }
     }
 }
 
 impl RoomSettingsView {
-    fn new(event: &EventRoom, settings: &QueueSettings) -> RoomSettingsView {
-        let room_settings = &event.room_settings;
-        let number = |own: Option<u64>, default: u64| RoomSettingView {
-            value: own.unwrap_or(default),
-            source: source(own.is_some()),
-        };
-        let gathering = room_settings.gathering.map(|gathering| gathering.as_secs());
+    fn new(own: &RoomSettings, default: &QueueSettings) -> RoomSettingsView {
+        let opening = own.opening.to_string();
+        let has_own_order = own.opening != OpeningOrder::default();
         RoomSettingsView {
-            threshold: number(room_settings.threshold.map(u64::from), settings.threshold.into()),
-            admitted_per_second_max: number(
-                room_settings.admitted_per_second_max.map(u64::from),
-                settings.admitted_per_second_max.into(),
+            threshold: RoomSettingView::new(own.threshold, default.threshold),
+            admitted_per_second_max: RoomSettingView::new(
+                own.admitted_per_second_max,
+                default.admitted_per_second_max,
             ),
-            gathering_seconds: number(gathering, settings.gathering.as_secs()),
-            opening: RoomSettingView {
-                value: room_settings.opening.to_string(),
-                source: source(room_settings.opening != OpeningOrder::default()),
-            },
-            autopilot: RoomSettingView {
-                value: room_settings.has_autopilot,
-                source: source(room_settings.has_autopilot),
-            },
+            gathering_seconds: RoomSettingView::new(
+                own.gathering.map(|gathering| gathering.as_secs()),
+                default.gathering.as_secs(),
+            ),
+            opening: RoomSettingView::new(has_own_order.then(|| opening.clone()), opening),
+            autopilot: RoomSettingView::new(own.has_autopilot.then_some(true), false),
         }
     }
-}
-
-fn source(is_overridden: bool) -> &'static str {
-    if is_overridden { "event" } else { "default" }
 }
 
 /// The positions and slots that were ended.

@@ -1,7 +1,7 @@
 //! The journal's tables.
 
 use urr_kernel::{Timestamp, Uuid};
-use urr_storage::{Row, StorageError, Tx, params};
+use urr_storage::{DbResult, Row, Tx, params};
 
 use super::{JournalRecord, RoomTotals};
 
@@ -18,7 +18,7 @@ pub struct StoredPosition {
 
 /// Writing a record again changes nothing: a batch is retried also if only its commit was reported
 /// as failed.
-pub fn record_write(tx: &mut Tx<'_>, record: &JournalRecord) -> Result<(), StorageError> {
+pub fn record_write(tx: &mut Tx<'_>, record: &JournalRecord) -> DbResult<()> {
     match *record {
         JournalRecord::LineJoined { room, arrival, user_id } => {
             let sql = "insert into places (room, arrival, user_id) values ($1, $2, $3) \
@@ -53,7 +53,7 @@ pub fn record_write(tx: &mut Tx<'_>, record: &JournalRecord) -> Result<(), Stora
     Ok(())
 }
 
-pub fn room_upsert(tx: &mut Tx<'_>, totals: &RoomTotals) -> Result<(), StorageError> {
+pub fn room_upsert(tx: &mut Tx<'_>, totals: &RoomTotals) -> DbResult<()> {
     let count = |total: u64| i64::try_from(total).unwrap_or(i64::MAX);
     let RoomTotals { room, event_id, last_number, admitted, left } = *totals;
     tx.execute(
@@ -66,7 +66,7 @@ pub fn room_upsert(tx: &mut Tx<'_>, totals: &RoomTotals) -> Result<(), StorageEr
     Ok(())
 }
 
-pub fn room_list(tx: &mut Tx<'_>) -> Result<Vec<RoomTotals>, StorageError> {
+pub fn room_list(tx: &mut Tx<'_>) -> DbResult<Vec<RoomTotals>> {
     let sql = "select room, event_id, last_number, admitted_total, left_total from journal_rooms";
     tx.query(sql, &[], |row| {
         Ok(RoomTotals {
@@ -80,11 +80,7 @@ pub fn room_list(tx: &mut Tx<'_>) -> Result<Vec<RoomTotals>, StorageError> {
 }
 
 /// The next positions of a room behind an arrival, in order of arrival. Empty at the end.
-pub fn position_list(
-    tx: &mut Tx<'_>,
-    room: i64,
-    behind: i64,
-) -> Result<Vec<StoredPosition>, StorageError> {
+pub fn position_list(tx: &mut Tx<'_>, room: i64, behind: i64) -> DbResult<Vec<StoredPosition>> {
     let sql = "select arrival, user_id, drawn from places \
                where room = $1 and arrival > $2 order by arrival limit $3";
     let read = |row: &Row<'_>| {
@@ -95,7 +91,7 @@ pub fn position_list(
 }
 
 /// The slots of a room: user, slot id, admission.
-pub fn slot_list(tx: &mut Tx<'_>, room: i64) -> Result<Vec<(Uuid, Uuid, Timestamp)>, StorageError> {
+pub fn slot_list(tx: &mut Tx<'_>, room: i64) -> DbResult<Vec<(Uuid, Uuid, Timestamp)>> {
     let sql = "select user_id, slot_id, admitted_at from slots where room = $1";
     tx.query(sql, params![room], |row| {
         Ok((row.get("user_id")?, row.get("slot_id")?, row.get("admitted_at")?))
@@ -103,7 +99,7 @@ pub fn slot_list(tx: &mut Tx<'_>, room: i64) -> Result<Vec<(Uuid, Uuid, Timestam
 }
 
 /// Numbers of retired rooms whose positions were not all deleted.
-pub fn orphan_room_list(tx: &mut Tx<'_>, known: &[i64]) -> Result<Vec<i64>, StorageError> {
+pub fn orphan_room_list(tx: &mut Tx<'_>, known: &[i64]) -> DbResult<Vec<i64>> {
     let sql = "select room from places where room > $1 order by room limit 1";
     let mut strays = Vec::new();
     let mut last = i64::MIN;
@@ -117,7 +113,7 @@ pub fn orphan_room_list(tx: &mut Tx<'_>, known: &[i64]) -> Result<Vec<i64>, Stor
 }
 
 /// Deletes some positions of a retired room. False if there are none left.
-pub fn position_delete_some(tx: &mut Tx<'_>, room: i64) -> Result<bool, StorageError> {
+pub fn position_delete_some(tx: &mut Tx<'_>, room: i64) -> DbResult<bool> {
     let sql = "delete from places where room = $1 and arrival in \
                (select arrival from places where room = $1 order by arrival limit $2)";
     let removed = tx.execute(sql, params![room, REMOVED_MAX])?;

@@ -42,7 +42,7 @@ impl MemoryRoom {
     pub fn draw_begin(&mut self) -> LineCopy {
         self.draw_progress.touched = Some(Vec::new());
         let entries = Vec::with_capacity(self.line.len() as usize);
-        LineCopy { room: self.number, entries }
+        LineCopy { room: self.totals.room, entries }
     }
 
     /// Copies the next `count_max` users. False if there are no more.
@@ -58,9 +58,9 @@ impl MemoryRoom {
     pub fn draw_end(&mut self, new: RedrawnLine) -> (i64, Vec<(i64, i64)>, WaitingLine) {
         let touched = self.draw_progress.touched.take().unwrap_or_default();
         let RedrawnLine { room, mut line, last, written } = new;
-        if room != self.number {
+        if room != self.totals.room {
             // The room was cleared meanwhile: the copied users are gone.
-            return (self.number, Vec::new(), line);
+            return (self.totals.room, Vec::new(), line);
         }
         for user_id in touched {
             let present = self.line.find(user_id).map(|at| self.line.entry(at));
@@ -74,7 +74,7 @@ impl MemoryRoom {
             }
         }
         self.line.behind(last).for_each(|entry| line.push(*entry));
-        (self.number, written, std::mem::replace(&mut self.line, line))
+        (self.totals.room, written, std::mem::replace(&mut self.line, line))
     }
 
     pub(super) fn touch(&mut self, user_id: Uuid) {
@@ -161,7 +161,7 @@ mod tests {
             let (request, queue_counts, ids) = (self.request(user), &self.queue_counts, &self.ids);
             let context = RoomContext { queue_counts, ids, is_accepting: true };
             let answer = self.room.check(request, &SHUT, &context).unwrap();
-            assert!(matches!(answer.snapshot.status, UserStatus::Waiting(_)));
+            assert!(matches!(answer.0.status, UserStatus::Waiting(_)));
         }
 
         fn leave(&mut self, user: u128) {

@@ -3,15 +3,13 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
-use urr_kernel::ticket_type_limits::PER_EVENT_MAX;
-use urr_kernel::{InvalidTicketType, TicketTypeDraft, Uuid, Won};
+use urr_kernel::{InvalidTicketType, TicketTypeDraft, Uuid};
 use urr_service::{Admin, ApiError, Context, Errors, Json, Path};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::TicketService;
-use crate::http::event_not_found;
 use crate::inventory::ticket_types::TicketTypeError;
 use crate::inventory::ticket_types::rules::{TicketTypeRejection, TicketTypeStock};
 
@@ -45,31 +43,7 @@ impl StockTicketTypeBody {
 #[derive(Serialize, ToSchema)]
 struct TicketTypeDetailView {
     #[serde(rename = "ticketType")]
-    ticket_type: AdminTicketTypeView,
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct AdminTicketTypeView {
-    id: Uuid,
-    event_id: Uuid,
-    name: String,
-    description: String,
-    #[schema(value_type = i64, example = 88_000)]
-    price: Won,
-    total: u32,
-    /// Neither held nor sold.
-    available: u32,
-}
-
-impl From<TicketTypeStock> for TicketTypeDetailView {
-    fn from(ticket_type: TicketTypeStock) -> TicketTypeDetailView {
-        let TicketTypeStock { id, event_id, name, description, price, total, available } =
-            ticket_type;
-        let ticket_type =
-            AdminTicketTypeView { id, event_id, name, description, price, total, available };
-        TicketTypeDetailView { ticket_type }
-    }
+    ticket_type: TicketTypeStock,
 }
 
 /// Adds a ticket type to a standing event.
@@ -91,7 +65,7 @@ async fn create_ticket_type(
 ) -> Result<(StatusCode, Json<TicketTypeDetailView>), ApiError> {
     let draft = body.parse()?;
     let made = ticket.create_ticket_type(admin.user_id, context, event_id, draft).await?;
-    Ok((StatusCode::CREATED, Json(made.into())))
+    Ok((StatusCode::CREATED, Json(TicketTypeDetailView { ticket_type: made })))
 }
 
 /// Changes a ticket type.
@@ -111,8 +85,9 @@ async fn change_ticket_type(
     Path(id): Path<Uuid>,
     Json(body): Json<StockTicketTypeBody>,
 ) -> Result<Json<TicketTypeDetailView>, ApiError> {
-    let changed = ticket.change_ticket_type(admin.user_id, context, id, body.parse()?).await?;
-    Ok(Json(changed.into()))
+    let draft = body.parse()?;
+    let changed = ticket.change_ticket_type(admin.user_id, context, id, draft).await?;
+    Ok(Json(TicketTypeDetailView { ticket_type: changed }))
 }
 
 fn invalid(invalid: InvalidTicketType) -> ApiError {
@@ -127,34 +102,18 @@ fn invalid(invalid: InvalidTicketType) -> ApiError {
 
 impl From<TicketTypeError> for ApiError {
     fn from(error: TicketTypeError) -> ApiError {
+        let sentence = error.to_string();
         match error {
-            TicketTypeError::EventNotFound => event_not_found(),
-            TicketTypeError::NotFound => ApiError::not_found(
-                "TICKET_TYPE_NOT_FOUND",
-                "There is no ticket type with this id.",
-            ),
-            TicketTypeError::EventCancelled => {
-                ApiError::conflict("EVENT_CANCELLED", "The event was cancelled.")
-            }
-            TicketTypeError::EventHasSeats => ApiError::conflict(
-                "EVENT_HAS_SEATS",
-                "This event sells seats; only standing events have ticket types.",
-            ),
-            TicketTypeError::NameTaken => ApiError::conflict(
-                "TICKET_TYPE_NAME_TAKEN",
-                "The event has a ticket type with this name already.",
-            ),
-            TicketTypeError::TooMany => ApiError::conflict(
-                "TOO_MANY_TICKET_TYPES",
-                format!("An event has at most {PER_EVENT_MAX} ticket types."),
-            ),
+            TicketTypeError::EventNotFound => ApiError::not_found("EVENT_NOT_FOUND", sentence),
+            TicketTypeError::NotFound => ApiError::not_found("TICKET_TYPE_NOT_FOUND", sentence),
+            TicketTypeError::EventCancelled => ApiError::conflict("EVENT_CANCELLED", sentence),
+            TicketTypeError::EventHasSeats => ApiError::conflict("EVENT_HAS_SEATS", sentence),
+            TicketTypeError::NameTaken => ApiError::conflict("TICKET_TYPE_NAME_TAKEN", sentence),
+            TicketTypeError::TooMany => ApiError::conflict("TOO_MANY_TICKET_TYPES", sentence),
             TicketTypeError::Rejected(TicketTypeRejection::BelowSold { sold }) => {
-                let sentence = format!("The total cannot be below the {sold} held or sold.");
                 ApiError::conflict("TOTAL_BELOW_SOLD", sentence).with("sold", sold)
             }
             TicketTypeError::Rejected(TicketTypeRejection::PriceIsFixed { sold }) => {
-                let sentence =
-                    format!("The price cannot change any more: {sold} are held or sold.");
                 ApiError::conflict("PRICE_IS_FIXED", sentence).with("sold", sold)
             }
             TicketTypeError::Storage(error) => error.into(),

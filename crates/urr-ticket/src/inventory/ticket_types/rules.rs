@@ -1,27 +1,33 @@
 //! Rules of ticket types. `TicketTypeDraft` has the limits of their values.
 
+use serde::Serialize;
 use urr_kernel::{TicketTypeDraft, Uuid, Won};
+use utoipa::ToSchema;
 
 use crate::inventory::store::NewTicketType;
 
 /// A ticket type with its stock.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct TicketTypeStock {
     pub id: Uuid,
     pub event_id: Uuid,
     pub name: String,
     pub description: String,
+    /// In won.
+    #[schema(value_type = i64, example = 88_000)]
     pub price: Won,
     pub total: u32,
+    /// Neither held nor sold.
     pub available: u32,
 }
 
 /// Why a ticket type cannot be changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TicketTypeRejection {
-    #[error("more are held or sold")]
+    #[error("The total cannot be below the {sold} held or sold.")]
     BelowSold { sold: u32 },
-    #[error("some are held or sold at the price that it has")]
+    #[error("The price cannot change any more: {sold} are held or sold.")]
     PriceIsFixed { sold: u32 },
 }
 

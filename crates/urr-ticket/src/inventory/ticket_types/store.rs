@@ -1,30 +1,37 @@
 //! Ticket types in SQL.
 
 use urr_kernel::Uuid;
-use urr_storage::{StorageError, Tx, params};
+use urr_storage::{Row, StorageError, Tx, from_row, params};
 
 use crate::inventory::ticket_types::rules::TicketTypeStock;
+
+/// The columns of a [`TicketTypeStock`].
+const TICKET_TYPE: &str = "id, event_id, name, description, price, total, available";
+
+fn ticket_type_read(row: &Row<'_>) -> Result<TicketTypeStock, StorageError> {
+    Ok(from_row!(row => TicketTypeStock {
+        id, event_id, name, description, price, total, available
+    }))
+}
 
 pub fn ticket_type_find(
     tx: &mut Tx<'_>,
     id: Uuid,
 ) -> Result<Option<TicketTypeStock>, StorageError> {
-    tx.query_opt(
-        "select event_id, name, description, price, total, available from ticket_types \
-         where id = $1",
-        params![id],
-        |row| {
-            Ok(TicketTypeStock {
-                id,
-                event_id: row.get("event_id")?,
-                name: row.get("name")?,
-                description: row.get("description")?,
-                price: row.get("price")?,
-                total: row.get("total")?,
-                available: row.get("available")?,
-            })
-        },
-    )
+    let sql = format!("select {TICKET_TYPE} from ticket_types where id = $1");
+    tx.query_opt(&sql, params![id], ticket_type_read)
+}
+
+/// The ticket types of an event, the dearest first.
+pub fn ticket_type_list(
+    tx: &mut Tx<'_>,
+    event_id: Uuid,
+) -> Result<Vec<TicketTypeStock>, StorageError> {
+    let sql = format!(
+        "select {TICKET_TYPE} from ticket_types where event_id = $1 \
+         order by price desc, name collate \"C\""
+    );
+    tx.query(&sql, params![event_id], ticket_type_read)
 }
 
 /// Whether the event has another ticket type of this name.

@@ -1,8 +1,10 @@
 //! Points in SQL. Rows are only added; the balance and its tier follow in the same transaction.
 
+use serde::Serialize;
 use urr_kernel::{Timestamp, Uuid};
 use urr_service::Page;
 use urr_storage::{StorageError, Tx, Value, from_row, params};
+use utoipa::ToSchema;
 
 use crate::in_list::for_each_chunk;
 use crate::memberships::points::{PointAction, TIERS, start_of_day};
@@ -24,10 +26,16 @@ pub struct PointAward {
 }
 
 /// An entry of a membership's point history.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct PointEntry {
+    /// For example `TICKET_PURCHASE`; what was taken back ends with `_RETURNED`.
+    #[serde(rename = "actionType")]
+    #[schema(example = "TICKET_PURCHASE")]
     pub action: String,
+    /// The payment, reservation or post that they were given for.
     pub reference_id: Uuid,
+    #[schema(example = 100)]
     pub points: i64,
     pub created_at: Timestamp,
 }

@@ -191,11 +191,11 @@ fn b_7_benefits_by_tier() {
         format!(
             "{} {} {} {} {} {}",
             tier_name(tier),
-            number(benefits.presale_phase.map(i64::from)),
-            benefits.presale_label,
-            benefits.booking_fee.amount(),
+            number(benefits.pre_sale_phase.map(i64::from)),
+            benefits.pre_sale_label,
+            benefits.booking_fee_surcharge.amount(),
             number(benefits.transfer_fee_percent.map(i64::from)),
-            number(benefits.next_tier_from),
+            number(benefits.next_tier_threshold),
         )
     });
     let expected = [

@@ -4,7 +4,6 @@
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use urr_kernel::Uuid;
-use urr_layout::SeatId;
 use urr_service::{Admin, ApiError, Context, Errors, Json, Page, Paged, Pagination, Path, Query};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -12,9 +11,7 @@ use utoipa_axum::routes;
 
 use crate::reservations::http::parse_status;
 use crate::reservations::http::views::AdminReservationView;
-use crate::{
-    AdminCancel, AuditDifference, FeeMode, ReservationFilter, ReservationId, TicketService,
-};
+use crate::{AdminCancel, AuditReport, FeeMode, ReservationFilter, ReservationId, TicketService};
 
 const REASON_CHARS_MAX: usize = 200;
 
@@ -154,45 +151,16 @@ async fn answer(
     Ok(Json(AdminReservationAnswer { reservation }))
 }
 
-#[derive(Serialize, ToSchema)]
-struct AuditView {
-    /// How many events were audited.
-    events: u64,
-    /// At most 100.
-    differences: Vec<DifferenceView>,
-}
-
-/// Something that does not agree.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct DifferenceView {
-    #[schema(example = "seatWithoutItem")]
-    kind: &'static str,
-    event_id: Uuid,
-    reservation_id: Option<Uuid>,
-    seat_id: Option<SeatId>,
-    ticket_type_id: Option<Uuid>,
-}
-
 /// Audits seats, reservations, stock and tickets.
 ///
 /// For administrators. Lists what does not agree.
 #[utoipa::path(
     get, path = "/api/admin/reservations/audit", tag = "admin",
-    responses((status = 200, body = AuditView), Errors<401, 403>),
+    responses((status = 200, body = AuditReport), Errors<401, 403>),
 )]
 async fn audit_reservations(
     State(ticket): State<TicketService>,
     _admin: Admin,
-) -> Result<Json<AuditView>, ApiError> {
-    let audit = ticket.audit().await?;
-    let view = |difference: AuditDifference| DifferenceView {
-        kind: difference.kind.as_str(),
-        event_id: difference.event_id,
-        reservation_id: difference.reservation_id,
-        seat_id: difference.seat_id,
-        ticket_type_id: difference.ticket_type_id,
-    };
-    let differences = audit.differences.into_iter().map(view).collect();
-    Ok(Json(AuditView { events: audit.events, differences }))
+) -> Result<Json<AuditReport>, ApiError> {
+    Ok(Json(ticket.audit().await?))
 }

@@ -9,8 +9,7 @@ use urr_service::ApiError;
 
 use crate::payables::reservation_view;
 use crate::reservations::http::admin::parse_reason;
-use crate::reservations::store::list::ListedReservation;
-use crate::{AdminCancel, FeeMode, ReservationId, TicketService};
+use crate::{AdminCancel, FeeMode, ReservationId, ReservationRecord, TicketService};
 
 const PAID_PER_PAGE: u32 = 200;
 
@@ -57,15 +56,15 @@ pub async fn get_reservation_summary(
 ) -> Result<ReservationSummaryAnswer, ApiError> {
     let details = ticket.reservation_details(ReservationId(call.id)).await?;
     let places = details.places();
-    let ListedReservation { record, event_title, venue_name } = details.listed;
+    let ReservationRecord { reservation, event_title, venue_name, starts_at, .. } = details.record;
     let reservation = ReservationSummary {
-        reservation_number: record.reservation.number,
-        event_id: record.reservation.event_id,
+        reservation_number: reservation.number,
+        event_id: reservation.event_id,
         event_title,
         venue_name,
-        event_starts_at: record.starts_at,
+        event_starts_at: starts_at,
         places,
-        quantity: record.quantity,
+        quantity: reservation.quantity,
     };
     Ok(ReservationSummaryAnswer { reservation })
 }

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use crate::reservations::rules::ReservationPhase;
 use crate::reservations::store::list::StoredTicket;
 use crate::reserve::http::{HeldSeatView, HeldTicketsView, item_views};
-use crate::{HoldItem, ReservationDetails, ReservationStatus, SignedTicket, Signer};
+use crate::{ReservationDetails, ReservationStatus, SignedTicket, Signer};
 
 /// A reservation with its items.
 #[derive(Serialize, ToSchema)]
@@ -20,7 +20,6 @@ pub struct ReservationView {
     event_id: Uuid,
     event_title: String,
     venue_name: String,
-    #[schema(value_type = String, format = DateTime)]
     event_starts_at: Timestamp,
     /// `pending`, `confirmed`, `cancelled` or `expired`.
     #[schema(example = "confirmed")]
@@ -37,10 +36,8 @@ pub struct ReservationView {
     #[schema(value_type = i64, example = 0)]
     booking_fee: Won,
     quantity: u32,
-    #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
     /// When the hold ends if it is not paid.
-    #[schema(value_type = String, format = DateTime)]
     expires_at: Timestamp,
     /// Only of a hold.
     fencing_token: Option<i64>,
@@ -68,7 +65,6 @@ pub struct TicketView {
     seat_label: Option<String>,
     ticket_type_name: Option<String>,
     is_valid: bool,
-    #[schema(value_type = Option<String>, format = DateTime)]
     checked_in_at: Option<Timestamp>,
     /// What its QR code says; only of a valid ticket.
     qr: Option<String>,
@@ -96,28 +92,23 @@ pub struct AdminReservationView {
 
 impl ReservationView {
     pub fn new(details: &ReservationDetails, now: Timestamp) -> ReservationView {
-        let record = &details.listed.record;
+        let record = &details.record;
         let reservation = &record.reservation;
-        let held = details.items.iter();
-        let held = held.map(|stored| HoldItem { item: stored.item, name: stored.name.clone() });
-        let (seats, items) = match &details.inventory {
-            Some(inventory) => item_views(held.collect(), inventory),
-            None => (Vec::new(), Vec::new()),
-        };
+        let (seats, items) = item_views(&details.items, details.inventory.as_deref());
         let (phase, status) = (record.phase(now), record.status(now));
         ReservationView {
             id: reservation.id.0,
             reservation_number: reservation.number.clone(),
             event_id: reservation.event_id,
-            event_title: details.listed.event_title.clone(),
-            venue_name: details.listed.venue_name.clone(),
+            event_title: record.event_title.clone(),
+            venue_name: record.venue_name.clone(),
             event_starts_at: record.starts_at,
             status: status.as_str(),
             payment_status: reservation.payment_status.as_str(),
             payment_in_progress: matches!(phase, ReservationPhase::Pinned { .. }),
             total_amount: reservation.total_amount,
             booking_fee: reservation.booking_fee,
-            quantity: record.quantity,
+            quantity: reservation.quantity,
             created_at: reservation.created_at,
             expires_at: reservation.expires_at,
             fencing_token: (status == ReservationStatus::Pending).then_some(reservation.fence),
@@ -147,14 +138,14 @@ impl TicketView {
     fn new(ticket: &StoredTicket, details: &ReservationDetails, signer: &Signer) -> TicketView {
         let place = details.inventory.as_ref().zip(ticket.seat_id);
         let place = place.and_then(|(inventory, seat_id)| inventory.layout.place(seat_id));
-        let item = details.items.iter().find(|stored| stored.position == ticket.position);
+        let item = details.items.iter().find(|item| item.position == ticket.position);
         let StoredTicket { id: ticket_id, event_id, seat_id, issue, is_valid, .. } = *ticket;
         let signed = SignedTicket { ticket_id, event_id, seat_id, issue };
         TicketView {
             number: ticket.number.clone(),
             seat_id,
             seat_label: place.map(|place| place.label()),
-            ticket_type_name: item.and_then(|stored| stored.name.clone()),
+            ticket_type_name: item.and_then(|item| item.name.clone()),
             is_valid,
             checked_in_at: ticket.checked_in_at,
             qr: is_valid.then(|| signer.payload(&signed)),
@@ -164,7 +155,7 @@ impl TicketView {
 
 impl AdminReservationView {
     pub fn new(details: &ReservationDetails, now: Timestamp) -> AdminReservationView {
-        let record = &details.listed.record;
+        let record = &details.record;
         AdminReservationView {
             user_id: record.reservation.user_id,
             payment_id: record.payment_id,

@@ -174,9 +174,7 @@ impl RefundBasis<'_> {
     }
 
     fn price(&self) -> Won {
-        self.sum(|item| {
-            item.unit_price.times(i64::from(item.quantity)).expect("prices are bounded")
-        })
+        self.sum(ReservationItem::amount)
     }
 
     fn total(&self) -> Won {

@@ -3,19 +3,11 @@
 use urr_kernel::{Timestamp, Uuid};
 use urr_layout::SeatId;
 use urr_service::Page;
-use urr_storage::{Row, StorageError, Tx, Value, from_row, params};
+use urr_storage::{StorageError, Tx, Value, from_row, params};
 
 use crate::reservations::rules::ReservationRecord;
 use crate::reservations::store::{RECORD, record_read};
 use crate::{ReservationId, ReservationStatus};
-
-/// A reservation with the names of its event.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ListedReservation {
-    pub record: ReservationRecord,
-    pub event_title: String,
-    pub venue_name: String,
-}
 
 /// Which reservations are listed. `None` in a field means all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,41 +17,20 @@ pub struct ReservationFilter {
     pub status: Option<ReservationStatus>,
 }
 
-const FROM: &str = "from reservations as r join sales as s on s.event_id = r.event_id";
-
-fn listed_read(row: &Row<'_>) -> Result<ListedReservation, StorageError> {
-    Ok(ListedReservation {
-        record: record_read(row)?,
-        event_title: row.get("title")?,
-        venue_name: row.get("venue_name")?,
-    })
-}
-
-pub fn listed_find(
-    tx: &mut Tx<'_>,
-    id: ReservationId,
-) -> Result<Option<ListedReservation>, StorageError> {
-    let sql = format!("select {RECORD}, s.title, s.venue_name {FROM} where r.id = $1");
-    tx.query_opt(&sql, params![id], listed_read)
-}
-
 /// One page, the newest first: ids grow with time.
-pub fn listed_page(
+pub fn record_page(
     tx: &mut Tx<'_>,
     filter: &ReservationFilter,
     page: Page,
-) -> Result<Vec<ListedReservation>, StorageError> {
+) -> Result<Vec<ReservationRecord>, StorageError> {
     let (wanted, mut values) = filter.condition();
     let (limit, offset) = (values.len() + 1, values.len() + 2);
     values.extend([Value::Int(i64::from(page.limit())), Value::Int(page.offset())]);
-    let sql = format!(
-        "select {RECORD}, s.title, s.venue_name {FROM} where {wanted} \
-         order by r.id desc limit ${limit} offset ${offset}"
-    );
-    tx.query(&sql, &values, listed_read)
+    let sql = format!("{RECORD} {wanted} order by r.id desc limit ${limit} offset ${offset}");
+    tx.query(&sql, &values, record_read)
 }
 
-pub fn listed_count(tx: &mut Tx<'_>, filter: &ReservationFilter) -> Result<u64, StorageError> {
+pub fn record_count(tx: &mut Tx<'_>, filter: &ReservationFilter) -> Result<u64, StorageError> {
     let (wanted, values) = filter.condition();
     let sql = format!("select count(*) as total from reservations as r where {wanted}");
     tx.query_one(&sql, &values, |row| row.get("total"))
@@ -71,29 +42,24 @@ pub fn paid_page(
     after: Option<ReservationId>,
     limit: u32,
 ) -> Result<Vec<ReservationRecord>, StorageError> {
-    let sql = format!(
-        "select {RECORD} {FROM} where r.id > $1 and r.payment_id is not null \
-         order by r.id limit $2"
-    );
+    let sql = format!("{RECORD} r.id > $1 and r.payment_id is not null order by r.id limit $2");
     tx.query(&sql, params![after.map_or(Uuid::nil(), |id| id.0), limit], record_read)
 }
 
 impl ReservationFilter {
     /// The condition and its parameters: a text per combination, so that each can use its index.
     fn condition(&self) -> (String, Vec<Value<'static>>) {
+        let conditions = [
+            ("user_id", self.user_id.map(Value::Uuid)),
+            ("event_id", self.event_id.map(Value::Uuid)),
+            ("status", self.status.map(|status| Value::Text(status.as_str()))),
+        ];
         let (mut wanted, mut values) = (vec!["true".to_owned()], Vec::new());
-        let mut add = |column: &str, value: Value<'static>| {
-            values.push(value);
-            wanted.push(format!("r.{column} = ${}", values.len()));
-        };
-        if let Some(user_id) = self.user_id {
-            add("user_id", Value::Uuid(user_id));
-        }
-        if let Some(event_id) = self.event_id {
-            add("event_id", Value::Uuid(event_id));
-        }
-        if let Some(status) = self.status {
-            add("status", Value::Text(status.as_str()));
+        for (column, value) in conditions {
+            if let Some(value) = value {
+                values.push(value);
+                wanted.push(format!("r.{column} = ${}", values.len()));
+            }
         }
         (wanted.join(" and "), values)
     }

@@ -1,7 +1,7 @@
 //! Expired holds and closed sales in SQL.
 
 use urr_kernel::{Timestamp, Uuid};
-use urr_storage::{StorageError, Tx, params};
+use urr_storage::{StorageError, Tx, from_row, params};
 
 use crate::SaleStatus;
 use crate::inventory::store as sales;
@@ -32,10 +32,7 @@ pub fn hold_list(
          where status = 'pending' and pinned_by is null and expires_at <= $1 \
          and (expires_at, id) > ($2, $3) order by expires_at, id limit $4",
         params![now, after.expires_at, after.id, limit],
-        |row| {
-            let (expires_at, id) = (row.get("expires_at")?, row.get("id")?);
-            Ok(Overdue { expires_at, id, event_id: row.get("event_id")? })
-        },
+        |row| Ok(from_row!(row => Overdue { expires_at, id, event_id })),
     )
 }
 

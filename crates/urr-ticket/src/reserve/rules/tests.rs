@@ -53,6 +53,7 @@ fn state(seats: &str) -> SaleState {
         },
         fence: 40,
         seats: (0..).zip(free).collect(),
+        map: None,
         stock: HashMap::from([(STANDING, stock)]),
         buyers: HashMap::new(),
         earlier: HashMap::new(),
@@ -151,8 +152,13 @@ fn b_3_a_member_pays_the_fee_once_and_the_public_does_not() {
 #[test]
 fn r_4_d_8_a_key_is_answered_again_to_the_same_user_for_the_same_request() {
     let mut state = state("..........");
-    let with_key = |number, seat_ids: &[SeatId], digest| HoldRequest {
-        key: Some(HoldRequestKey { text: "click-1".to_owned(), digest: [digest; 32] }),
+    let with_key = |number, seat_ids: &[SeatId], digest: u8| HoldRequest {
+        key: Some(KeyedRequest {
+            user_id: Uuid::from_u128(number),
+            operation: "reserve",
+            key: IdempotencyKey::parse("click-1").expect("a key"),
+            fingerprint: digest.to_string(),
+        }),
         ..request(number, seat_ids)
     };
     let first = hold(decide(&mut state, &with_key(1, &[0], 7)));
@@ -173,7 +179,7 @@ fn f_13_stock_is_taken_whole_or_not_at_all() {
         .expect("tickets"),
         ..request(number, &[0])
     };
-    assert_eq!(hold(decide(&mut state, &tickets(1, 2))).quantity(), 2);
+    assert_eq!(hold(decide(&mut state, &tickets(1, 2))).reservation.quantity, 2);
     let not_enough = HoldRejection::NotEnough {
         ticket_type_id: STANDING,
         name: "스탠딩".to_owned(),

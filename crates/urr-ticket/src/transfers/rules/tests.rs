@@ -27,12 +27,12 @@ fn record(amount: i64, artist_id: Option<Uuid>) -> ReservationRecord {
             payment_status: ReservationPaymentStatus::Paid,
             total_amount: Won::new(amount),
             booking_fee: Won::ZERO,
+            quantity: 2,
             fence: 7,
             expires_at: at("12:05"),
             pinned_by: None,
             created_at: at("12:00"),
         },
-        quantity: 2,
         payment_id: Some(SELLERS),
         payment_method: None,
         refund_amount: None,
@@ -41,6 +41,8 @@ fn record(amount: i64, artist_id: Option<Uuid>) -> ReservationRecord {
         sale_status: SaleStatus::Open,
         starts_at: at("19:00"),
         artist_id,
+        event_title: String::new(),
+        venue_name: String::new(),
     }
 }
 

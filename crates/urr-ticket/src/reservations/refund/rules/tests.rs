@@ -12,7 +12,8 @@ fn at(text: &str) -> Timestamp {
 
 fn item(unit_price: i64, quantity: u32) -> ReservationItem {
     let subject = ItemSubject::TicketType(Uuid::nil());
-    ReservationItem { subject, quantity, unit_price: Won::new(unit_price) }
+    let unit_price = Won::new(unit_price);
+    ReservationItem { position: 0, subject, quantity, unit_price, name: None }
 }
 
 /// Two tickets of 100,000 and a booking fee of 2,000 won, booked at noon of the first of December

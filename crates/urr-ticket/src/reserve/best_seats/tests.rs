@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 
-use crate::reserve::best_seats::choose::*;
+use crate::reserve::best_seats::*;
 
 fn hall(text: &str) -> (Layout, Vec<bool>) {
     let lines: Vec<&str> = text.split_whitespace().collect();
