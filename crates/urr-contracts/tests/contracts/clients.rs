@@ -56,7 +56,7 @@ impl CallVisitor for Registration {
         let (behaviour, contexts) = (self.behaviour, Arc::clone(&self.contexts));
         let handler = move |(), asked: C, context: CallContext| {
             assert_eq!(asked, request);
-            contexts.lock().unwrap().push(context);
+            contexts.lock().expect("no test panics with it").push(context);
             let answer = answer.clone();
             async move {
                 match behaviour {
@@ -96,7 +96,7 @@ impl CallVisitor for Calling<'_> {
         let Some(caller) = Caller::ALL.into_iter().find(is_wanted) else { return };
         let local = Upstream::local(caller, "peer", self.service, &kit());
         let remote = RemoteService {
-            url: format!("http://{}", self.address).parse().unwrap(),
+            url: format!("http://{}", self.address).parse().expect("a contract that can be served"),
             credential: InternalCredentials::from_root(&Secret::new("root")).for_caller(caller),
             client: HttpClient::new(),
         };
@@ -116,8 +116,9 @@ async fn outcomes(behaviour: Behaviour, is_allowed: bool) -> Vec<String> {
     let mut registration = Registration { calls, behaviour, contexts: Arc::clone(&contexts) };
     visit_calls(&mut registration);
     let service = Service::new("peer", OpenApiRouter::new(), &kit()).with_calls(registration.calls);
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
+    let listener =
+        tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a contract that can be served");
+    let address = listener.local_addr().expect("a contract that can be served");
     let credentials = InternalCredentials::from_root(&Secret::new("root"));
     let router = service.network_router(&credentials);
     tokio::spawn(async move { axum::serve(listener, router).await });
@@ -125,11 +126,11 @@ async fn outcomes(behaviour: Behaviour, is_allowed: bool) -> Vec<String> {
     visit_calls(&mut calling);
     let mut outcomes = Vec::new();
     for outcome in calling.outcomes {
-        let (name, here, there) = outcome.await.unwrap();
+        let (name, here, there) = outcome.await.expect("a contract that can be served");
         assert_eq!(here, there, "{name} {behaviour:?}");
         outcomes.push(here);
     }
-    for context in contexts.lock().unwrap().iter() {
+    for context in contexts.lock().expect("no test panics with it").iter() {
         assert_eq!((context.correlation_id, context.causation_id), (id(99), Some(id(98))));
     }
     outcomes

@@ -48,13 +48,15 @@ impl CallVisitor for GoldenFolder {
             body.retain(|name, _| !C::SPEC.path.contains(&format!("{{{name}}}")));
             self.check(&format!("{name}.request"), &Value::Object(body));
         }
-        let read: C = serde_json::from_value(Value::Object(fields(&request))).unwrap();
+        let read: C = serde_json::from_value(Value::Object(fields(&request)))
+            .expect("a contract that can be served");
         assert_eq!(read, request);
     }
 }
 
 fn fields(request: &impl Serialize) -> Map<String, Value> {
-    serde_json::from_value(serde_json::to_value(request).unwrap()).unwrap()
+    serde_json::from_value(serde_json::to_value(request).expect("a contract that can be served"))
+        .expect("a contract that can be served")
 }
 
 #[test]
