@@ -4,6 +4,17 @@ import { defineConfig } from 'vitest/config';
 
 const program = process.env.URR_URL ?? 'http://127.0.0.1:3001';
 
+/**
+ * Over HTTP/1.1 a page of many small chunks waits for several round trips, so what most pages
+ * share is in two chunks: the framework, and our own components with what they need.
+ */
+function chunkOf(id: string): string | undefined {
+  if (/node_modules\/(svelte|@sveltejs|esm-env|clsx|devalue)\//.test(id)) return 'framework';
+  if (/src\/lib\/(api|time|components|session\/(session|return)|format|parameters|links)/.test(id))
+    return 'common';
+  return undefined;
+}
+
 /** SvelteKit hides its announcer by a style attribute, which our policy forbids. */
 const announcerWithoutStyle: Plugin = {
   name: 'announcer-without-style',
@@ -25,8 +36,7 @@ export default defineConfig({
     target: 'es2022',
     // A data address would need another Content-Security-Policy.
     assetsInlineLimit: 0,
-    // Over HTTP/1.1 a page with many small chunks waits for several round trips.
-    rollupOptions: { output: { experimentalMinChunkSize: 12_000 } },
+    rollupOptions: { output: { manualChunks: chunkOf } },
   },
   server: {
     host: '127.0.0.1',

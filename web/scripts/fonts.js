@@ -22,21 +22,23 @@ const displayFont = resolve(
 
 const WEIGHTS = { wght: { min: 400, max: 800 } };
 const FINE_SLICES = 20;
-const FINE_SLICE_GLYPHS = 20;
+const FINE_SLICE_GLYPHS = 24;
 const ASCII = String.fromCharCode(...Array.from({ length: 95 }, (_, i) => 32 + i));
 const SIGNS = '·…‘’“”–—₩×→←↑↓•©';
 const FIGURES = '0123456789';
+/** So many of the most frequent syllables are preloaded besides those of our own texts. */
+const FREQUENT_IN_CORE = 40;
 
 /** @type {Record<string, string>} */
 const ko = JSON.parse(readFileSync(new URL('../messages/ko.json', import.meta.url), 'utf8'));
 const titles = Object.entries(ko).filter(([key]) => key.endsWith('_title'));
 
-const core = distinct(ASCII + SIGNS + Object.values(ko).join(''));
+const own = distinct(ASCII + SIGNS + Object.values(ko).join(''));
 const display = distinct(`${ASCII}우르르${titles.map(([, text]) => text).join('')}`);
 
 const inputs = createHash('sha256')
   .update(readFileSync(fileURLToPath(import.meta.url)))
-  .update(core + display)
+  .update(own + display)
   .digest('hex');
 const stamp = `${output}stamp`;
 if (existsSync(stamp) && readFileSync(stamp, 'utf8') === inputs) process.exit(0);
@@ -46,13 +48,13 @@ mkdirSync(output, { recursive: true });
 
 const slices = packageSlices();
 // The most frequent ones first, so that the characters of one name are in few slices.
-const frequent = [
-  ...slices
-    .slice(-FINE_SLICES)
-    .reverse()
-    .map((slice) => slice.characters)
-    .join(''),
-].filter((character) => !core.includes(character));
+const byFrequency = slices
+  .slice(-FINE_SLICES)
+  .reverse()
+  .flatMap((slice) => [...slice.characters])
+  .filter((character) => !own.includes(character));
+const core = own + byFrequency.slice(0, FREQUENT_IN_CORE).join('');
+const frequent = byFrequency.slice(FREQUENT_IN_CORE);
 const text = readFileSync(textFont);
 // Cutting many slices from a font that has only the frequent glyphs is faster.
 const small = await subsetFont(text, core + frequent.join(''), {

@@ -2,6 +2,7 @@
 import { koreanDay } from '$lib/format';
 
 export const STATUSES = ['on_sale', 'upcoming', 'ended', 'cancelled'] as const;
+export const DEFAULT_STATUS = 'on_sale';
 const SORTS = ['saleStart', 'date', 'title'] as const;
 const DAY = /^\d{4}-\d{2}-\d{2}$/;
 const MONTH = /^\d{4}-(0[1-9]|1[0-2])$/;
@@ -29,7 +30,7 @@ export function readFilters(parameters: URLSearchParams): Filters {
     return value !== null && pattern.test(value) ? value : null;
   };
   return {
-    status: one('status', STATUSES) ?? 'all',
+    status: one('status', [...STATUSES, 'all']) ?? DEFAULT_STATUS,
     sort: one('sort', SORTS) ?? 'saleStart',
     from: matching('from', DAY),
     to: matching('to', DAY),

@@ -1,0 +1,88 @@
+import type { Page } from '@playwright/test';
+import {
+  eventWith,
+  expect,
+  expectAccessible,
+  expectNoSidewaysScroll,
+  firstArtist,
+  test,
+} from './fan';
+
+/** Addresses and what must be visible once a page has loaded. */
+const PAGES: {
+  name: string;
+  path: (page: Page) => Promise<string> | string;
+  ready: string;
+  fan?: true;
+}[] = [
+  { name: 'home', path: () => '/', ready: 'article h3' },
+  { name: 'events', path: () => '/events', ready: 'article h3' },
+  { name: 'calendar', path: () => '/events?view=calendar&status=all', ready: 'table' },
+  { name: 'search', path: () => '/search?q=ㅎㄱ', ready: 'article h3' },
+  {
+    name: 'an event on sale',
+    path: async (page) => `/events/${await eventWith(page, 'on_sale')}`,
+    ready: 'h1',
+  },
+  {
+    name: 'a standing event',
+    path: async (page) => `/events/${await eventWith(page, 'on_sale', 'standing')}`,
+    ready: 'h1',
+  },
+  {
+    name: 'an upcoming event',
+    path: async (page) => `/events/${await eventWith(page, 'upcoming')}`,
+    ready: 'h1',
+  },
+  {
+    name: 'a cancelled event',
+    path: async (page) => `/events/${await eventWith(page, 'cancelled')}`,
+    ready: 'h1',
+  },
+  { name: 'artists', path: () => '/artists', ready: 'li h2' },
+  { name: 'an artist', path: async (page) => `/artists/${await firstArtist(page)}`, ready: 'h1' },
+  { name: 'login', path: () => '/login', ready: 'form input' },
+  { name: 'register', path: () => '/register', ready: 'form input' },
+  { name: 'help', path: () => '/help', ready: 'h2' },
+  { name: 'offline', path: () => '/offline', ready: 'h2' },
+  { name: 'transfers, logged out', path: () => '/transfers', ready: '.state' },
+  { name: 'my reservations, logged out', path: () => '/my/reservations', ready: '.state' },
+  { name: 'my reservations', path: () => '/my/reservations', ready: '.state', fan: true },
+  { name: 'my memberships', path: () => '/my/memberships', ready: '.state', fan: true },
+  { name: 'my transfers', path: () => '/my/transfers', ready: '.state', fan: true },
+  { name: 'my notifications', path: () => '/my/notifications', ready: '.state', fan: true },
+  { name: 'my account', path: () => '/my/account', ready: 'form', fan: true },
+  { name: 'transfers', path: () => '/transfers', ready: '.state', fan: true },
+];
+
+const LOOKS = [
+  {
+    name: 'Korean, phone',
+    lang: 'ko',
+    use: { locale: 'ko-KR', viewport: { width: 360, height: 740 } },
+  },
+  {
+    name: 'English, desktop, dark',
+    lang: 'en',
+    use: { locale: 'en-US', viewport: { width: 1280, height: 900 }, colorScheme: 'dark' },
+  },
+] as const;
+
+for (const look of LOOKS) {
+  test.describe(look.name, () => {
+    test.use(look.use);
+    for (const { name, path, ready, fan } of PAGES) {
+      const check = async (page: Page) => {
+        await page.goto(await path(page));
+        await expect(page.locator(`main ${ready}`).first()).toBeVisible();
+        await expect(page.locator('main [aria-busy="true"]')).toHaveCount(0);
+        await expect(page.locator('html')).toHaveAttribute('lang', look.lang);
+        await expect(page).toHaveTitle(/우르르|URR/);
+        await expectNoSidewaysScroll(page);
+        await expectAccessible(page);
+      };
+      if (fan) test(name, async ({ fanPage }) => check(fanPage));
+      else test(name, async ({ page }) => check(page));
+    }
+  });
+}

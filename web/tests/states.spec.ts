@@ -1,0 +1,97 @@
+import { eventWith, expect, test } from './fan';
+
+const BUSY = {
+  status: 503,
+  json: { error: '바쁩니다.', code: 'BUSY', traceId: '4bf92f3577b34da6a3ce929d0e0e4736' },
+};
+const EMPTY_PAGE = { page: 1, limit: 20, total: 0, totalPages: 0 };
+
+test.describe('a refusal', () => {
+  test.use({ allowed: /503/ });
+
+  test('is told in a sentence with its trace, and can be retried', async ({ page }) => {
+    await page.route('**/api/events?*', (route) => route.fulfill(BUSY));
+    await page.goto('/events');
+    await expect(page.getByRole('alert')).toContainText('접속이 많습니다');
+    await page.getByText('자세히').click();
+    await expect(page.getByText(BUSY.json.traceId)).toBeVisible();
+
+    await page.unroute('**/api/events?*');
+    await page.getByRole('button', { name: '다시 시도' }).click();
+    await expect(page.locator('article h3').first()).toBeVisible();
+  });
+
+  test('of one list leaves the rest of the home page usable', async ({ page }) => {
+    await page.route('**/api/events?status=on_sale*', (route) => route.fulfill(BUSY));
+    await page.goto('/');
+    await expect(page.getByRole('alert').first()).toBeVisible();
+    await expect(page.locator('.board h3').first()).toBeVisible();
+  });
+});
+
+test('a list keeps its place while it loads', async ({ page }) => {
+  let release = () => {};
+  const held = new Promise<void>((resolve) => (release = resolve));
+  await page.route('**/api/events?*', async (route) => {
+    await held;
+    await route.continue();
+  });
+  await page.goto('/events');
+  await expect(page.locator('[aria-busy="true"] .skeleton').first()).toBeVisible();
+  release();
+  await expect(page.locator('article h3').first()).toBeVisible();
+});
+
+test('an empty list says what to do', async ({ page }) => {
+  await page.route('**/api/events?*', (route) =>
+    route.fulfill({ json: { events: [], pagination: EMPTY_PAGE } }),
+  );
+  await page.goto('/events?status=upcoming');
+  await expect(page.getByRole('heading', { name: '조건에 맞는 공연이 없습니다' })).toBeVisible();
+  await expect(page.getByRole('link', { name: '조건 지우기' })).toBeVisible();
+});
+
+test('a search without result says so', async ({ page }) => {
+  await page.goto('/search');
+  await page.getByRole('searchbox').fill('없는공연없는공연');
+  await expect(page.getByText('‘없는공연없는공연’에 맞는 공연이 없습니다')).toBeVisible();
+});
+
+test.describe('what is not there', () => {
+  test.use({ allowed: /404|Not found/ });
+
+  test('an unknown event', async ({ page }) => {
+    await page.goto('/events/01a1e1a8-0000-7000-8000-000000000000');
+    await expect(page.getByRole('heading', { name: '없는 공연입니다' })).toBeVisible();
+  });
+
+  test('an unknown page has the status 404 and leads home', async ({ page }) => {
+    const response = await page.goto('/no-such-page');
+    expect(response?.status()).toBe(404);
+    await expect(page.getByRole('heading', { name: '없는 페이지' })).toBeVisible();
+    await page.getByRole('link', { name: '홈으로' }).click();
+    await expect(page.locator('.hero')).toBeVisible();
+  });
+});
+
+test('the action of an event follows its state', async ({ page }) => {
+  await page.goto(`/events/${await eventWith(page, 'on_sale')}`);
+  await expect(page.getByRole('link', { name: /예매하기|대기열 입장/ })).toBeVisible();
+
+  await page.goto(`/events/${await eventWith(page, 'cancelled')}`);
+  await expect(page.getByRole('alert')).toContainText('취소된 공연');
+
+  await page.goto(`/events/${await eventWith(page, 'ended')}`);
+  await expect(page.getByText('예매가 끝났습니다')).toBeVisible();
+});
+
+test('a sold-out event says so at once', async ({ page }) => {
+  const id = await eventWith(page, 'on_sale');
+  await page.route('**/api/queue/crowd/**', async (route) => {
+    const crowd = await (await route.fetch()).json();
+    await route.fulfill({ json: { ...crowd, soldOut: true } });
+  });
+  await page.goto(`/events/${id}`);
+  await expect(page.locator('.panel').getByText('매진')).toBeVisible();
+  await expect(page.getByRole('link', { name: '양도 티켓 보기' })).toBeVisible();
+});
