@@ -1,7 +1,7 @@
 //! The routes of the payment service.
 
 mod admin;
-mod audit;
+pub mod audit;
 mod errors;
 mod idempotency;
 mod orders;

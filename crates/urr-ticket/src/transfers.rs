@@ -268,13 +268,13 @@ impl TicketService {
         payment: CompletedPayment,
         context: CallContext,
     ) -> Result<TransferOffer, TransferError> {
-        // The number of tickets of a confirmed reservation never changes.
-        let quantity = self.find_transfer(id).await?.record.reservation.quantity;
-        let number_ids: Vec<Uuid> = (0..quantity).map(|_| self.ids.next_id()).collect();
-        let (prepared, now) = (self.prepare_events(1, context), self.clock.now());
+        // How many ids are needed is seen in the transaction. If it runs twice, the first ones are
+        // not used.
+        let (prepared, ids, now) =
+            (self.prepare_events(1, context), self.ids.clone(), self.clock.now());
         let completed = self.db.write(move |tx| {
-            let (payment, number_ids, stamp) = (&payment, &*number_ids, &prepared.stamp(0));
-            complete(tx, &TransferCompletion { id, payment, number_ids, stamp, now })
+            let (payment, stamp, number_id) = (&payment, &prepared.stamp(0), &|_| ids.next_id());
+            complete(tx, &TransferCompletion { id, payment, number_id, stamp, now })
         });
         completed.await
     }
@@ -353,8 +353,8 @@ fn already_listed(error: StorageError) -> TransferError {
 pub(crate) struct TransferCompletion<'a> {
     pub id: TransferId,
     pub payment: &'a CompletedPayment,
-    /// One for everyone.
-    pub number_ids: &'a [Uuid],
+    /// The id that the number of the nth new ticket is made of.
+    pub number_id: &'a dyn Fn(u32) -> Uuid,
     pub stamp: &'a EventMetadata,
     pub now: Timestamp,
 }
@@ -365,7 +365,7 @@ pub(crate) fn complete(
     tx: &mut Tx<'_>,
     completing: &TransferCompletion<'_>,
 ) -> Result<TransferOffer, TransferError> {
-    let TransferCompletion { id, payment, number_ids, stamp, now } = *completing;
+    let TransferCompletion { id, payment, number_id, stamp, now } = *completing;
     let decide = |tx: &mut Tx<'_>, offer: &TransferOffer| -> Result<Transition, TransferError> {
         let buyer = match offer.transfer.buyer_id {
             Some(user_id) => Some(buyer_find(tx, offer, user_id, now)?),
@@ -384,7 +384,8 @@ pub(crate) fn complete(
     let step = TransferChange { id, payment_id: payment.claim.payment_id, now };
     store::transfer_complete(tx, step)?;
     store::reservation_hand_over(tx, transfer, step, &payment.method)?;
-    store::tickets_reissue(tx, reservation_id, number_ids)?;
+    let number_ids: Vec<Uuid> = (0..offer.record.reservation.quantity).map(number_id).collect();
+    store::tickets_reissue(tx, reservation_id, &number_ids)?;
     // The seller is refunded, so the purchase does not count for points any more.
     points_revoke(tx, PointAction::TicketPurchase, &[reservation_id.0], now)?;
     outbox::append(tx, stamp, &completed_event(transfer, payment.claim.payment_id))?;

@@ -21,6 +21,7 @@ use serde_json::json;
 use crate::content_policy::{PaymentScripts, content_policy};
 use crate::language::PageLanguage;
 use crate::page_api::{ApiRefusal, ApiRequest, Asker};
+use crate::queue_page::ICON;
 use crate::{Pages, WebPages};
 
 const FORM_BYTES_MAX: usize = 16 * 1024;
@@ -102,6 +103,7 @@ struct WindowPage<'a> {
     problem: &'static str,
     login_path: String,
     cards: Vec<CardView>,
+    icon: &'static str,
     style_path: &'a str,
 }
 
@@ -247,6 +249,7 @@ fn window(
         problem,
         login_path: if is_anonymous { format!("/login?return={next}") } else { String::new() },
         cards: cards.collect(),
+        icon: ICON,
         style_path: pages.queue.assets.style_path(),
     };
     let html = page.render().expect("a text takes it");

@@ -25,14 +25,14 @@ pub(crate) const TICKETS_UNAVAILABLE: &str = "TICKET_SERVICE_UNAVAILABLE";
 
 impl PaymentService {
     pub(super) async fn step_pin(&self, payment: &Payment) -> Result<StepOutcome, StorageError> {
-        let id = payment.id;
-        let (name, code) = match self.call("call pin", self.pin(payment)).await {
+        let (name, code) = match self.ask_tickets("call pin", payment, payment.pin_payable()).await
+        {
             Ok(_) => {
                 let (call, now) = (self.new_charge_call(payment), self.0.clock.now());
                 let charge = (PaymentStatus::Approving, Some(SagaStep::Charge));
                 return self
-                    .advance(payment, "hold pinned", charge, move |tx| {
-                        payments::charge_sent(tx, id, now)?;
+                    .advance(payment, "hold pinned", charge, move |tx, payment| {
+                        payments::charge_sent(tx, payment, now)?;
                         provider_calls::provider_call_insert(tx, &call, now)
                     })
                     .await;
@@ -44,7 +44,10 @@ impl PaymentService {
             Err(ClientError::NoAnswer { .. }) => return self.retry_later(payment, None).await,
         };
         let failed = (PaymentStatus::Failed, Some(SagaStep::Unpin));
-        self.advance(payment, name, failed, move |tx| payments::failure_set(tx, id, &code)).await
+        self.advance(payment, name, failed, move |tx, payment| {
+            payments::failure_set(tx, payment, &code)
+        })
+        .await
     }
 
     /// Asks the provider to charge. That it will be asked has been committed before.
@@ -77,12 +80,12 @@ impl PaymentService {
                 if payment.status == PaymentStatus::Failed =>
             {
                 let failed = (PaymentStatus::Failed, None);
-                return self.advance(payment, "still failed", failed, |_| Ok(())).await;
+                return self.advance(payment, "still failed", failed, |_, _| Ok(())).await;
             }
             ChargeDecision::RetryCharge => {
-                let (id, call) = (payment.id, self.new_charge_call(payment));
+                let (again, call) = (payment.clone(), self.new_charge_call(payment));
                 self.commit("charge again", move |tx| {
-                    payments::charge_sent(tx, id, now)?;
+                    payments::charge_sent(tx, &mut again.clone(), now)?;
                     provider_calls::provider_call_insert(tx, &call, now)
                 })
                 .await?;
@@ -121,11 +124,13 @@ impl PaymentService {
         &self,
         payment: &Payment,
     ) -> Result<StepOutcome, StorageError> {
-        let mut answer = self.call("call deliver", self.confirm(payment)).await;
+        let mut answer = self.ask_tickets("call deliver", payment, payment.confirm_payable()).await;
         if matches!(&answer, Err(error) if error.code() == Some("NOT_PINNED")) {
             // The charge came late. If the hold is still there, it is the buyer's.
-            answer = match self.call("call pin late", self.pin(payment)).await {
-                Ok(_) => self.call("call deliver late", self.confirm(payment)).await,
+            answer = match self.ask_tickets("call pin late", payment, payment.pin_payable()).await {
+                Ok(_) => {
+                    self.ask_tickets("call deliver late", payment, payment.confirm_payable()).await
+                }
                 refused => refused,
             };
         }
@@ -140,7 +145,7 @@ impl PaymentService {
         let (id, now) = (self.0.ids.next_id(), self.0.clock.now());
         let entry = EntryOf { id, payment_id: payment.id, refund_id: None, now };
         let posting = Posting::deliver(PurchaseAmounts::new(payment));
-        self.advance(payment, "delivered", (PaymentStatus::Confirmed, None), move |tx| {
+        self.advance(payment, "delivered", (PaymentStatus::Confirmed, None), move |tx, _| {
             ledger::entry_insert(tx, entry, &posting)
         })
         .await
@@ -153,8 +158,8 @@ impl PaymentService {
         payment: &Payment,
         code: String,
     ) -> Result<StepOutcome, StorageError> {
-        match self.call("call state", self.payable(payment)).await {
-            Ok(payable) if payable.payment_id == Some(payment.id.0) => {
+        match self.ask_tickets("call state", payment, payment.get_payable()).await {
+            Ok(answer) if answer.payable.payment_id == Some(payment.id.0) => {
                 return self.delivered(payment).await;
             }
             Err(ClientError::NoAnswer { .. }) => return self.retry_later(payment, None).await,
@@ -167,22 +172,23 @@ impl PaymentService {
         let order = &payment.order_id;
         tracing::warn!(order, code, cause = %origin, "what was paid is refused; it is refunded");
         let [refund_id, entry_id] = [(); 2].map(|()| self.0.ids.next_id());
-        let (id, now) = (payment.id, self.0.clock.now());
+        let now = self.0.clock.now();
         let refund = Refund::new(refund_id, payment, origin, payment.charged, code.clone(), now);
         let refunding = (PaymentStatus::Refunding, Some(SagaStep::Refund));
-        self.advance(payment, "not deliverable", refunding, move |tx| {
-            payments::failure_set(tx, id, &code)?;
+        self.advance(payment, "not deliverable", refunding, move |tx, payment| {
+            payments::failure_set(tx, payment, &code)?;
             full_refund_insert(tx, &refund, entry_id)
         })
         .await
     }
 
     pub(super) async fn step_unpin(&self, payment: &Payment) -> Result<StepOutcome, StorageError> {
-        match self.call("call unpin", self.unpin(payment)).await {
+        match self.ask_tickets("call unpin", payment, payment.unpin_payable()).await {
             Err(ClientError::NoAnswer { .. }) => self.retry_later(payment, None).await,
             // A hold that does not exist or is no longer pinned needs no unpin.
             Ok(_) | Err(ClientError::Refused { .. }) => {
-                self.advance(payment, "unpinned", (PaymentStatus::Failed, None), |_| Ok(())).await
+                self.advance(payment, "unpinned", (PaymentStatus::Failed, None), |_, _| Ok(()))
+                    .await
             }
         }
     }

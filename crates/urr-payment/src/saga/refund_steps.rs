@@ -101,7 +101,7 @@ impl PaymentService {
             ProviderOutcome::Done(_) => self.refunded(payment, batch).await,
             ProviderOutcome::Unsent { code } | ProviderOutcome::Unknown { code } => {
                 let unclear = code.clone();
-                self.retry_later_with(payment, "refund unclear", Some(&code), move |tx| {
+                self.retry_later_with(payment, "refund unclear", Some(&code), move |tx, _| {
                     let mut all = batch.all().iter();
                     all.try_for_each(|refund| refunds::refund_mark_unclear(tx, refund.id, &unclear))
                 })
@@ -123,7 +123,7 @@ impl PaymentService {
         let (order, amount) = (&payment.order_id, batch.amount());
         tracing::error!(order, %amount, code, "the provider declines a refund");
         let (id, now, declined) = (payment.id, self.0.clock.now(), code.clone());
-        self.retry_later_with(payment, "refund declined", Some(&code), move |tx| {
+        self.retry_later_with(payment, "refund declined", Some(&code), move |tx, _| {
             provider_calls::provider_calls_finish(tx, id, "declined", Some(&declined), now)?;
             let mut all = batch.all().iter();
             all.try_for_each(|refund| refunds::refund_mark_declined(tx, refund.id, &declined))
@@ -186,11 +186,12 @@ impl PaymentService {
         for refund in &self.read(move |tx| refunds::refund_list_unreported(tx, id)).await? {
             let reported = match refund.requested_amount {
                 Some(requested) => {
-                    let report = self.report_refund(payment, requested, refund.amount);
-                    self.call("call refunded", report).await
+                    let report = payment.mark_payable_refunded(requested, refund.amount);
+                    self.ask_tickets("call refunded", payment, report).await
                 }
                 None if refund.origin.needs_unpin() => {
-                    self.call("call unpin refunded", self.unpin(payment)).await
+                    let unpin = payment.unpin_payable();
+                    self.ask_tickets("call unpin refunded", payment, unpin).await
                 }
                 None => continue,
             };
@@ -208,7 +209,7 @@ impl PaymentService {
             }
         }
         let now = self.0.clock.now();
-        self.advance(payment, "reported", (payment.status, None), move |tx| {
+        self.advance(payment, "reported", (payment.status, None), move |tx, _| {
             refunds::refunds_mark_reported(tx, id, now)
         })
         .await

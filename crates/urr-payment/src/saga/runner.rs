@@ -38,7 +38,7 @@ impl PaymentService {
                 }
                 // Another process was about to send the charge, and may have sent it.
                 SagaStep::Charge => {
-                    self.advance(&payment, "charge abandoned", QUERY, |_| Ok(())).await?
+                    self.advance(&payment, "charge abandoned", QUERY, |_, _| Ok(())).await?
                 }
                 SagaStep::Query => self.step_query(&payment).await?,
                 SagaStep::Deliver => self.step_deliver(&payment).await?,
@@ -73,7 +73,7 @@ impl PaymentService {
         payment: &Payment,
         name: &'static str,
         (status, step): (PaymentStatus, Option<SagaStep>),
-        effect: impl Fn(&mut Tx<'_>) -> Result<(), StorageError> + Send + 'static,
+        effect: impl Fn(&mut Tx<'_>, &mut Payment) -> Result<(), StorageError> + Send + 'static,
     ) -> Result<StepOutcome, StorageError> {
         let to = self.claimed_transition(status, step);
         self.transition(payment, name, to, effect).await
@@ -83,7 +83,7 @@ impl PaymentService {
     pub(super) async fn query_soon(
         &self,
         payment: &Payment,
-        effect: impl Fn(&mut Tx<'_>) -> Result<(), StorageError> + Send + 'static,
+        effect: impl Fn(&mut Tx<'_>, &mut Payment) -> Result<(), StorageError> + Send + 'static,
     ) -> Result<StepOutcome, StorageError> {
         let (now, (status, step)) = (self.0.clock.now(), QUERY);
         let attempt_at = now + FIRST_QUERY_AFTER;
@@ -96,15 +96,15 @@ impl PaymentService {
         payment: &Payment,
         name: &'static str,
         to: TransitionTo,
-        effect: impl Fn(&mut Tx<'_>) -> Result<(), StorageError> + Send + 'static,
+        effect: impl Fn(&mut Tx<'_>, &mut Payment) -> Result<(), StorageError> + Send + 'static,
     ) -> Result<StepOutcome, StorageError> {
         let from = TransitionFrom::of(payment);
         let moved = self.commit(name, move |tx| {
-            let is_moved = transitions::payment_transition(tx, from, to)?;
-            if is_moved {
-                effect(tx)?;
-            }
-            Ok::<_, StorageError>((is_moved, payments::payment_get(tx, from.id)?))
+            let Some(mut payment) = transitions::payment_transition(tx, from, to)? else {
+                return Ok::<_, StorageError>((false, payments::payment_get(tx, from.id)?));
+            };
+            effect(tx, &mut payment)?;
+            Ok((true, payment))
         });
         let (is_moved, payment) = moved.await?;
         if is_moved {
@@ -134,7 +134,7 @@ impl PaymentService {
         payment: &Payment,
         code: Option<&str>,
     ) -> Result<StepOutcome, StorageError> {
-        self.retry_later_with(payment, "wait", code, |_| Ok(())).await
+        self.retry_later_with(payment, "wait", code, |_, _| Ok(())).await
     }
 
     /// The same, with something to write.
@@ -143,7 +143,7 @@ impl PaymentService {
         payment: &Payment,
         name: &'static str,
         code: Option<&str>,
-        effect: impl Fn(&mut Tx<'_>) -> Result<(), StorageError> + Send + 'static,
+        effect: impl Fn(&mut Tx<'_>, &mut Payment) -> Result<(), StorageError> + Send + 'static,
     ) -> Result<StepOutcome, StorageError> {
         if let Some(code) = code {
             self.raise_alarm(payment, code);
@@ -151,9 +151,9 @@ impl PaymentService {
         let (from, code) = (TransitionFrom::of(payment), code.map(str::to_owned));
         let attempt_at = self.0.clock.now() + retry_delay(payment.attempts);
         let waiting = self.commit(name, move |tx| {
-            effect(tx)?;
-            transitions::payment_retry_at(tx, from, attempt_at, code.as_deref())?;
-            payments::payment_get(tx, from.id)
+            let mut payment = transitions::payment_retry_at(tx, from, attempt_at, code.as_deref())?;
+            effect(tx, &mut payment)?;
+            Ok::<_, StorageError>(payment)
         });
         Ok(StepOutcome::Stop(waiting.await?))
     }

@@ -155,7 +155,7 @@ pub(super) fn schedule_refund(
         return transitions::payment_attempt_by(tx, payment.id, now);
     }
     let to = TransitionTo { status, step, claimed_until: None, attempt_at: now, now };
-    let is_moved = transitions::payment_transition(tx, TransitionFrom::of(payment), to)?;
-    assert!(is_moved, "the payment is locked");
+    let moved = transitions::payment_transition(tx, TransitionFrom::of(payment), to)?;
+    assert!(moved.is_some(), "the payment is locked");
     Ok(())
 }

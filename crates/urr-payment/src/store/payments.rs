@@ -264,29 +264,38 @@ pub fn command_insert(
 /// The buyer's key, and the flow in which they confirmed.
 pub fn approval_set(
     tx: &mut Tx<'_>,
-    id: PaymentId,
+    payment: &mut Payment,
     payment_key: &str,
     correlation_id: Uuid,
 ) -> Result<(), StorageError> {
+    payment.payment_key = Some(payment_key.to_owned());
+    payment.correlation_id = correlation_id;
     tx.execute(
         "update payments set payment_key = $2, correlation_id = $3 where id = $1",
-        params![id, payment_key, correlation_id],
+        params![payment.id, payment_key, correlation_id],
     )?;
     Ok(())
 }
 
 /// The provider is about to be asked to charge: from now on only it knows whether it did.
-pub fn charge_sent(tx: &mut Tx<'_>, id: PaymentId, now: Timestamp) -> Result<(), StorageError> {
+pub fn charge_sent(
+    tx: &mut Tx<'_>,
+    payment: &mut Payment,
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    payment.charge_sent_at.get_or_insert(now);
+    payment.last_charge_at = Some(now);
     tx.execute(
         "update payments set charge_sent_at = coalesce(charge_sent_at, $2), last_charge_at = $2 \
          where id = $1",
-        params![id, now],
+        params![payment.id, now],
     )?;
     Ok(())
 }
 
-pub fn failure_set(tx: &mut Tx<'_>, id: PaymentId, code: &str) -> Result<(), StorageError> {
-    tx.execute("update payments set failure_code = $2 where id = $1", params![id, code])?;
+pub fn failure_set(tx: &mut Tx<'_>, payment: &mut Payment, code: &str) -> Result<(), StorageError> {
+    payment.failure_code = Some(code.to_owned());
+    tx.execute("update payments set failure_code = $2 where id = $1", params![payment.id, code])?;
     Ok(())
 }
 
@@ -303,26 +312,27 @@ pub fn cancel_reason_set(tx: &mut Tx<'_>, id: PaymentId, reason: &str) -> Result
 /// charge.
 pub fn charge_set(
     tx: &mut Tx<'_>,
-    id: PaymentId,
+    payment: &mut Payment,
     paid: &ProviderPayment,
     provider_key: Option<&str>,
     confirmed_event_id: Option<Uuid>,
 ) -> Result<(), StorageError> {
-    tx.execute(
+    let sql = format!(
         "update payments set payment_key = $2, method = $3, approved_at = $4, receipt_url = $5, \
          charged_amount = $6, confirmed_event_id = $7, provider_key = $8, failure_code = null \
-         where id = $1",
-        params![
-            id,
-            paid.payment_key,
-            paid.method,
-            paid.approved_at,
-            paid.receipt_url,
-            paid.amount,
-            confirmed_event_id,
-            provider_key,
-        ],
-    )?;
+         where id = $1 returning {COLUMNS}"
+    );
+    let values = params![
+        payment.id,
+        paid.payment_key,
+        paid.method,
+        paid.approved_at,
+        paid.receipt_url,
+        paid.amount,
+        confirmed_event_id,
+        provider_key,
+    ];
+    *payment = tx.query_one(&sql, values, read)?;
     Ok(())
 }
 

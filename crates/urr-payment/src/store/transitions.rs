@@ -40,16 +40,19 @@ pub struct TransitionTo {
     pub now: Timestamp,
 }
 
-/// Moves a payment. Returns false if it is no longer where it was expected.
+/// Moves a payment and returns it; none if it is no longer where it was expected.
 pub fn payment_transition(
     tx: &mut Tx<'_>,
     from: TransitionFrom,
     to: TransitionTo,
-) -> Result<bool, StorageError> {
-    let rows = tx.execute(
+) -> Result<Option<Payment>, StorageError> {
+    let sql = format!(
         "update payments set status = $4, step = $5, claimed_until = $6, next_attempt_at = $7, \
          attempts = 0, wait_code = null, updated_at = $8 \
-         where id = $1 and status = $2 and coalesce(step, '') = $3",
+         where id = $1 and status = $2 and coalesce(step, '') = $3 returning {COLUMNS}"
+    );
+    tx.query_opt(
+        &sql,
         params![
             from.id,
             from.status,
@@ -60,24 +63,27 @@ pub fn payment_transition(
             to.step.map(|_| to.attempt_at),
             to.now,
         ],
-    )?;
-    Ok(rows == 1)
+        read,
+    )
 }
 
-/// The step had no result: it is tried again then.
+/// The step had no result: it is tried again then, unless the payment has moved.
 pub fn payment_retry_at(
     tx: &mut Tx<'_>,
     from: TransitionFrom,
     attempt_at: Timestamp,
     code: Option<&str>,
-) -> Result<(), StorageError> {
-    tx.execute(
+) -> Result<Payment, StorageError> {
+    let sql = format!(
         "update payments set claimed_until = null, next_attempt_at = $4, attempts = attempts + 1, \
          wait_code = coalesce($5, wait_code) \
-         where id = $1 and status = $2 and coalesce(step, '') = $3",
-        params![from.id, from.status, from.step_name(), attempt_at, code],
-    )?;
-    Ok(())
+         where id = $1 and status = $2 and coalesce(step, '') = $3 returning {COLUMNS}"
+    );
+    let step = from.step_name();
+    match tx.query_opt(&sql, params![from.id, from.status, step, attempt_at, code], read)? {
+        Some(payment) => Ok(payment),
+        None => payment_get(tx, from.id),
+    }
 }
 
 /// The step broke: it is tried again then, whichever it is.
@@ -125,12 +131,11 @@ pub fn payment_claim(
     now: Timestamp,
     ttl: Duration,
 ) -> Result<Option<Payment>, StorageError> {
-    let rows = tx.execute(
-        "update payments set claimed_until = $2 \
-         where id = $1 and step is not null and (claimed_until is null or claimed_until <= $3)",
-        params![id, now + ttl, now],
-    )?;
-    if rows == 0 { Ok(None) } else { payment_get(tx, id).map(Some) }
+    let sql = format!(
+        "update payments set claimed_until = $2 where id = $1 and step is not null \
+         and (claimed_until is null or claimed_until <= $3) returning {COLUMNS}"
+    );
+    tx.query_opt(&sql, params![id, now + ttl, now], read)
 }
 
 /// The resolver works on purchases and refunds side by side, so that neither waits for the other.
