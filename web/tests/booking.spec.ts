@@ -39,11 +39,17 @@ async function chooseInList(page: Page, section = 0): Promise<void> {
   await seat.click();
 }
 
-async function pay(page: Page, card = /승인$/): Promise<void> {
-  await page.getByLabel(card).first().check();
-  const consent = page.getByLabel(/결제에 동의합니다/);
-  if (!(await consent.isChecked())) await consent.check();
-  await page.getByRole('button', { name: /결제하기/ }).click();
+/** Agrees, and chooses a test card in the payment window. */
+async function pay(page: Page, card = 'approve'): Promise<void> {
+  await page.getByLabel(/결제에 동의합니다|agree to pay/).check();
+  await page.getByRole('button', { name: /결제하기|^Pay ₩/ }).click();
+  await chooseCard(page, card);
+}
+
+async function chooseCard(page: Page, card = 'approve'): Promise<void> {
+  await page.waitForURL(/\/sandbox\/pay/);
+  await page.locator(`input[value="${card}"]`).check();
+  await page.locator('button.go').click();
 }
 
 async function holdOne(page: Page): Promise<string> {
@@ -81,6 +87,9 @@ test('a seat is chosen by keyboard alone, paid, and becomes a ticket', async ({
   await expect(page.getByLabel(/결제에 동의합니다/)).toBeFocused();
   await page.keyboard.press('Space');
   await button.focus();
+  await page.keyboard.press('Enter');
+  await page.waitForURL(/\/sandbox\/pay/);
+  await page.locator('button.go').focus();
   await page.keyboard.press('Enter');
 
   await page.waitForURL(/\/result\?orderId=/);
@@ -228,20 +237,21 @@ test.describe('refusals', () => {
 
   test('a declined card leaves the hold, and another card pays', async ({ fanPage: page }) => {
     await holdOne(page);
-    await pay(page, /거절$/);
+    await pay(page, 'decline');
     await expect(page.getByRole('alert')).toContainText('카드가 거절되었습니다');
-    await pay(page, /승인$/);
+    await page.getByRole('link', { name: '결제 화면으로' }).click();
+    await expect(page.getByRole('timer')).toBeVisible();
+    await pay(page);
     await expect(page.getByRole('heading', { name: '예매 완료' })).toBeVisible();
   });
 
   test('a lost answer is not paid twice: the result is looked up', async ({ fanPage: page }) => {
     await holdOne(page);
-    await page.route('**/api/payments/process', async (route) => {
+    await page.route('**/api/payments/confirm', async (route) => {
       await route.fetch();
       await route.abort();
     });
     await pay(page);
-    await page.waitForURL(/\/result\?orderId=/);
     await expect(page.getByRole('heading', { name: '예매 완료' })).toBeVisible();
   });
 
@@ -286,8 +296,7 @@ async function takeSeat(eventId: string, seat: number): Promise<void> {
 
 test('an unclear payment is checked until it is decided', async ({ fanPage: page }) => {
   await holdOne(page);
-  await pay(page, /응답이 늦은 승인/);
-  await page.waitForURL(/\/result\?orderId=/);
+  await pay(page, 'stumble');
   await expect(page.getByText('다시 결제하지 마세요').first()).toBeVisible();
   await page.reload();
   await expect(page.getByRole('heading', { name: '예매 완료' })).toBeVisible({ timeout: 30_000 });
@@ -317,6 +326,17 @@ test.describe('a changed answer', () => {
     await page.waitForURL(`**/events/${id}/seats`);
     await expect(page.locator('.chosen li')).toHaveCount(1);
   });
+});
+
+test('a payment that the buyer gives up leaves the hold', async ({ fanPage: page }) => {
+  await holdOne(page);
+  await page.getByLabel(/결제에 동의합니다/).check();
+  await page.getByRole('button', { name: /결제하기/ }).click();
+  await page.waitForURL(/\/sandbox\/pay/);
+  await page.getByRole('button', { name: '취소하고 돌아가기' }).click();
+  await expect(page.getByRole('alert')).toContainText('결제를 마치지 않았습니다');
+  await page.getByRole('link', { name: '결제 화면으로' }).click();
+  await expect(page.getByRole('timer')).toBeVisible();
 });
 
 test('standing tickets are chosen by number, once for a double click', async ({
@@ -378,9 +398,9 @@ test.describe('in English', () => {
     await page.getByRole('button', { name: 'One less' }).click();
     await page.getByRole('button', { name: 'Hold seats' }).click();
     await page.getByRole('button', { name: 'Pay', exact: true }).click();
-    await page.getByLabel(/agree to pay/).check();
+    await expect(page.getByText('Total')).toBeVisible();
     await expectNoSidewaysScroll(page);
-    await page.getByRole('button', { name: /^Pay ₩/ }).click();
+    await pay(page);
     await page.getByRole('link', { name: 'See the tickets' }).click();
     await expect(page.getByRole('img', { name: /QR code for/ })).toBeVisible();
     expect(await page.locator('main').textContent()).not.toMatch(/예매|결제|좌석/);
