@@ -11,7 +11,7 @@ use urr_contracts::internal::ticket::{
     GetPayable, ListPaidReservations, PaidReservationPage, PayableKind, PayableStatus, PayableView,
 };
 use urr_kernel::{CallContext, Timestamp, Uuid, Won};
-use urr_storage::StorageError;
+use urr_storage::{DbResult, StorageError};
 
 use crate::PaymentService;
 use crate::domain::payment::{Payment, PaymentId, PaymentStatus};
@@ -145,7 +145,7 @@ impl PaymentService {
         &self,
         after: Uuid,
         until: Uuid,
-    ) -> Result<(BTreeMap<Uuid, Vec<Payment>>, Option<Uuid>), StorageError> {
+    ) -> DbResult<(BTreeMap<Uuid, Vec<Payment>>, Option<Uuid>)> {
         let limit = u32::try_from(PAYMENTS_PER_PAGE).expect("a page is small");
         let list = self
             .read(move |tx| payments::payment_list_by_reservation(tx, after, until, limit))
@@ -190,7 +190,7 @@ impl PaymentService {
         &self,
         id: Uuid,
         paid_by: Option<Uuid>,
-    ) -> Result<Vec<Payment>, StorageError> {
+    ) -> DbResult<Vec<Payment>> {
         let mut payments = self.list_by_payable(id).await?;
         if let Some(paid_by) = paid_by
             && !payments.iter().any(|payment| payment.id.0 == paid_by)

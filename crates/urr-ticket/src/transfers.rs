@@ -13,7 +13,7 @@ use std::sync::Arc;
 use urr_kernel::{CallContext, Timestamp, Uuid};
 use urr_service::Page;
 use urr_storage::outbox::{self, EventMetadata};
-use urr_storage::{StorageError, Tx};
+use urr_storage::{DbResult, StorageError, Tx};
 
 use crate::inventory::store as sales;
 use crate::memberships::points::PointAction;
@@ -95,7 +95,7 @@ fn tier_of(
     record: &ReservationRecord,
     user_id: Uuid,
     now: Timestamp,
-) -> Result<Option<Tier>, StorageError> {
+) -> DbResult<Option<Tier>> {
     let Some(artist_id) = record.artist_id else { return Ok(None) };
     tier_find(tx, artist_id, user_id, now)
 }
@@ -106,7 +106,7 @@ fn buyer_find(
     offer: &TransferOffer,
     user_id: Uuid,
     now: Timestamp,
-) -> Result<TransferBuyer, StorageError> {
+) -> DbResult<TransferBuyer> {
     let event_id = offer.transfer.event_id;
     let policy = sales::policy_find(tx, event_id)?.expect("a transfer belongs to a sale");
     Ok(TransferBuyer {
@@ -295,7 +295,7 @@ impl TicketService {
         &self,
         filter: TransferFilter,
         page: Page,
-    ) -> Result<(Vec<TransferDetails>, u64), StorageError> {
+    ) -> DbResult<(Vec<TransferDetails>, u64)> {
         let read = move |tx: &mut Tx<'_>| {
             let shown = store::transfer_list(tx, &filter, page)?;
             let ids: Vec<Uuid> = shown.iter().map(|one| one.transfer.reservation_id.0).collect();
@@ -320,7 +320,7 @@ impl TicketService {
     }
 
     /// Ends listings of events that have begun, each announced once. Returns how many.
-    pub async fn end_started_transfers(&self) -> Result<u64, StorageError> {
+    pub async fn end_started_transfers(&self) -> DbResult<u64> {
         let end = |tx: &mut Tx<'_>, prepared: &PreparedEvents, now, limit| {
             let batch = store::transfers_end_started(tx, EVENT_STARTED, now, limit)?;
             announce_cancelled(tx, &batch, prepared, 0)?;
@@ -434,7 +434,7 @@ pub(crate) fn end_with_reservations(
     ending: ReservationEnding<'_>,
     prepared: &PreparedEvents,
     now: Timestamp,
-) -> Result<(), StorageError> {
+) -> DbResult<()> {
     let ReservationEnding::Cancelled { reason, .. } = ending else { return Ok(()) };
     let paid: Vec<Uuid> = ended.iter().filter_map(EndedReservation::paid_id).collect();
     if paid.is_empty() {
@@ -451,7 +451,7 @@ pub(crate) fn end_with_entry(
     reservation_id: Uuid,
     prepared: &PreparedEvents,
     now: Timestamp,
-) -> Result<(), StorageError> {
+) -> DbResult<()> {
     let listings = store::transfers_end_of(tx, &[reservation_id], TICKET_USED, now)?;
     announce_cancelled(tx, &listings, prepared, 0)
 }
@@ -461,7 +461,7 @@ fn announce_cancelled(
     ended: &[Transfer],
     prepared: &PreparedEvents,
     from: usize,
-) -> Result<(), StorageError> {
+) -> DbResult<()> {
     let facts = ended.iter().enumerate();
     let facts =
         facts.map(|(at, ended)| (prepared.stamp(from + at), TransferCancelled::from(ended)));

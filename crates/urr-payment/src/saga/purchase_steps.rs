@@ -2,7 +2,7 @@
 
 use urr_contracts::clients::ClientError;
 use urr_kernel::Won;
-use urr_storage::StorageError;
+use urr_storage::DbResult;
 
 use super::runner::StepOutcome;
 use super::start_refund::full_refund_insert;
@@ -24,7 +24,7 @@ const PIN_ATTEMPTS_MAX: u32 = 5;
 pub(crate) const TICKETS_UNAVAILABLE: &str = "TICKET_SERVICE_UNAVAILABLE";
 
 impl PaymentService {
-    pub(super) async fn step_pin(&self, payment: &Payment) -> Result<StepOutcome, StorageError> {
+    pub(super) async fn step_pin(&self, payment: &Payment) -> DbResult<StepOutcome> {
         let (name, code) = match self.ask_tickets("call pin", payment, payment.pin_payable()).await
         {
             Ok(_) => {
@@ -51,7 +51,7 @@ impl PaymentService {
     }
 
     /// Asks the provider to charge. That it will be asked has been committed before.
-    pub(super) async fn step_charge(&self, payment: &Payment) -> Result<StepOutcome, StorageError> {
+    pub(super) async fn step_charge(&self, payment: &Payment) -> DbResult<StepOutcome> {
         if payment.amount == Won::ZERO {
             return self.record_free(payment).await;
         }
@@ -64,7 +64,7 @@ impl PaymentService {
     }
 
     /// Asks the provider what it did, and if that was nothing, for the same charge once more.
-    pub(super) async fn step_query(&self, payment: &Payment) -> Result<StepOutcome, StorageError> {
+    pub(super) async fn step_query(&self, payment: &Payment) -> DbResult<StepOutcome> {
         if payment.amount == Won::ZERO {
             return self.record_free(payment).await;
         }
@@ -99,7 +99,7 @@ impl PaymentService {
     }
 
     /// A free order needs no provider.
-    async fn record_free(&self, payment: &Payment) -> Result<StepOutcome, StorageError> {
+    async fn record_free(&self, payment: &Payment) -> DbResult<StepOutcome> {
         let paid = ProviderPayment {
             order_id: payment.order_id.clone(),
             payment_key: payment.order_id.clone(),
@@ -120,10 +120,7 @@ impl PaymentService {
         ProviderCall { id, payment_id, refund_id: None, action: "confirm" }
     }
 
-    pub(super) async fn step_deliver(
-        &self,
-        payment: &Payment,
-    ) -> Result<StepOutcome, StorageError> {
+    pub(super) async fn step_deliver(&self, payment: &Payment) -> DbResult<StepOutcome> {
         let mut answer = self.ask_tickets("call deliver", payment, payment.confirm_payable()).await;
         if matches!(&answer, Err(error) if error.code() == Some("NOT_PINNED")) {
             // The charge came late. If the hold is still there, it is the buyer's.
@@ -141,7 +138,7 @@ impl PaymentService {
         }
     }
 
-    async fn delivered(&self, payment: &Payment) -> Result<StepOutcome, StorageError> {
+    async fn delivered(&self, payment: &Payment) -> DbResult<StepOutcome> {
         let (id, now) = (self.0.ids.next_id(), self.0.clock.now());
         let entry = EntryOf { id, payment_id: payment.id, refund_id: None, now };
         let posting = Posting::deliver(PurchaseAmounts::new(payment));
@@ -153,11 +150,7 @@ impl PaymentService {
 
     /// The ticket service refuses to confirm. It may have confirmed before: then the reservation was
     /// cancelled since, and its refund is announced.
-    async fn not_delivered(
-        &self,
-        payment: &Payment,
-        code: String,
-    ) -> Result<StepOutcome, StorageError> {
+    async fn not_delivered(&self, payment: &Payment, code: String) -> DbResult<StepOutcome> {
         match self.ask_tickets("call state", payment, payment.get_payable()).await {
             Ok(answer) if answer.payable.payment_id == Some(payment.id.0) => {
                 return self.delivered(payment).await;
@@ -182,7 +175,7 @@ impl PaymentService {
         .await
     }
 
-    pub(super) async fn step_unpin(&self, payment: &Payment) -> Result<StepOutcome, StorageError> {
+    pub(super) async fn step_unpin(&self, payment: &Payment) -> DbResult<StepOutcome> {
         match self.ask_tickets("call unpin", payment, payment.unpin_payable()).await {
             Err(ClientError::NoAnswer { .. }) => self.retry_later(payment, None).await,
             // A hold that does not exist or is no longer pinned needs no unpin.

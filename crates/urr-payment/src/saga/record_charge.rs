@@ -2,7 +2,7 @@
 
 use urr_kernel::Timestamp;
 use urr_storage::outbox::{self, EventMetadata};
-use urr_storage::{StorageError, Tx};
+use urr_storage::{DbResult, StorageError, Tx};
 
 use super::purchase_steps::charge_request;
 use super::runner::StepOutcome;
@@ -46,7 +46,7 @@ fn record_failure(
     outcome: &'static str,
     code: &str,
     now: Timestamp,
-) -> Result<(), StorageError> {
+) -> DbResult<()> {
     provider_calls::provider_calls_finish(tx, payment.id, outcome, Some(code), now)?;
     payments::failure_set(tx, payment, code)
 }
@@ -56,7 +56,7 @@ impl PaymentService {
         &self,
         payment: &Payment,
         decision: ChargeDecision,
-    ) -> Result<StepOutcome, StorageError> {
+    ) -> DbResult<StepOutcome> {
         let now = self.0.clock.now();
         match decision {
             ChargeDecision::Paid(paid) => self.record_charged(payment, paid, None).await,
@@ -85,7 +85,7 @@ impl PaymentService {
 
     /// Closes the deposit account that the buyer was given, because seats are not held that long.
     /// Until the provider has closed it, the buyer may still pay.
-    async fn close_deposit(&self, payment: &Payment) -> Result<StepOutcome, StorageError> {
+    async fn close_deposit(&self, payment: &Payment) -> DbResult<StepOutcome> {
         let Some(provider) = self.provider_of(payment) else {
             return self.retry_later(payment, Some(PROVIDER_GONE)).await;
         };
@@ -116,7 +116,7 @@ impl PaymentService {
         payment: &Payment,
         paid: ProviderPayment,
         mut unwanted: Option<UnwantedCharge>,
-    ) -> Result<StepOutcome, StorageError> {
+    ) -> DbResult<StepOutcome> {
         let mut payment = payment.clone();
         let mut provider_key = Some(paid.provider_key().to_owned());
         for _ in 0..RECORD_ATTEMPTS_MAX {
@@ -158,7 +158,7 @@ impl PaymentService {
         payment: &Payment,
         paid: &ProviderPayment,
         provider_key: Option<String>,
-    ) -> Result<StepOutcome, StorageError> {
+    ) -> DbResult<StepOutcome> {
         let (id, now, paid) = (payment.id, self.0.clock.now(), paid.clone());
         let [entry_id, event_id] = [(); 2].map(|()| self.0.ids.next_id());
         let stamp =
@@ -182,7 +182,7 @@ impl PaymentService {
         paid: &ProviderPayment,
         provider_key: Option<String>,
         UnwantedCharge { origin, code }: UnwantedCharge,
-    ) -> Result<StepOutcome, StorageError> {
+    ) -> DbResult<StepOutcome> {
         self.0.metrics.count_alarm(code);
         let (order, amount) = (&payment.order_id, paid.amount);
         tracing::error!(order, %amount, code, "an unwanted charge is refunded");

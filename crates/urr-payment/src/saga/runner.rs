@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use urr_storage::{StorageError, Tx};
+use urr_storage::{DbResult, StorageError, Tx};
 
 use crate::PaymentService;
 use crate::domain::charge_outcome::{ORDER_MISMATCH, PARTLY_RETURNED};
@@ -28,7 +28,7 @@ pub(super) enum StepOutcome {
 impl PaymentService {
     /// Runs the steps of a payment until none is left or one has to wait. The caller has claimed the
     /// payment.
-    pub(super) async fn run_steps(&self, mut payment: Payment) -> Result<Payment, StorageError> {
+    pub(super) async fn run_steps(&self, mut payment: Payment) -> DbResult<Payment> {
         let mut before = None;
         while let Some(step) = payment.step {
             let outcome = match step {
@@ -57,7 +57,7 @@ impl PaymentService {
 
     /// Claims a payment that has a step to do, and runs it. None if there is no step, or another
     /// process has the claim.
-    pub async fn resume(&self, id: PaymentId) -> Result<Option<Payment>, StorageError> {
+    pub async fn resume(&self, id: PaymentId) -> DbResult<Option<Payment>> {
         let (now, ttl) = (self.0.clock.now(), self.0.timeouts.claim_ttl);
         let claim = self.commit("claim", move |tx| transitions::payment_claim(tx, id, now, ttl));
         match claim.await? {
@@ -73,8 +73,8 @@ impl PaymentService {
         payment: &Payment,
         name: &'static str,
         (status, step): (PaymentStatus, Option<SagaStep>),
-        effect: impl Fn(&mut Tx<'_>, &mut Payment) -> Result<(), StorageError> + Send + 'static,
-    ) -> Result<StepOutcome, StorageError> {
+        effect: impl Fn(&mut Tx<'_>, &mut Payment) -> DbResult<()> + Send + 'static,
+    ) -> DbResult<StepOutcome> {
         let to = self.claimed_transition(status, step);
         self.transition(payment, name, to, effect).await
     }
@@ -83,8 +83,8 @@ impl PaymentService {
     pub(super) async fn query_soon(
         &self,
         payment: &Payment,
-        effect: impl Fn(&mut Tx<'_>, &mut Payment) -> Result<(), StorageError> + Send + 'static,
-    ) -> Result<StepOutcome, StorageError> {
+        effect: impl Fn(&mut Tx<'_>, &mut Payment) -> DbResult<()> + Send + 'static,
+    ) -> DbResult<StepOutcome> {
         let (now, (status, step)) = (self.0.clock.now(), QUERY);
         let attempt_at = now + FIRST_QUERY_AFTER;
         let to = TransitionTo { status, step, claimed_until: None, attempt_at, now };
@@ -96,8 +96,8 @@ impl PaymentService {
         payment: &Payment,
         name: &'static str,
         to: TransitionTo,
-        effect: impl Fn(&mut Tx<'_>, &mut Payment) -> Result<(), StorageError> + Send + 'static,
-    ) -> Result<StepOutcome, StorageError> {
+        effect: impl Fn(&mut Tx<'_>, &mut Payment) -> DbResult<()> + Send + 'static,
+    ) -> DbResult<StepOutcome> {
         let from = TransitionFrom::of(payment);
         let moved = self.commit(name, move |tx| {
             let Some(mut payment) = transitions::payment_transition(tx, from, to)? else {
@@ -133,7 +133,7 @@ impl PaymentService {
         &self,
         payment: &Payment,
         code: Option<&str>,
-    ) -> Result<StepOutcome, StorageError> {
+    ) -> DbResult<StepOutcome> {
         self.retry_later_with(payment, "wait", code, |_, _| Ok(())).await
     }
 
@@ -143,8 +143,8 @@ impl PaymentService {
         payment: &Payment,
         name: &'static str,
         code: Option<&str>,
-        effect: impl Fn(&mut Tx<'_>, &mut Payment) -> Result<(), StorageError> + Send + 'static,
-    ) -> Result<StepOutcome, StorageError> {
+        effect: impl Fn(&mut Tx<'_>, &mut Payment) -> DbResult<()> + Send + 'static,
+    ) -> DbResult<StepOutcome> {
         if let Some(code) = code {
             self.raise_alarm(payment, code);
         }

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use urr_kernel::Timestamp;
-use urr_storage::{StorageError, Tx, params};
+use urr_storage::{DbResult, Tx, params};
 
 use super::payments::{COLUMNS, payment_get, read};
 use crate::domain::payment::{Payment, PaymentId, PaymentStatus, SagaStep};
@@ -45,7 +45,7 @@ pub fn payment_transition(
     tx: &mut Tx<'_>,
     from: TransitionFrom,
     to: TransitionTo,
-) -> Result<Option<Payment>, StorageError> {
+) -> DbResult<Option<Payment>> {
     let sql = format!(
         "update payments set status = $4, step = $5, claimed_until = $6, next_attempt_at = $7, \
          attempts = 0, wait_code = null, updated_at = $8 \
@@ -73,7 +73,7 @@ pub fn payment_retry_at(
     from: TransitionFrom,
     attempt_at: Timestamp,
     code: Option<&str>,
-) -> Result<Payment, StorageError> {
+) -> DbResult<Payment> {
     let sql = format!(
         "update payments set claimed_until = null, next_attempt_at = $4, attempts = attempts + 1, \
          wait_code = coalesce($5, wait_code) \
@@ -92,7 +92,7 @@ pub fn payment_postpone(
     id: PaymentId,
     attempt_at: Timestamp,
     code: &str,
-) -> Result<(), StorageError> {
+) -> DbResult<()> {
     tx.execute(
         "update payments set claimed_until = null, next_attempt_at = $2, attempts = attempts + 1, \
          wait_code = $3 where id = $1 and step is not null",
@@ -102,11 +102,7 @@ pub fn payment_postpone(
 }
 
 /// Moves the next attempt forward to this time.
-pub fn payment_attempt_by(
-    tx: &mut Tx<'_>,
-    id: PaymentId,
-    at: Timestamp,
-) -> Result<(), StorageError> {
+pub fn payment_attempt_by(tx: &mut Tx<'_>, id: PaymentId, at: Timestamp) -> DbResult<()> {
     tx.execute(
         "update payments set next_attempt_at = $2 \
          where id = $1 and step is not null and next_attempt_at > $2",
@@ -116,10 +112,7 @@ pub fn payment_attempt_by(
 }
 
 /// The time of the next attempt; none if the payment has no step left.
-pub fn payment_next_attempt(
-    tx: &mut Tx<'_>,
-    id: PaymentId,
-) -> Result<Option<Timestamp>, StorageError> {
+pub fn payment_next_attempt(tx: &mut Tx<'_>, id: PaymentId) -> DbResult<Option<Timestamp>> {
     let sql = "select next_attempt_at from payments where id = $1 and step is not null";
     Ok(tx.query_opt(sql, params![id], |row| row.get("next_attempt_at"))?.flatten())
 }
@@ -130,7 +123,7 @@ pub fn payment_claim(
     id: PaymentId,
     now: Timestamp,
     ttl: Duration,
-) -> Result<Option<Payment>, StorageError> {
+) -> DbResult<Option<Payment>> {
     let sql = format!(
         "update payments set claimed_until = $2 where id = $1 and step is not null \
          and (claimed_until is null or claimed_until <= $3) returning {COLUMNS}"
@@ -172,12 +165,12 @@ pub fn payment_list_due(
     lane: ResolverLane,
     now: Timestamp,
     limit: u32,
-) -> Result<Vec<PaymentId>, StorageError> {
+) -> DbResult<Vec<PaymentId>> {
     tx.query(&lane.due(), params![now, limit], |row| row.get("id"))
 }
 
 /// How many payments are due, up to a limit for each lane.
-pub fn payment_count_due(tx: &mut Tx<'_>, now: Timestamp, limit: u32) -> Result<i64, StorageError> {
+pub fn payment_count_due(tx: &mut Tx<'_>, now: Timestamp, limit: u32) -> DbResult<i64> {
     let mut due = 0;
     for lane in ResolverLane::ALL {
         let sql = format!("select count(*) as due from ({}) as due_now", lane.due());
@@ -190,16 +183,12 @@ pub(super) const STUCK: &str =
     "select count(*) as stuck from payments where step is not null and updated_at < $1";
 
 /// How many payments have been at the same step since then.
-pub fn payment_count_stuck(tx: &mut Tx<'_>, since: Timestamp) -> Result<i64, StorageError> {
+pub fn payment_count_stuck(tx: &mut Tx<'_>, since: Timestamp) -> DbResult<i64> {
     tx.query_one(STUCK, params![since], |row| row.get("stuck"))
 }
 
 /// The payments that have been at the same step since then, the oldest first.
-pub fn payment_list_stuck(
-    tx: &mut Tx<'_>,
-    since: Timestamp,
-    limit: u32,
-) -> Result<Vec<Payment>, StorageError> {
+pub fn payment_list_stuck(tx: &mut Tx<'_>, since: Timestamp, limit: u32) -> DbResult<Vec<Payment>> {
     let sql = format!(
         "select {COLUMNS} from payments where step is not null and updated_at < $1 \
          order by updated_at, id limit $2"

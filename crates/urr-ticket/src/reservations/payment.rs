@@ -6,7 +6,7 @@
 use urr_contracts::internal::queue::FinishSlot;
 use urr_kernel::{CallContext, Timestamp, Uuid};
 use urr_storage::outbox::{self, EventMetadata};
-use urr_storage::{StorageError, Tx};
+use urr_storage::{DbResult, Tx};
 
 use crate::display_number::display_number;
 use crate::memberships::points::PointAction;
@@ -54,7 +54,7 @@ impl TicketService {
         &self,
         after: Option<ReservationId>,
         limit: u32,
-    ) -> Result<(Vec<ReservationRecord>, bool), StorageError> {
+    ) -> DbResult<(Vec<ReservationRecord>, bool)> {
         let read = move |tx: &mut Tx<'_>| listing::paid_page(tx, after, limit.saturating_add(1));
         let mut records: Vec<ReservationRecord> = self.db.read(read).await?;
         let limit = usize::try_from(limit).expect("32 bits fit");
@@ -69,8 +69,7 @@ impl TicketService {
         id: ReservationId,
     ) -> Result<ReservationRecord, TransitionError> {
         let check_transition = move |tx: &mut Tx<'_>| transitions::record_find(tx, id);
-        let found: Result<Option<ReservationRecord>, StorageError> =
-            self.db.read(check_transition).await;
+        let found: DbResult<Option<ReservationRecord>> = self.db.read(check_transition).await;
         Ok(found?.ok_or(ReservationRejection::NotFound)?)
     }
 
@@ -86,7 +85,7 @@ impl TicketService {
     }
 
     /// The event chain that a payment of the reservation continues.
-    pub async fn find_chain(&self, id: ReservationId) -> Result<EventChain, StorageError> {
+    pub async fn find_chain(&self, id: ReservationId) -> DbResult<EventChain> {
         self.db.read(move |tx| transitions::flow_find(tx, id)).await
     }
 
