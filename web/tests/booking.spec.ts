@@ -153,7 +153,7 @@ test('a finger comes nearer by tapping a section, then chooses a seat', async ({
   // The section straight in front of the stage, in the innermost ring.
   await page.touchscreen.tap(
     box.x + box.width / 2,
-    box.y + box.height / 2 + (box.width - 32) * 0.28,
+    box.y + box.height / 2 - 20 + (box.width - 32) * 0.28,
   );
   await expect(page.getByText('구역을 눌러 확대하세요')).toBeHidden();
   await page.waitForTimeout(600);

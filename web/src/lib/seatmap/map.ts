@@ -47,6 +47,8 @@ const REST_MS = 120;
 const FLIGHT_MS = 320;
 const FADE_MS = 1_400;
 const FADE_FRAME_MS = 70;
+/** A hint lies over the lower edge while the whole hall is shown. */
+const HINT_INSETS = { top: 0, bottom: 40 };
 
 interface Pointer {
   x: number;
@@ -209,7 +211,7 @@ export class SeatMap {
     const ratio = pixelRatio();
     this.#canvas.width = Math.round(width * ratio);
     this.#canvas.height = Math.round(height * ratio);
-    this.#home = fit(width, height, this.#area);
+    this.#home = fit(width, height, this.#area, HINT_INSETS);
     this.#view = wasHome ? this.#home : this.#limited(resize(this.#view, width, height));
     this.#pictureView = null;
     this.#redraw();

@@ -28,6 +28,7 @@ export interface Scene {
 export const SEATS_FROM_PIXELS = 6;
 const NUMBERS_FROM_PIXELS = 22;
 const MARKS_FROM_PIXELS = 13;
+const NAMES_FROM_PIXELS = 7.5;
 
 export function showsSeats(hall: Hall, view: Viewport): boolean {
   return hall.pitch * view.scale >= SEATS_FROM_PIXELS;
@@ -117,17 +118,18 @@ function paintSections(context: CanvasRenderingContext2D, scene: Scene, view: Vi
     const isOpen = free > 0 && isShown(scene, section.grade);
     const middle = toScreen(view, section.centreX, section.centreY);
     const room = sectionRoom(section, view);
-    const size = Math.min(15, room.height * 0.34);
-    if (size < 7) return;
-    context.font = `700 ${size}px ${scene.font}`;
-    context.textAlign = 'center';
-    context.textBaseline = 'middle';
     const count = free === 0 ? scene.soldOutLabel : free.toLocaleString('en-US');
+    const tallest = Math.min(15, room.height * 0.34);
+    context.font = `700 ${tallest}px ${scene.font}`;
     const widest = Math.max(
       context.measureText(section.name).width,
       context.measureText(count).width,
     );
-    if (widest > room.width) return;
+    const size = Math.min(tallest, (tallest * room.width) / widest);
+    if (size < NAMES_FROM_PIXELS) return;
+    context.font = `700 ${size}px ${scene.font}`;
+    context.textAlign = 'center';
+    context.textBaseline = 'middle';
     context.fillStyle = isOpen ? look.on : palette.inkSoft;
     context.fillText(section.name, middle.x, middle.y - size * 0.58);
     context.font = `500 ${size * 0.9}px ${scene.font}`;
