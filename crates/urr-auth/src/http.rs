@@ -27,7 +27,6 @@ pub fn routes() -> OpenApiRouter<AuthService> {
         .merge(sessions::http::routes())
         .merge(social::http::routes())
         .merge(administrators::http::routes())
-        .merge(accounts::internal_http::routes())
         .merge(admin_log::routes(ADMIN_LOG))
         .routes(routes!(terms::http::list_terms, terms::http::answer_terms))
         .routes(routes!(bot_check::http::get_challenge))

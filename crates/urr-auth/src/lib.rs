@@ -179,6 +179,7 @@ impl AuthService {
     /// The HTTP service, for the network or for calls within the process.
     pub fn service(&self, kit: &ServiceKit) -> Service {
         Service::new("auth", http::routes().with_state(self.clone()), kit)
+            .with_calls(accounts::internal_http::calls(self.clone()))
     }
 
     /// Exports how busy the hashing of passwords is. Must be called once per process.

@@ -124,6 +124,7 @@ impl CatalogService {
         // `http::routes` keeps the usual limit for every route but the upload of images.
         kit.limits.body_bytes_max = kit.limits.body_bytes_max.max(UPLOAD_BYTES_MAX);
         Service::new("catalog", http::routes().with_state(self.clone()), &kit)
+            .with_calls(events::http::calls(self.clone()))
     }
 
     /// Runs a change under the lock of the catalogue, gives it the next revision, and makes our

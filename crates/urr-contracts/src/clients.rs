@@ -1,23 +1,67 @@
-//! Typed clients: one per service, one method per internal call. A client is a cheap clone over an
-//! [`Upstream`], which has the deadline, retries and breaker.
+//! The client of a service: it makes the calls to that service and no others. It is a cheap clone
+//! over an [`Upstream`], which has the deadline, retries and breaker.
 
-mod auth;
-mod payment;
-mod queue;
-mod ticket;
+use std::fmt;
+use std::marker::PhantomData;
 
-use std::fmt::Display;
-
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use urr_kernel::CallContext;
-use urr_service::{ApiError, Upstream, UpstreamError};
+use urr_service::{ApiError, InternalCall, Upstream, UpstreamError};
 
-pub use self::auth::AuthClient;
-pub use self::payment::PaymentClient;
-pub use self::queue::QueueClient;
-pub use self::ticket::{PayableRef, TicketClient};
-use crate::internal::InternalCall;
+use crate::internal::auth::AuthCalls;
+use crate::internal::payment::PaymentCalls;
+use crate::internal::queue::QueueCalls;
+pub use crate::internal::ticket::PayableRef;
+use crate::internal::ticket::TicketCalls;
+
+pub type AuthClient = ServiceClient<AuthCalls>;
+pub type PaymentClient = ServiceClient<PaymentCalls>;
+pub type QueueClient = ServiceClient<QueueCalls>;
+pub type TicketClient = ServiceClient<TicketCalls>;
+
+/// A service, as its callers see it.
+pub struct ServiceClient<S> {
+    upstream: Upstream,
+    service: PhantomData<fn() -> S>,
+}
+
+impl<S> ServiceClient<S> {
+    pub fn new(upstream: Upstream) -> ServiceClient<S> {
+        ServiceClient { upstream, service: PhantomData }
+    }
+
+    pub async fn call<C: InternalCall<Service = S>>(
+        &self,
+        request: C,
+        context: &CallContext,
+    ) -> Result<C::Answer, ClientError> {
+        let answer = self.upstream.ask(&request, context).await;
+        answer.map_err(|error| ClientError::new(self.upstream.target(), error))
+    }
+
+    /// The same, but none if the service says that there is no such thing.
+    pub async fn find<C: InternalCall<Service = S>>(
+        &self,
+        request: C,
+        context: &CallContext,
+    ) -> Result<Option<C::Answer>, ClientError> {
+        match self.call(request, context).await {
+            Err(error) if error.is_not_found() => Ok(None),
+            answer => answer.map(Some),
+        }
+    }
+}
+
+impl<S> Clone for ServiceClient<S> {
+    fn clone(&self) -> ServiceClient<S> {
+        ServiceClient::new(self.upstream.clone())
+    }
+}
+
+impl<S> fmt::Debug for ServiceClient<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ServiceClient").field(&self.upstream).finish()
+    }
+}
 
 /// Why a call has no result.
 #[derive(Debug, thiserror::Error)]
@@ -88,42 +132,5 @@ impl ClientError {
 impl From<ClientError> for ApiError {
     fn from(error: ClientError) -> ApiError {
         error.into_source().into()
-    }
-}
-
-/// The answer to what was asked for, or none if the service says that there is no such thing.
-fn found<T>(answer: Result<T, ClientError>) -> Result<Option<T>, ClientError> {
-    match answer {
-        Err(error) if error.is_not_found() => Ok(None),
-        answer => answer.map(Some),
-    }
-}
-
-async fn get<T: DeserializeOwned>(
-    upstream: &Upstream,
-    call: &InternalCall,
-    path: &str,
-    context: &CallContext,
-) -> Result<T, ClientError> {
-    let answer = upstream.get_json(path, context, call.policy()).await;
-    answer.map_err(|error| ClientError::new(upstream.target(), error))
-}
-
-async fn post<T: DeserializeOwned>(
-    upstream: &Upstream,
-    call: &InternalCall,
-    path: &str,
-    body: &impl Serialize,
-    context: &CallContext,
-) -> Result<T, ClientError> {
-    let answer = upstream.post_json(path, body, context, call.policy()).await;
-    answer.map_err(|error| ClientError::new(upstream.target(), error))
-}
-
-/// Appends a query parameter whose value needs no escaping.
-fn with_query(path: &str, name: &str, value: Option<impl Display>) -> String {
-    match value {
-        Some(value) => format!("{path}?{name}={value}"),
-        None => path.to_owned(),
     }
 }

@@ -196,8 +196,8 @@ impl TestApp {
     /// A service as another one of ours sees it.
     pub fn internal(&self, caller: Caller, service: &'static str) -> Upstream {
         let found = self.system.services.iter().find(|known| known.name() == service);
-        let router = found.expect("every service runs here").local_router();
-        Upstream::local(caller, service, router, &self.system.kit)
+        let found = found.expect("every service runs here");
+        Upstream::local(caller, service, found, &self.system.kit)
     }
 
     /// The bus, to read domain events and to publish wrong ones.

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use urr_contracts::clients::{AuthClient, ClientError};
-use urr_contracts::internal::auth::RevokedTokenEntry;
+use urr_contracts::internal::auth::{ListRevokedTokens, RevokedTokenEntry};
 use urr_kernel::{CallContext, Clock, IdSource, Timestamp, Uuid};
 use urr_service::{ServiceKit, jobs};
 
@@ -97,7 +97,7 @@ impl RevocationFeed {
         let Inner { client, clock, ids, revoked, .. } = &*self.0;
         for _ in 0..PAGES_MAX {
             let context = CallContext::root(ids.next_id());
-            let page = client.list_revoked_tokens(*after, &context).await?;
+            let page = client.call(ListRevokedTokens { after: *after }, &context).await?;
             let is_end = page.tokens.is_empty() || page.next <= *after;
             let mut revoked = revoked.write().unwrap_or_else(PoisonError::into_inner);
             revoked.add(page.tokens, clock.now());

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt};
 use tokio_util::sync::CancellationToken;
+use urr_contracts::internal::ticket::GetReservationSummary;
 use urr_kernel::{CallContext, Timestamp, Uuid};
 use urr_storage::{DbResult, Tx};
 
@@ -129,9 +130,9 @@ impl MailService {
 
     /// Asks the ticket service for what the event did not say. Returns `false` without an answer.
     async fn complete_data(&self, mail: &mut Mail, context: &CallContext) -> DbResult<bool> {
-        let Some(reservation_id) = mail.template_data.reservation_id else { return Ok(true) };
-        match self.parts.ticket.find_reservation_summary(reservation_id, context).await {
-            Ok(Some(summary)) => mail.template_data.complete(summary),
+        let Some(id) = mail.template_data.reservation_id else { return Ok(true) };
+        match self.parts.ticket.find(GetReservationSummary { id }, context).await {
+            Ok(Some(summary)) => mail.template_data.complete(summary.reservation),
             // The mail then says less.
             Ok(None) => {}
             Err(error) => {

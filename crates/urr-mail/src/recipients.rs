@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use urr_contracts::clients::ClientError;
-use urr_contracts::internal::auth::AccountLanguage;
+use urr_contracts::internal::auth::{AccountLanguage, ListUsers};
 use urr_kernel::{CallContext, Uuid};
 
 use crate::MailService;
@@ -25,7 +25,7 @@ impl MailService {
         user_ids: Vec<Uuid>,
         context: &CallContext,
     ) -> Result<Recipients, ClientError> {
-        let users = self.parts.auth.list_users(user_ids, context).await?;
+        let users = self.parts.auth.call(ListUsers { user_ids }, context).await?.users;
         let recipients = users.into_iter().map(|user| {
             let language = match user.language {
                 AccountLanguage::Korean | AccountLanguage::Other => MailLanguage::Korean,

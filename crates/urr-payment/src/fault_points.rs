@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use urr_storage::{StorageError, Tx};
+use urr_storage::{DbResult, StorageError, Tx};
 
 use crate::PaymentService;
 
@@ -54,16 +54,16 @@ impl FaultPoints {
 impl PaymentService {
     pub(crate) async fn read<T: Send + 'static>(
         &self,
-        work: impl Fn(&mut Tx<'_>) -> Result<T, StorageError> + Send + 'static,
-    ) -> Result<T, StorageError> {
+        work: impl Fn(&mut Tx<'_>) -> DbResult<T> + Send + 'static,
+    ) -> DbResult<T> {
         self.0.db.read(work).await
     }
 
     /// Runs a transaction outside of a saga, without fault points.
     pub(crate) async fn write<T: Send + 'static>(
         &self,
-        work: impl Fn(&mut Tx<'_>) -> Result<T, StorageError> + Send + 'static,
-    ) -> Result<T, StorageError> {
+        work: impl Fn(&mut Tx<'_>) -> DbResult<T> + Send + 'static,
+    ) -> DbResult<T> {
         self.0.db.write(work).await
     }
 

@@ -1,11 +1,12 @@
 //! The routes of the payment service.
 
 mod admin;
-mod audit;
+pub mod audit;
 mod errors;
 mod idempotency;
 mod orders;
 mod payment_outcome;
+mod sandbox_checkout;
 mod test_card;
 mod views;
 mod webhooks;
@@ -26,6 +27,7 @@ const ADMIN_LOG: AdminLogRoute = AdminLogRoute {
 pub fn routes() -> OpenApiRouter<PaymentService> {
     OpenApiRouter::new()
         .merge(orders::routes())
+        .merge(sandbox_checkout::routes())
         .merge(test_card::routes())
         .merge(admin_log::routes(ADMIN_LOG))
         .merge(admin::routes())

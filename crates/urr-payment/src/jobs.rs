@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use urr_kernel::panic_text;
 use urr_service::idempotency::keys_purge;
 use urr_service::jobs::{run_every, ticker};
-use urr_storage::StorageError;
+use urr_storage::DbResult;
 
 use crate::domain::payment::retry_delay;
 use crate::store::transitions::{self, ResolverLane};
@@ -81,12 +81,12 @@ impl PaymentService {
         }
     }
 
-    async fn list_due(&self, lane: ResolverLane) -> Result<Vec<PaymentId>, StorageError> {
+    async fn list_due(&self, lane: ResolverLane) -> DbResult<Vec<PaymentId>> {
         let now = self.0.clock.now();
         self.read(move |tx| transitions::payment_list_due(tx, lane, now, LANE_WIDTH)).await
     }
 
-    async fn count_due(&self) -> Result<(), StorageError> {
+    async fn count_due(&self) -> DbResult<()> {
         let now = self.0.clock.now();
         let count = self.read(move |tx| transitions::payment_count_due(tx, now, COUNTED_MAX));
         self.0.metrics.set_due(count.await?);
@@ -94,7 +94,7 @@ impl PaymentService {
     }
 
     /// How many payments are stuck.
-    pub async fn count_stuck(&self) -> Result<i64, StorageError> {
+    pub async fn count_stuck(&self) -> DbResult<i64> {
         let since = self.0.clock.now() - STUCK_AFTER;
         let stuck = self.read(move |tx| transitions::payment_count_stuck(tx, since)).await?;
         self.0.metrics.set_stuck(stuck);
@@ -102,13 +102,13 @@ impl PaymentService {
     }
 
     /// Stuck payments, those that wait longest first.
-    pub async fn list_stuck(&self, limit: u32) -> Result<Vec<Payment>, StorageError> {
+    pub async fn list_stuck(&self, limit: u32) -> DbResult<Vec<Payment>> {
         let since = self.0.clock.now() - STUCK_AFTER;
         self.read(move |tx| transitions::payment_list_stuck(tx, since, limit)).await
     }
 
     /// Deletes webhooks and idempotency keys that will not be repeated. Returns how many.
-    pub async fn delete_old_rows(&self) -> Result<u64, StorageError> {
+    pub async fn delete_old_rows(&self) -> DbResult<u64> {
         let now = self.0.clock.now();
         let mut deleted = 0;
         loop {
@@ -126,14 +126,14 @@ impl PaymentService {
 
     /// Resumes every due payment: after a crash, an unclear answer, or no answer of the ticket
     /// service. Returns how many made progress.
-    pub async fn resolve_due(&self) -> Result<usize, StorageError> {
+    pub async fn resolve_due(&self) -> DbResult<usize> {
         self.count_due().await?;
         // Both lanes come to their end, also if one of them fails.
         let resolved = join_all(ResolverLane::ALL.map(|lane| self.resolve_lane(lane))).await;
         resolved.into_iter().sum()
     }
 
-    async fn resolve_lane(&self, lane: ResolverLane) -> Result<usize, StorageError> {
+    async fn resolve_lane(&self, lane: ResolverLane) -> DbResult<usize> {
         let mut resolved = 0;
         loop {
             let due = self.list_due(lane).await?;
@@ -168,7 +168,7 @@ impl PaymentService {
         false
     }
 
-    async fn postpone(&self, id: PaymentId, code: &'static str) -> Result<(), StorageError> {
+    async fn postpone(&self, id: PaymentId, code: &'static str) -> DbResult<()> {
         let now = self.0.clock.now();
         self.write(move |tx| {
             let attempts = payments::payment_get(tx, id)?.attempts;

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use urr_kernel::{Uuid, Won};
-use urr_storage::StorageError;
+use urr_storage::DbResult;
 
 use crate::PaymentService;
 use crate::domain::ledger::LedgerAccount;
@@ -53,7 +53,7 @@ impl LedgerProof {
 
 impl PaymentService {
     /// Proves the whole ledger, a range at a time. Each payment is read in one transaction.
-    pub async fn prove_ledger(&self) -> Result<LedgerProof, StorageError> {
+    pub async fn prove_ledger(&self) -> DbResult<LedgerProof> {
         let mut sums = LedgerSums::default();
         let mut after = Uuid::nil();
         while let Some(until) = self.add_payments(after, &mut sums).await? {
@@ -79,7 +79,7 @@ impl PaymentService {
         &self,
         after: Uuid,
         sums: &mut LedgerSums,
-    ) -> Result<Option<Uuid>, StorageError> {
+    ) -> DbResult<Option<Uuid>> {
         let find = self.read(move |tx| ledger::payment_find_after(tx, after, READ_AT_ONCE));
         let Some(until) = find.await? else { return Ok(None) };
         self.add_range(LedgerRange::Payments { after, until }, sums).await?;
@@ -91,7 +91,7 @@ impl PaymentService {
         &self,
         after: EntryMark,
         sums: &mut LedgerSums,
-    ) -> Result<Option<EntryMark>, StorageError> {
+    ) -> DbResult<Option<EntryMark>> {
         let find = self.read(move |tx| ledger::entry_find_after(tx, after, READ_AT_ONCE));
         let Some(until) = find.await? else { return Ok(None) };
         self.add_range(LedgerRange::Entries { after, until }, sums).await?;
@@ -100,11 +100,7 @@ impl PaymentService {
 
     /// Payments and lines are read in one transaction: a payment and its entries must be of the same
     /// moment.
-    async fn add_range(
-        &self,
-        range: LedgerRange,
-        sums: &mut LedgerSums,
-    ) -> Result<(), StorageError> {
+    async fn add_range(&self, range: LedgerRange, sums: &mut LedgerSums) -> DbResult<()> {
         let read = self.read(move |tx| {
             Ok((ledger::totals_list(tx, &range)?, ledger::lines_list(tx, &range)?))
         });
@@ -114,10 +110,7 @@ impl PaymentService {
     }
 
     /// What the ledger does not explain about one payment.
-    pub(crate) async fn prove_payment(
-        &self,
-        id: Uuid,
-    ) -> Result<Vec<LedgerDifference>, StorageError> {
+    pub(crate) async fn prove_payment(&self, id: Uuid) -> DbResult<Vec<LedgerDifference>> {
         let mut sums = LedgerSums::default();
         self.add_range(LedgerRange::One(id), &mut sums).await?;
         Ok(sums.unexplained)

@@ -86,7 +86,7 @@ pub(crate) struct Inner {
     /// The first one is for new orders.
     pub providers: Vec<ProviderClient>,
     pub tickets: TicketClient,
-    /// One lock per order id.
+    /// One lock per user and order.
     pub order_locks: KeyedMutex,
     pub metrics: PaymentMetrics,
     pub faults: FaultPoints,
@@ -136,6 +136,7 @@ impl PaymentService {
     pub fn service(&self, kit: &ServiceKit) -> Service {
         self.0.metrics.register(&kit.metrics);
         Service::new("payment", http::routes().with_state(self.clone()), kit)
+            .with_calls(http::audit::calls(self.clone()))
     }
 
     /// The provider of new orders.

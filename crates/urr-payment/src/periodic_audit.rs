@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use urr_kernel::Uuid;
-use urr_storage::{StorageError, TIME_MIN};
+use urr_storage::{DbResult, TIME_MIN};
 
 use crate::PaymentService;
 use crate::domain::ledger_audit::{LedgerDifference, LedgerSums};
@@ -37,9 +37,7 @@ const DIFFERING_MAX: u32 = 100;
 impl PaymentService {
     /// Audits what was written since the last run, and a part of the whole ledger. Returns all that is
     /// not explained, also from earlier runs; none if it is not the turn of this process.
-    pub async fn audit_ledger_changes(
-        &self,
-    ) -> Result<Option<Vec<LedgerDifference>>, StorageError> {
+    pub async fn audit_ledger_changes(&self) -> DbResult<Option<Vec<LedgerDifference>>> {
         let Some(progress) = self.claim_audit_run(LEDGER).await? else { return Ok(None) };
         let checked = self.audit_changed_payments(progress).await;
         let is_done = matches!(checked, Ok(Some(_)));
@@ -50,7 +48,7 @@ impl PaymentService {
     async fn audit_changed_payments(
         &self,
         mut progress: AuditRunProgress,
-    ) -> Result<Option<Vec<LedgerDifference>>, StorageError> {
+    ) -> DbResult<Option<Vec<LedgerDifference>>> {
         let now = self.0.clock.now();
         let mut sums = LedgerSums::default();
         let from = progress.up_to.map_or(TIME_MIN, |up_to| up_to - COMMIT_LAG);
@@ -82,7 +80,7 @@ impl PaymentService {
     }
 
     /// Checks the payments that were not explained before.
-    async fn recheck_unexplained(&self) -> Result<Vec<LedgerDifference>, StorageError> {
+    async fn recheck_unexplained(&self) -> DbResult<Vec<LedgerDifference>> {
         let known = self.read(|tx| audit_runs::unexplained_list(tx, RECHECKED_MAX)).await?;
         let mut unexplained = Vec::new();
         for id in known {
@@ -101,7 +99,7 @@ impl PaymentService {
     /// Compares with every provider what moved since the last run. A provider that does not answer is
     /// asked for the same next time and does not keep us from the others. Returns all differences,
     /// also from earlier runs.
-    pub async fn reconcile_providers(&self) -> Result<Vec<ProviderDifference>, StorageError> {
+    pub async fn reconcile_providers(&self) -> DbResult<Vec<ProviderDifference>> {
         let mut differences = Vec::new();
         for provider in &self.0.providers {
             let name = format!("provider:{}", provider.name());
@@ -122,7 +120,7 @@ impl PaymentService {
         provider: &ProviderClient,
         name: &str,
         progress: AuditRunProgress,
-    ) -> Result<(Vec<ProviderDifference>, bool), StorageError> {
+    ) -> DbResult<(Vec<ProviderDifference>, bool)> {
         let now = self.0.clock.now();
         let mut differences = self.recheck_differing_orders(provider).await?;
         let end = now - LIST_LAG;
@@ -148,7 +146,7 @@ impl PaymentService {
     async fn recheck_differing_orders(
         &self,
         provider: &ProviderClient,
-    ) -> Result<Vec<ProviderDifference>, StorageError> {
+    ) -> DbResult<Vec<ProviderDifference>> {
         let name = provider.name();
         let list = self.read(move |tx| audit_runs::differing_list(tx, name, DIFFERING_MAX));
         let orders = list.await?;
@@ -165,7 +163,7 @@ impl PaymentService {
         provider: &ProviderClient,
         checked: &[String],
         differences: &[ProviderDifference],
-    ) -> Result<(), StorageError> {
+    ) -> DbResult<()> {
         let (name, now) = (provider.name(), self.0.clock.now());
         let checked = checked.to_vec();
         let orders: Vec<String> =
@@ -177,7 +175,7 @@ impl PaymentService {
     }
 
     /// Every process shows the results of the audits, whichever runs them.
-    pub(crate) async fn update_audit_metrics(&self) -> Result<(), StorageError> {
+    pub(crate) async fn update_audit_metrics(&self) -> DbResult<()> {
         let metrics = self.0.metrics.clone();
         self.read(move |tx| {
             let done = audit_runs::audit_runs_list(tx)?;
@@ -194,22 +192,18 @@ impl PaymentService {
     }
 
     /// None if another process runs the audit or has just done so.
-    async fn claim_audit_run(&self, name: &str) -> Result<Option<AuditRunProgress>, StorageError> {
+    async fn claim_audit_run(&self, name: &str) -> DbResult<Option<AuditRunProgress>> {
         let (name, holder, now) = (name.to_owned(), self.holder(), self.0.clock.now());
         let done_since = now - self.0.settings.audit_interval / 2;
         self.write(move |tx| audit_runs::audit_run_claim(tx, &name, holder, done_since, now)).await
     }
 
-    async fn update_audit_run(
-        &self,
-        name: &str,
-        progress: AuditRunProgress,
-    ) -> Result<bool, StorageError> {
+    async fn update_audit_run(&self, name: &str, progress: AuditRunProgress) -> DbResult<bool> {
         let (name, holder, now) = (name.to_owned(), self.holder(), self.0.clock.now());
         self.write(move |tx| audit_runs::audit_run_update(tx, &name, holder, progress, now)).await
     }
 
-    async fn finish_audit_run(&self, name: &str, is_done: bool) -> Result<(), StorageError> {
+    async fn finish_audit_run(&self, name: &str, is_done: bool) -> DbResult<()> {
         let (name, holder, now) = (name.to_owned(), self.holder(), self.0.clock.now());
         let succeeded_at = is_done.then_some(now);
         self.write(move |tx| audit_runs::audit_run_finish(tx, &name, holder, succeeded_at)).await

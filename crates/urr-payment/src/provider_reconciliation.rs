@@ -8,7 +8,7 @@ use std::fmt;
 
 use futures_util::{StreamExt, stream};
 use urr_kernel::{Timestamp, Won};
-use urr_storage::{StorageError, Tx};
+use urr_storage::{DbResult, Tx};
 
 use crate::PaymentService;
 use crate::domain::payment::{Payment, PaymentStatus, SagaStep};
@@ -151,11 +151,7 @@ pub(crate) struct TimeRange {
 impl PaymentService {
     /// Compares everything that moved in a time range. Providers that do not answer are listed in the
     /// result.
-    pub async fn reconcile(
-        &self,
-        from: Timestamp,
-        to: Timestamp,
-    ) -> Result<Reconciliation, StorageError> {
+    pub async fn reconcile(&self, from: Timestamp, to: Timestamp) -> DbResult<Reconciliation> {
         let mut all = Reconciliation::default();
         for provider in &self.0.providers {
             let found = self.reconcile_with(provider, TimeRange { from, to }).await?;
@@ -171,7 +167,7 @@ impl PaymentService {
         &self,
         provider: &ProviderClient,
         span: TimeRange,
-    ) -> Result<Reconciliation, StorageError> {
+    ) -> DbResult<Reconciliation> {
         let listed = match provider.list(span.from, span.to).await {
             ProviderListing::Orders(listed) => listed,
             ProviderListing::Unknown { code } => {
@@ -192,7 +188,7 @@ impl PaymentService {
         provider: &ProviderClient,
         listed: Vec<ListedOrder>,
         span: TimeRange,
-    ) -> Result<Reconciliation, StorageError> {
+    ) -> DbResult<Reconciliation> {
         let name = provider.name();
         let mut found = Reconciliation { compared: listed.len(), ..Reconciliation::default() };
         let known: HashSet<String> = listed.iter().map(|order| order.order_id.clone()).collect();
@@ -233,7 +229,7 @@ impl PaymentService {
         provider: &ProviderClient,
         order: ListedOrder,
         check: ListCheck,
-    ) -> Result<Option<OrderFinding>, StorageError> {
+    ) -> DbResult<Option<OrderFinding>> {
         let payment_key = match check {
             ListCheck::OrderFinding(finding) => return Ok(Some(finding)),
             ListCheck::Ask { payment_key } => payment_key,
@@ -263,7 +259,7 @@ impl PaymentService {
         &self,
         provider: &ProviderClient,
         suspects: Vec<ProviderDifference>,
-    ) -> Result<Vec<ProviderDifference>, StorageError> {
+    ) -> DbResult<Vec<ProviderDifference>> {
         if suspects.is_empty() {
             return Ok(suspects);
         }
@@ -282,7 +278,7 @@ impl PaymentService {
         &self,
         provider: &ProviderClient,
         found: ProviderDifference,
-    ) -> Result<Option<ProviderDifference>, StorageError> {
+    ) -> DbResult<Option<ProviderDifference>> {
         let order_id = found.order_id();
         let before = self.find_order(order_id).await?;
         let key = before.as_ref().and_then(|payment| payment.payment_key.as_deref());
@@ -305,7 +301,7 @@ impl PaymentService {
         &self,
         provider: &ProviderClient,
         order_id: &str,
-    ) -> Result<Option<ProviderDifference>, StorageError> {
+    ) -> DbResult<Option<ProviderDifference>> {
         let ours = self.find_order(order_id).await?;
         let ours = ours.filter(|payment| payment.provider == provider.name());
         let amount = ours.as_ref().map_or(Won::ZERO, |payment| payment.charged);
@@ -321,20 +317,20 @@ impl PaymentService {
         &self,
         provider: &'static str,
         listed: Vec<ListedOrder>,
-    ) -> Result<Vec<(ListedOrder, ListCheck)>, StorageError> {
+    ) -> DbResult<Vec<(ListedOrder, ListCheck)>> {
         let checked = self.read(move |tx| {
             let check_one = |listed: &ListedOrder| {
                 let ours = payments::payment_find_by_order(tx, &listed.order_id)?;
                 let ours = ours.filter(|payment| payment.provider == provider);
                 Ok((listed.clone(), check_listed(ours.as_ref(), listed)))
             };
-            listed.iter().map(check_one).collect::<Result<Vec<_>, StorageError>>()
+            listed.iter().map(check_one).collect::<DbResult<Vec<_>>>()
         });
         checked.await
     }
 
     /// Returns false if meanwhile there is no reason to query any more.
-    async fn reopen(&self, theirs: &ProviderPayment) -> Result<bool, StorageError> {
+    async fn reopen(&self, theirs: &ProviderPayment) -> DbResult<bool> {
         let (theirs, now) = (theirs.clone(), self.0.clock.now());
         self.commit("reopened", move |tx| {
             let ours = payments::payment_lock_by_order(tx, &theirs.order_id)?;
@@ -356,7 +352,7 @@ pub(crate) fn payment_reopen(
     payment: &Payment,
     attempt_at: Timestamp,
     now: Timestamp,
-) -> Result<(), StorageError> {
+) -> DbResult<()> {
     let (status, step) = (PaymentStatus::Failed, Some(SagaStep::Query));
     let to = TransitionTo { status, step, claimed_until: None, attempt_at, now };
     transitions::payment_transition(tx, TransitionFrom::of(payment), to).map(|_| ())

@@ -2,7 +2,7 @@
 
 use urr_kernel::Uuid;
 use urr_service::Page;
-use urr_storage::StorageError;
+use urr_storage::DbResult;
 
 use crate::PaymentService;
 use crate::domain::payment::{Payment, PaymentId};
@@ -11,32 +11,28 @@ use crate::store::payments::{self, PaymentFilter};
 use crate::store::refunds;
 
 impl PaymentService {
-    pub async fn find(&self, id: PaymentId) -> Result<Option<Payment>, StorageError> {
+    pub async fn find(&self, id: PaymentId) -> DbResult<Option<Payment>> {
         self.read(move |tx| payments::payment_find(tx, id)).await
     }
 
-    pub async fn find_order(&self, order_id: &str) -> Result<Option<Payment>, StorageError> {
+    pub async fn find_order(&self, order_id: &str) -> DbResult<Option<Payment>> {
         let order_id = order_id.to_owned();
         self.read(move |tx| payments::payment_find_by_order(tx, &order_id)).await
     }
 
     /// The newest first.
-    pub async fn list(
-        &self,
-        filter: PaymentFilter,
-        page: Page,
-    ) -> Result<(Vec<Payment>, u64), StorageError> {
+    pub async fn list(&self, filter: PaymentFilter, page: Page) -> DbResult<(Vec<Payment>, u64)> {
         self.read(move |tx| payments::payment_list(tx, filter, page)).await
     }
 
     /// All orders that were ever made for a payable; a hundred at most.
-    pub async fn list_by_payable(&self, payable_id: Uuid) -> Result<Vec<Payment>, StorageError> {
+    pub async fn list_by_payable(&self, payable_id: Uuid) -> DbResult<Vec<Payment>> {
         let filter = PaymentFilter { payable_id: Some(payable_id), ..PaymentFilter::default() };
         Ok(self.list(filter, Page::new(1, 100)).await?.0)
     }
 
     /// The oldest first.
-    pub async fn list_refunds(&self, id: PaymentId) -> Result<Vec<Refund>, StorageError> {
+    pub async fn list_refunds(&self, id: PaymentId) -> DbResult<Vec<Refund>> {
         self.read(move |tx| refunds::refund_list(tx, id)).await
     }
 }

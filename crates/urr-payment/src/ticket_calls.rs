@@ -2,65 +2,75 @@
 
 use urr_contracts::clients::ClientError;
 use urr_contracts::internal::ticket::{
-    ConfirmPayableBody, PayableView, PinPayableBody, RefundedPayableBody, UnpinPayableBody,
+    ConfirmPayable, GetPayable, MarkPayableRefunded, PinPayable, TicketCalls, UnpinPayable,
 };
 use urr_kernel::{CallContext, TraceContext, Won};
+use urr_service::InternalCall;
 
 use crate::PaymentService;
 use crate::domain::payment::Payment;
 
-type PayableResult = Result<PayableView, ClientError>;
-
 impl PaymentService {
-    pub(crate) async fn payable(&self, payment: &Payment) -> PayableResult {
-        self.0.tickets.get_payable(payment.payable, &call_context(payment)).await
+    /// Makes a call in the context of a payment, with the fault points of its name.
+    pub(crate) async fn ask_tickets<C: InternalCall<Service = TicketCalls>>(
+        &self,
+        name: &'static str,
+        payment: &Payment,
+        request: C,
+    ) -> Result<C::Answer, ClientError> {
+        let context = call_context(payment);
+        self.call(name, self.0.tickets.call(request, &context)).await
+    }
+}
+
+impl Payment {
+    pub(crate) fn get_payable(&self) -> GetPayable {
+        GetPayable { payable: self.payable }
     }
 
-    pub(crate) async fn pin(&self, payment: &Payment) -> PayableResult {
-        let body = PinPayableBody {
-            payment_id: payment.id.0,
-            user_id: payment.user_id,
-            fencing_token: fencing_token(payment),
-            amount: payment.amount,
-        };
-        self.0.tickets.pin_payable(payment.payable, &body, &call_context(payment)).await
+    pub(crate) fn pin_payable(&self) -> PinPayable {
+        PinPayable {
+            payable: self.payable,
+            payment_id: self.id.0,
+            user_id: self.user_id,
+            fencing_token: self.claimed_token(),
+            amount: self.amount,
+        }
     }
 
-    pub(crate) async fn unpin(&self, payment: &Payment) -> PayableResult {
-        let body = UnpinPayableBody { payment_id: payment.id.0 };
-        self.0.tickets.unpin_payable(payment.payable, &body, &call_context(payment)).await
+    pub(crate) fn unpin_payable(&self) -> UnpinPayable {
+        UnpinPayable { payable: self.payable, payment_id: self.id.0 }
     }
 
-    pub(crate) async fn confirm(&self, payment: &Payment) -> PayableResult {
-        let body = ConfirmPayableBody {
-            payment_id: payment.id.0,
-            fencing_token: fencing_token(payment),
-            amount: payment.amount,
-            payment_method: payment.method.clone(),
-        };
-        self.0.tickets.confirm_payable(payment.payable, &body, &call_context(payment)).await
+    pub(crate) fn confirm_payable(&self) -> ConfirmPayable {
+        ConfirmPayable {
+            payable: self.payable,
+            payment_id: self.id.0,
+            fencing_token: self.claimed_token(),
+            amount: self.amount,
+            payment_method: self.method.clone(),
+        }
     }
 
     /// Reports a refund. `requested` is what the ticket service asked for; less was refunded if an
     /// administrator had refunded a part before.
-    pub(crate) async fn report_refund(
+    pub(crate) fn mark_payable_refunded(
         &self,
-        payment: &Payment,
         requested: Won,
         refunded: Won,
-    ) -> PayableResult {
-        let body = RefundedPayableBody {
-            payment_id: payment.id.0,
+    ) -> MarkPayableRefunded {
+        MarkPayableRefunded {
+            payable: self.payable,
+            payment_id: self.id.0,
             amount: requested,
             returned_amount: Some(refunded).filter(|refunded| *refunded != requested),
-        };
-        self.0.tickets.mark_payable_refunded(payment.payable, &body, &call_context(payment)).await
+        }
     }
-}
 
-/// Orders of commands may have no token. No hold has this one, so the ticket service refuses it.
-fn fencing_token(payment: &Payment) -> i64 {
-    payment.fencing_token.unwrap_or(-1)
+    /// Orders of commands may have no token. No hold has this one, so the ticket service refuses it.
+    fn claimed_token(&self) -> i64 {
+        self.fencing_token.unwrap_or(-1)
+    }
 }
 
 /// The context of everything that a payment causes: the flow of what is paid, caused by the charge,

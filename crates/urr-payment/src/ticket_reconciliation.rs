@@ -8,10 +8,10 @@ use std::fmt;
 
 use urr_contracts::clients::{ClientError, PayableRef};
 use urr_contracts::internal::ticket::{
-    PaidReservationPage, PayableKind, PayableStatus, PayableView,
+    GetPayable, ListPaidReservations, PaidReservationPage, PayableKind, PayableStatus, PayableView,
 };
 use urr_kernel::{CallContext, Timestamp, Uuid, Won};
-use urr_storage::StorageError;
+use urr_storage::{DbResult, StorageError};
 
 use crate::PaymentService;
 use crate::domain::payment::{Payment, PaymentId, PaymentStatus};
@@ -112,7 +112,7 @@ impl PaymentService {
         after: Option<Uuid>,
         context: &CallContext,
     ) -> Result<TicketComparison, CompareError> {
-        let page = self.0.tickets.list_paid_reservations(after, context).await?;
+        let page = self.0.tickets.call(ListPaidReservations { after }, context).await?;
         let PaidReservationPage { mut reservations, more } = page;
         let end = reservations.last().filter(|_| more).map(|reservation| reservation.id);
         let (from, until) = (after.unwrap_or(Uuid::nil()), end.unwrap_or(Uuid::max()));
@@ -145,7 +145,7 @@ impl PaymentService {
         &self,
         after: Uuid,
         until: Uuid,
-    ) -> Result<(BTreeMap<Uuid, Vec<Payment>>, Option<Uuid>), StorageError> {
+    ) -> DbResult<(BTreeMap<Uuid, Vec<Payment>>, Option<Uuid>)> {
         let limit = u32::try_from(PAYMENTS_PER_PAGE).expect("a page is small");
         let list = self
             .read(move |tx| payments::payment_list_by_reservation(tx, after, until, limit))
@@ -170,11 +170,13 @@ impl PaymentService {
         context: &CallContext,
     ) -> Result<Option<TicketDifference>, CompareError> {
         let payable = PayableRef { kind: PayableKind::Reservation, id };
-        let reservation = self.0.tickets.find_payable(payable, context).await?;
-        let paid_by = reservation.and_then(|reservation| reservation.payment_id);
+        let find = async || {
+            let found = self.0.tickets.find(GetPayable { payable }, context).await?;
+            Ok::<_, ClientError>(found.map(|answer| answer.payable))
+        };
+        let paid_by = find().await?.and_then(|reservation| reservation.payment_id);
         let before = self.payments_for_reservation(id, paid_by).await?;
-        let reservation = self.0.tickets.find_payable(payable, context).await?;
-        let reservation = reservation.filter(|reservation| reservation.payment_id.is_some());
+        let reservation = find().await?.filter(|reservation| reservation.payment_id.is_some());
         let after = self.payments_for_reservation(id, paid_by).await?;
         let is_still = reservation.as_ref().and_then(|now| now.payment_id) == paid_by;
         match is_still && before == after {
@@ -188,7 +190,7 @@ impl PaymentService {
         &self,
         id: Uuid,
         paid_by: Option<Uuid>,
-    ) -> Result<Vec<Payment>, StorageError> {
+    ) -> DbResult<Vec<Payment>> {
         let mut payments = self.list_by_payable(id).await?;
         if let Some(paid_by) = paid_by
             && !payments.iter().any(|payment| payment.id.0 == paid_by)

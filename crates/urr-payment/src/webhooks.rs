@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use urr_kernel::Timestamp;
-use urr_storage::{StorageError, Tx};
+use urr_storage::{DbResult, Tx};
 
 use crate::PaymentService;
 use crate::domain::payment::{Payment, PaymentStatus};
@@ -37,7 +37,7 @@ impl PaymentService {
         &self,
         provider: &'static str,
         notice: WebhookNotice,
-    ) -> Result<(), StorageError> {
+    ) -> DbResult<()> {
         let (now, seen) = (self.0.clock.now(), notice.clone());
         if self.read(move |tx| plan_query(tx, provider, &seen, now)).await?.is_none() {
             return Ok(());
@@ -64,7 +64,7 @@ fn plan_query(
     provider: &str,
     notice: &WebhookNotice,
     now: Timestamp,
-) -> Result<Option<PlannedQuery>, StorageError> {
+) -> DbResult<Option<PlannedQuery>> {
     let WebhookNotice { message_id, order_id } = notice;
     let payment = payments::payment_find_by_order(tx, order_id)?;
     let Some(payment) = payment.filter(|payment| payment.provider == provider) else {

@@ -30,7 +30,7 @@ use urr_room::memory::MemoryRooms;
 use urr_room::{AdmissionRules, AdmissionState, RoomRequest, Rooms};
 use urr_service::token::{ACCESS, AccessClaims, TokenFacts, TokenKey};
 use urr_service::{
-    Caller, LocalRouter, Metrics, RequestLimits, Service, ServiceKit, Upstream, UserRole, serve,
+    Caller, LocalService, Metrics, RequestLimits, Service, ServiceKit, Upstream, UserRole, serve,
 };
 use urr_storage::{Db, StorageError, params};
 use urr_test::engines::{Database, Engine};
@@ -127,7 +127,7 @@ impl House {
             metrics,
             limits: RequestLimits::default(),
         };
-        let ticket = Upstream::local(Caller::Queue, "ticket", LocalRouter::default(), &kit);
+        let ticket = Upstream::local(Caller::Queue, "ticket", LocalService::default(), &kit);
         let queue = QueueService::new(QueueParts {
             db: database.db.clone(),
             clock: clock.clone(),

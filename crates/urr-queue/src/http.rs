@@ -3,7 +3,7 @@
 mod admin;
 mod crowd;
 mod draw;
-mod internal;
+pub(crate) mod internal;
 mod queue;
 mod status_view;
 mod stream;
@@ -28,7 +28,6 @@ pub fn routes() -> OpenApiRouter<QueueService> {
         .merge(crowd::routes())
         .merge(stream::routes())
         .merge(draw::routes())
-        .merge(internal::routes())
         .merge(admin::routes())
 }
 

@@ -184,5 +184,6 @@ impl QueueService {
         self.0.metrics.register(&kit.metrics);
         self.0.notices.register(&kit.metrics);
         Service::new("queue", http::routes().with_state(self.clone()), kit)
+            .with_calls(http::internal::calls(self.clone()))
     }
 }

@@ -7,7 +7,9 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
-use urr_contracts::internal::ticket::{BookingHealth, SALES_HEALTH_EVENTS_MAX, SalesHealthAnswer};
+use urr_contracts::internal::ticket::{
+    BookingHealth, GetSalesHealth, SALES_HEALTH_EVENTS_MAX, SalesHealthAnswer,
+};
 use urr_kernel::{CallContext, Timestamp, Uuid};
 
 use crate::{EventRoom, QueueService, RoomPhase};
@@ -50,7 +52,8 @@ impl QueueService {
     pub async fn refresh_sales_health(&self, event_ids: &[Uuid]) {
         for event_ids in event_ids.chunks(SALES_HEALTH_EVENTS_MAX) {
             let context = CallContext::root(self.0.ids.next_id());
-            match self.0.ticket.get_sales_health(event_ids.to_vec(), &context).await {
+            let request = GetSalesHealth { event_ids: event_ids.to_vec() };
+            match self.0.ticket.call(request, &context).await {
                 Ok(answer) => self.0.sales_health.update(event_ids, &answer, self.0.clock.now()),
                 Err(error) => {
                     self.0.metrics.ticket_unavailable.inc();

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 use urr_contracts::clients::ClientError;
+use urr_contracts::internal::ticket::GetTier;
 use urr_kernel::{CallContext, Clock, Uuid};
 use urr_service::cache::{Cache, CacheOptions};
 
@@ -50,7 +51,7 @@ impl QueueService {
             return Ok(tier);
         }
         let _lookup = lookups.try_acquire().map_err(|_| TierLookupError::TooManyLookups)?;
-        let tier = self.0.ticket.get_tier(event_id, user_id, context).await?;
+        let tier = self.0.ticket.call(GetTier { event_id, user_id }, context).await?.tier;
         cache.insert((event_id, user_id), tier);
         Ok(tier)
     }

@@ -10,9 +10,7 @@ use std::sync::Arc;
 use axum::extract::{ConnectInfo, FromRequestParts, Request};
 use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, HeaderName};
-use axum::middleware::{self, Next};
 use urr_kernel::{Secret, named_enum};
-use utoipa_axum::router::OpenApiRouter;
 
 use crate::ApiError;
 
@@ -161,20 +159,13 @@ fn caller_of(extensions: &Extensions) -> Result<Caller, ApiError> {
     })
 }
 
-/// Routes that only these programs of ours may call. Any other caller gets 403
-/// `CALLER_NOT_ALLOWED`, and a call without a credential 401.
-pub fn internal_routes<S>(allowed: &'static [Caller], routes: OpenApiRouter<S>) -> OpenApiRouter<S>
-where
-    S: Clone + Send + Sync + 'static,
-{
-    routes.route_layer(middleware::from_fn(async move |request: Request, next: Next| {
-        let caller = caller_of(request.extensions())?;
-        if !allowed.contains(&caller) {
-            let sentence = format!("The {caller} service may not make this call.");
-            return Err(ApiError::forbidden("CALLER_NOT_ALLOWED", sentence));
-        }
-        Ok(next.run(request).await)
-    }))
+/// Refuses a program of ours that may not make a call.
+pub(crate) fn check_allowed(allowed: &[Caller], caller: Caller) -> Result<(), ApiError> {
+    if allowed.contains(&caller) {
+        return Ok(());
+    }
+    let sentence = format!("The {caller} service may not make this call.");
+    Err(ApiError::forbidden("CALLER_NOT_ALLOWED", sentence))
 }
 
 #[cfg(test)]

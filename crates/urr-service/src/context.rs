@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use axum::extract::{FromRequestParts, MatchedPath, Request};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::Response;
 use tokio::time::Instant;
 use tracing::Span;
@@ -13,6 +13,7 @@ use urr_kernel::{CallContext, IdSource, TraceContext};
 use uuid::Uuid;
 
 use crate::deadline::Deadline;
+use crate::internal_call::CallSpec;
 use crate::messages::AnswerLanguage;
 use crate::metrics::AnsweredRequest;
 use crate::{ApiError, Caller, ServiceKit};
@@ -44,64 +45,99 @@ pub(crate) struct CallMetadata {
 /// What is noted of a request until it is answered.
 pub(crate) struct RequestRecord {
     pub begun: Instant,
-    context: CallContext,
+    pub context: CallContext,
     method: Method,
-    route: Option<MatchedPath>,
+    route: RequestRoute,
     language: AnswerLanguage,
     pub span: Span,
+}
+
+/// Where a request goes: a route that the router found, or the path of an internal call.
+pub(crate) enum RequestRoute {
+    Matched(MatchedPath),
+    Call(&'static str),
+    Unmatched,
 }
 
 impl RequestRecord {
     /// Gives a request its context.
     pub fn note(state: &ContextState, request: &mut Request) -> RequestRecord {
-        let begun = Instant::now();
         let given = request.extensions().get::<CallMetadata>().map(|call| call.context);
         let context = context_of(given, request.headers(), &state.kit.ids);
-        let method = request.method().clone();
         let route = request.extensions().get::<MatchedPath>().cloned();
+        let route = route.map_or(RequestRoute::Unmatched, RequestRoute::Matched);
+        let language = AnswerLanguage::preferred(request.headers());
+        request.extensions_mut().insert(context);
+        let method = request.method().clone();
+        RequestRecord { language, ..RequestRecord::new(state, context, method, route) }
+    }
+
+    /// The record of a call inside the process.
+    pub fn of_call(state: &ContextState, spec: &CallSpec, call: &CallMetadata) -> RequestRecord {
+        let context = context_of(Some(call.context), &HeaderMap::new(), &state.kit.ids);
+        RequestRecord::new(state, context, spec.method(), RequestRoute::Call(spec.path))
+    }
+
+    fn new(
+        state: &ContextState,
+        context: CallContext,
+        method: Method,
+        route: RequestRoute,
+    ) -> RequestRecord {
         let span = tracing::info_span!(
             "request",
             service = state.service,
             %method,
-            route = route_name(route.as_ref()),
+            route = route.name(),
             trace_id = tracing::field::Empty
         );
         if !span.is_disabled() {
             span.record("trace_id", context.trace.trace_id());
         }
-        let language = AnswerLanguage::preferred(request.headers());
-        request.extensions_mut().insert(context);
+        let (begun, language) = (Instant::now(), AnswerLanguage::English);
         RequestRecord { begun, context, method, route, language, span }
     }
 
     /// Gives its answer an error body, if it is an error, and its request id, and counts it.
     pub fn answered(self, state: &ContextState, mut response: Response) -> Response {
-        let ContextState { service, kit } = state;
-        let RequestRecord { begun, context, method, route, language, span } = self;
-        if let Some(error) = response.extensions_mut().remove::<ApiError>() {
-            span.in_scope(|| error.log());
-            kit.metrics.count_error(service, &error);
-            error.write_into(&mut response, Some(&context.trace.trace_id()), language);
+        let error = response.extensions_mut().remove::<ApiError>();
+        if let Some(error) = &error {
+            error.write_into(&mut response, Some(&self.context.trace.trace_id()), self.language);
         }
-        response.headers_mut().insert(REQUEST_ID, id_value(context.correlation_id));
-        let (status, took) = (response.status(), begun.elapsed());
-        let route = route_name(route.as_ref());
-        let route = response.extensions().get().map_or(route, |RouteLabel(label)| *label);
-        kit.metrics.count_answer(&AnsweredRequest {
-            service,
-            method: &method,
-            route,
-            status,
-            took,
-        });
-        span.in_scope(|| tracing::debug!(status = status.as_u16(), ?took, "answered"));
+        response.headers_mut().insert(REQUEST_ID, id_value(self.context.correlation_id));
+        let label = response.extensions().get().map(|RouteLabel(label)| *label);
+        self.count(state, response.status(), label, error.as_ref());
         response
+    }
+
+    /// Counts the answer, and logs and counts its error.
+    pub fn count(
+        &self,
+        state: &ContextState,
+        status: StatusCode,
+        label: Option<&str>,
+        error: Option<&ApiError>,
+    ) {
+        let (ContextState { service, kit }, took) = (state, self.begun.elapsed());
+        if let Some(error) = error {
+            self.span.in_scope(|| error.log());
+            kit.metrics.count_error(service, error);
+        }
+        let (method, route) = (&self.method, label.unwrap_or(self.route.name()));
+        kit.metrics.count_answer(&AnsweredRequest { service, method, route, status, took });
+        self.span.in_scope(|| tracing::debug!(status = status.as_u16(), ?took, "answered"));
     }
 }
 
-/// Never the raw path: each would be a time series of its own, and it may hold what is private.
-fn route_name(route: Option<&MatchedPath>) -> &str {
-    route.map_or("unmatched", MatchedPath::as_str)
+impl RequestRoute {
+    /// Never the raw path: each would be a time series of its own, and it may hold what is private.
+    fn name(&self) -> &str {
+        match self {
+            RequestRoute::Matched(path) => path.as_str(),
+            RequestRoute::Call(path) => path,
+            RequestRoute::Unmatched => "unmatched",
+        }
+    }
 }
 
 /// The context that a caller in this process gave, or that of the headers, or a new one. Malformed

@@ -138,6 +138,11 @@ impl ApiError {
         korean.unwrap_or(&self.sentence)
     }
 
+    /// Code, English sentence and further fields.
+    pub(crate) fn parts(&self) -> (&str, &str, Map<String, Value>) {
+        (&self.code, &self.sentence, self.extra.clone())
+    }
+
     /// Adds the fields of another service's refusal.
     pub(crate) fn extend(&mut self, fields: Map<String, Value>) {
         self.extra.extend(fields);

@@ -5,7 +5,7 @@ use std::error::Error;
 
 use axum::body::Bytes;
 use axum::extract::path::ErrorKind;
-use axum::extract::rejection::{BytesRejection, JsonRejection, PathRejection};
+use axum::extract::rejection::{BytesRejection, JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -96,12 +96,15 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
         refuse_nul(parts.uri.query(), "INVALID_QUERY")?;
         match axum::extract::Query::<T>::from_request_parts(parts, state).await {
             Ok(axum::extract::Query(value)) => Ok(Query(value)),
-            Err(rejection) => {
-                let error = FieldError::read(&innermost_text(&rejection));
-                Err(wrong_field("INVALID_QUERY", RequestPart::Query, &error))
-            }
+            Err(rejection) => Err(query_refused(&rejection)),
         }
     }
+}
+
+/// The answer to parameters that cannot be read.
+pub(crate) fn query_refused(rejection: &QueryRejection) -> ApiError {
+    let error = FieldError::read(&innermost_text(rejection));
+    wrong_field("INVALID_QUERY", RequestPart::Query, &error)
 }
 
 /// The answer to a body that is larger than the service takes.
@@ -173,7 +176,7 @@ fn value_has_nul(value: &serde_json::Value) -> bool {
 }
 
 /// In an address the character can only be written `%00`.
-fn refuse_nul(part: Option<&str>, code: &'static str) -> Result<(), ApiError> {
+pub(crate) fn refuse_nul(part: Option<&str>, code: &'static str) -> Result<(), ApiError> {
     match part {
         Some(text) if text.contains("%00") => Err(ApiError::bad_request(
             code,

@@ -24,6 +24,7 @@ mod field_error;
 mod health;
 pub mod idempotency;
 mod identity;
+mod internal_call;
 pub mod jobs;
 mod messages;
 mod metrics;
@@ -37,7 +38,7 @@ pub mod token;
 mod upstream;
 
 pub use breaker::{Breaker, BreakerState, CallOutcome};
-pub use caller::{Caller, Internal, InternalCredentials, internal_routes};
+pub use caller::{Caller, Internal, InternalCredentials};
 pub use context::{Context, RouteLabel};
 pub use deadline::Deadline;
 pub use docs::{Errors, SchemaConflict, docs_router, merge_openapi};
@@ -46,12 +47,13 @@ pub use etag::{ETag, has_etag};
 pub use extract::{Json, Path, Query, RawBody};
 pub use health::{Health, HealthView};
 pub use identity::{Admin, Identity, IdentityHeaders, MaybeUser, User, UserRole};
+pub use internal_call::{CallKind, CallSpec, InternalCall, InternalCalls};
 pub use metrics::Metrics;
 pub use page::{Page, Paged, Pagination};
 pub use request_layer::LayeredRoute;
 pub use server::serve;
 pub use service::{RequestLimits, Service, ServiceKit};
 pub use upstream::{
-    CallPolicy, HttpClient, InvalidServiceUrl, LocalRouter, RemoteService, ServiceUrl, Upstream,
+    CallPolicy, HttpClient, InvalidServiceUrl, LocalService, RemoteService, ServiceUrl, Upstream,
     UpstreamError, UpstreamRefusal,
 };

@@ -36,6 +36,11 @@ impl Page {
         Page { page: within(page, u32::MAX), limit: within(limit, LIMIT_MAX) }
     }
 
+    /// The first page of the usual size unless something else is asked for.
+    pub fn of(page: Option<i64>, limit: Option<i64>) -> Page {
+        Page::new(page.unwrap_or(1), limit.unwrap_or(i64::from(LIMIT_DEFAULT)))
+    }
+
     pub fn number(self) -> u32 {
         self.page
     }
@@ -55,7 +60,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Page {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Page, ApiError> {
         let Query(PageQuery { page, limit }) = Query::from_request_parts(parts, state).await?;
-        Ok(Page::new(page.unwrap_or(1), limit.unwrap_or(i64::from(LIMIT_DEFAULT))))
+        Ok(Page::of(page, limit))
     }
 }
 

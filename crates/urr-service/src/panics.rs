@@ -19,8 +19,13 @@ struct Panicked(String);
 /// It is safe to continue: state that the panic left half-changed is behind poisoned mutexes or in
 /// transactions that are rolled back.
 pub(crate) fn caught(work: impl Future<Output = Response>) -> impl Future<Output = Response> {
-    AssertUnwindSafe(work).catch_unwind().map(|answer| match answer {
-        Ok(response) => response,
-        Err(panic) => ApiError::internal(Panicked(panic_text(panic.as_ref()))).into_response(),
-    })
+    caught_or(work).map(IntoResponse::into_response)
+}
+
+/// The same for work of any kind.
+pub(crate) fn caught_or<T>(
+    work: impl Future<Output = T>,
+) -> impl Future<Output = Result<T, ApiError>> {
+    let caught = AssertUnwindSafe(work).catch_unwind();
+    caught.map(|answer| answer.map_err(|p| ApiError::internal(Panicked(panic_text(p.as_ref())))))
 }

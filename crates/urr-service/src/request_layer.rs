@@ -12,19 +12,21 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::extract::Request;
+use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::Route;
 use futures_util::FutureExt;
-use futures_util::future::Either;
+use futures_util::future::{self, Either};
 use tower::{Layer, Service};
 use tracing::Instrument;
 
-use crate::RequestLimits;
 use crate::body_limit::{RefusedRequest, limit_body};
-use crate::caller::{InternalCredentials, verify_caller};
-use crate::context::{ContextState, RequestRecord};
+use crate::caller::{InternalCredentials, check_allowed, verify_caller};
+use crate::context::{CallMetadata, ContextState, RequestRecord};
 use crate::deadline::{self, Deadline, keep_deadline, time_allowed};
-use crate::panics::caught;
+use crate::internal_call::{CallHandlers, InternalCall};
+use crate::panics::{caught, caught_or};
+use crate::{ApiError, Caller, RequestLimits};
 
 #[derive(Clone)]
 pub(crate) struct RequestLayer(Arc<LayerState>);
@@ -80,6 +82,49 @@ impl Service<Request> for LayeredRoute {
         };
         let work = caught(keep_deadline(deadline, answer)).instrument(record.span.clone());
         Box::pin(work.map(move |response| Ok(record.answered(&state.context, response))))
+    }
+}
+
+/// The handlers of a service for calls inside the process, with what the request layer does for
+/// calls from outside.
+#[derive(Clone)]
+pub(crate) struct LocalCalls {
+    pub handlers: CallHandlers,
+    pub context: Arc<ContextState>,
+}
+
+impl LocalCalls {
+    pub fn has<C: InternalCall>(&self) -> bool {
+        self.handlers.find::<C>().is_some()
+    }
+
+    /// Answers a call. As nothing is spawned, a caller that is dropped drops the work, exactly as a
+    /// closed connection would.
+    pub fn answer<C: InternalCall>(
+        &self,
+        caller: Caller,
+        request: &C,
+        call: CallMetadata,
+    ) -> impl Future<Output = Result<C::Answer, ApiError>> + use<C> {
+        let handler = self.handlers.find::<C>().expect("the caller has looked for a handler");
+        let (state, spec) = (Arc::clone(&self.context), C::SPEC);
+        let record = RequestRecord::of_call(&state, &spec, &call);
+        let time = call.deadline.remaining().min(state.kit.limits.deadline_max);
+        let deadline = Deadline(record.begun + time);
+        let in_time = if time.is_zero() { Err(deadline::exceeded()) } else { Ok(()) };
+        let work = in_time
+            .and_then(|()| check_allowed(spec.callers, caller))
+            .map(|()| handler(request.clone(), record.context))
+            .map_or_else(|refused| Either::Left(future::ready(Err(refused))), Either::Right);
+        let work = caught_or(tokio::time::timeout_at(deadline.0, work));
+        let work = work.instrument(record.span.clone());
+        work.map(move |answer| {
+            let answer = answer.and_then(|answer| answer.unwrap_or(Err(deadline::exceeded())));
+            let error = answer.as_ref().err();
+            let status = error.map_or(StatusCode::OK, ApiError::status);
+            record.count(&state, status, None, error);
+            answer
+        })
     }
 }
 

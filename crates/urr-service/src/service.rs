@@ -1,6 +1,7 @@
 //! A service: its routes, their description, and the request layer around them.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -15,8 +16,9 @@ use utoipa_axum::router::OpenApiRouter;
 use crate::caller::InternalCredentials;
 use crate::context::ContextState;
 use crate::error::{unknown_path, wrong_method};
+use crate::internal_call::{CallHandlers, InternalCalls};
 use crate::metrics::Metrics;
-use crate::request_layer::{LayeredRoute, RequestLayer};
+use crate::request_layer::{LayeredRoute, LocalCalls, RequestLayer};
 
 /// What every service of a process is given.
 #[derive(Clone, Debug)]
@@ -47,6 +49,7 @@ pub struct Service {
     name: &'static str,
     routes: Router,
     openapi: OpenApi,
+    handlers: CallHandlers,
     kit: ServiceKit,
 }
 
@@ -54,7 +57,13 @@ impl Service {
     pub fn new(name: &'static str, routes: OpenApiRouter, kit: &ServiceKit) -> Service {
         let (routes, openapi) = routes.split_for_parts();
         let routes = routes.fallback(unknown_path).method_not_allowed_fallback(wrong_method);
-        Service { name, routes, openapi, kit: kit.clone() }
+        Service { name, routes, openapi, handlers: CallHandlers::default(), kit: kit.clone() }
+    }
+
+    /// The same service, which also answers internal calls. They are not described.
+    pub fn with_calls<S: Clone + Send + Sync + 'static>(self, calls: InternalCalls<S>) -> Service {
+        let (routes, handlers) = calls.into_parts();
+        Service { routes: self.routes.merge(routes), handlers, ..self }
     }
 
     pub fn name(&self) -> &'static str {
@@ -65,7 +74,13 @@ impl Service {
         &self.openapi
     }
 
-    /// For calls inside the process, where nobody has a credential. Credential headers mean nothing
+    /// What answers internal calls inside the process.
+    pub(crate) fn local_calls(&self) -> LocalCalls {
+        let context = ContextState { service: self.name, kit: self.kit.clone() };
+        LocalCalls { handlers: self.handlers.clone(), context: Arc::new(context) }
+    }
+
+    /// For requests inside the process, where nobody has a credential. Credential headers mean nothing
     /// here: only [`crate::Upstream::local`] can say who calls.
     pub fn local_router(&self) -> Router {
         self.layered(None, NoLayer::new())

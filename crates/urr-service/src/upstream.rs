@@ -8,7 +8,7 @@ mod error;
 mod transport;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
@@ -16,22 +16,23 @@ use axum::extract::Request;
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::Response;
+use futures_util::TryFutureExt;
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Body as _;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 use urr_kernel::{CallContext, Secret};
 
 use self::budget::RetryBudget;
 pub use self::error::{UpstreamError, UpstreamRefusal};
-pub use self::transport::{HttpClient, InvalidServiceUrl, LocalRouter, ServiceUrl};
+pub use self::transport::{HttpClient, InvalidServiceUrl, LocalService, ServiceUrl};
 use self::transport::{TimedBody, Transport, observe_body, remove_hop_by_hop};
-use crate::ServiceKit;
 use crate::breaker::{Breaker, BreakerOpen, BreakerState, CallOutcome};
 use crate::caller::{CALLER, CREDENTIAL, Caller};
 use crate::context::CallMetadata;
 use crate::deadline::Deadline;
+use crate::internal_call::{InternalCall, WireCall};
 use crate::metrics::Metrics;
+use crate::{ApiError, ServiceKit};
 
 const ATTEMPTS_MAX: u32 = 3;
 /// The typed helpers hold an answer in memory. No answer of ours is near this size.
@@ -80,15 +81,15 @@ struct Inner {
 }
 
 impl Upstream {
-    /// A service of this process: [`crate::Service::local_router`] of it, or a [`LocalRouter`] that is
-    /// set when the service exists.
+    /// A service of this process: itself, its [`crate::Service::local_router`], or a [`LocalService`]
+    /// that is set when the service exists.
     pub fn local(
         caller: Caller,
         target: &'static str,
-        router: impl Into<LocalRouter>,
+        service: impl Into<LocalService>,
         kit: &ServiceKit,
     ) -> Upstream {
-        Upstream::new(caller, target, Transport::Local(router.into()), kit)
+        Upstream::new(caller, target, Transport::Local(service.into()), kit)
     }
 
     /// A service that listens at `url`.
@@ -142,37 +143,44 @@ impl Upstream {
         let repeatable = policy.idempotent && request.body().is_end_stream();
         let repeatable =
             repeatable.then(|| Box::new(RepeatableRequest::of(&request, Bytes::new())));
-        let response = self.call_until(request, repeatable, call, policy).await?;
+        let response = self.request_until(request, repeatable, call, policy).await?;
         Ok(response.map(|body| Body::new(TimedBody::new(body, policy.deadline))))
     }
 
-    pub async fn get_json<T: DeserializeOwned>(
+    /// Makes an internal call: with values if the service runs in this process and has a handler
+    /// for it, else over HTTP.
+    pub async fn ask<C: InternalCall>(
         &self,
-        path: &str,
+        request: &C,
         context: &CallContext,
-        policy: CallPolicy,
-    ) -> Result<T, UpstreamError> {
-        self.json(Method::GET, path, Bytes::new(), context, policy).await
+    ) -> Result<C::Answer, UpstreamError> {
+        let Inner { caller, target, transport, .. } = &*self.0;
+        let policy = C::SPEC.policy();
+        let call = CallMetadata { context: *context, deadline: Deadline::after(policy.deadline) };
+        if let Transport::Local(service) = transport
+            && let Some(calls) = service.calls()
+            && calls.has::<C>()
+        {
+            let refused = |error: ApiError| {
+                let refusal = Box::new(UpstreamRefusal::from(&error));
+                UpstreamError::Refused { target, refusal }
+            };
+            let send = || calls.answer(*caller, request, call).map_err(refused);
+            let again = policy.idempotent.then_some(send);
+            let value = |_: &C::Answer| (StatusCode::OK, false);
+            return self.call_until((send(), None), again, value, call, policy).await;
+        }
+        let wire = WireCall::write(request).map_err(|source| self.malformed(source))?;
+        self.json(C::SPEC.method(), &wire.path, wire.body.into(), call, policy).await
     }
 
-    pub async fn post_json<B: Serialize, T: DeserializeOwned>(
-        &self,
-        path: &str,
-        body: &B,
-        context: &CallContext,
-        policy: CallPolicy,
-    ) -> Result<T, UpstreamError> {
-        let body = serde_json::to_vec(body).map_err(|source| self.malformed(source))?;
-        self.json(Method::POST, path, body.into(), context, policy).await
-    }
-
-    /// Makes a call and reads its JSON answer, or its error body.
+    /// Makes a call over HTTP and reads its JSON answer, or its error body.
     async fn json<T: DeserializeOwned>(
         &self,
         method: Method,
         path: &str,
         body: Bytes,
-        context: &CallContext,
+        call: CallMetadata,
         policy: CallPolicy,
     ) -> Result<T, UpstreamError> {
         let target = self.0.target;
@@ -183,13 +191,11 @@ impl Upstream {
             let json = HeaderValue::from_static("application/json");
             request.headers_mut().insert(header::CONTENT_TYPE, json);
         }
-        let deadline = Deadline::after(policy.deadline);
-        let call = CallMetadata { context: *context, deadline };
         let repeatable = policy.idempotent.then(|| Box::new(RepeatableRequest::of(&request, body)));
-        let response = self.call_until(request, repeatable, call, policy).await?;
+        let response = self.request_until(request, repeatable, call, policy).await?;
         let status = response.status();
         let answer = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect();
-        let answer = match tokio::time::timeout_at(deadline.0, answer).await {
+        let answer = match tokio::time::timeout_at(call.deadline.0, answer).await {
             Err(_) => return Err(UpstreamError::Timeout { target }),
             Ok(Err(source)) => return Err(UpstreamError::Interrupted { target, source }),
             Ok(Ok(answer)) => answer.to_bytes(),
@@ -204,44 +210,65 @@ impl Upstream {
             .map_err(|source| UpstreamError::Unreadable { target, source: source.into() })
     }
 
-    /// Makes the call, and repeats it if that is allowed and may help. The deadline in `call` is for
-    /// all attempts together.
-    async fn call_until(
+    /// Sends a request, and repeats it if that is allowed and may help.
+    async fn request_until(
         &self,
         request: Request,
         repeatable: Option<Box<RepeatableRequest>>,
         call: CallMetadata,
         policy: CallPolicy,
     ) -> Result<Response, UpstreamError> {
+        let Inner { caller, target, transport, .. } = &*self.0;
+        let send = |request| transport.send(*caller, target, call, request);
+        let (request, sent_whole) = observe_body(request);
+        let again = repeatable.map(|repeatable| move || send(repeatable.request()));
+        let status = |response: &Response| {
+            (response.status(), response.headers().contains_key(header::RETRY_AFTER))
+        };
+        self.call_until((send(request), sent_whole), again, status, call, policy).await
+    }
+
+    /// Awaits an attempt, and makes it again if that is allowed and may help. The deadline in `call`
+    /// is for all attempts together. `status_of` tells the status of an answer, and whether it says
+    /// when to come back.
+    async fn call_until<T, A: Future<Output = Result<T, UpstreamError>>>(
+        &self,
+        (first, sent_whole): (A, Option<Arc<AtomicBool>>),
+        again: Option<impl Fn() -> A>,
+        status_of: impl Fn(&T) -> (StatusCode, bool) + Copy,
+        call: CallMetadata,
+        policy: CallPolicy,
+    ) -> Result<T, UpstreamError> {
         self.0.budget.deposit();
-        let answer = self.attempt(request, call, policy).await;
-        match repeatable {
-            Some(repeatable) if is_transient(&answer) => {
+        let answer = self.attempt(first, sent_whole, status_of, call, policy).await;
+        match again {
+            Some(again) if is_transient(standing(&answer, status_of)) => {
                 // Boxed, because it is rare and would enlarge the future of every call.
-                Box::pin(self.repeat(answer, &repeatable, call, policy)).await
+                Box::pin(self.repeat(answer, again, status_of, call, policy)).await
             }
             _ => answer,
         }
     }
 
     /// Calls again while the answer is a transient failure and the budget allows it.
-    async fn repeat(
+    async fn repeat<T, A: Future<Output = Result<T, UpstreamError>>>(
         &self,
-        mut answer: Result<Response, UpstreamError>,
-        repeatable: &RepeatableRequest,
+        mut answer: Result<T, UpstreamError>,
+        again: impl Fn() -> A,
+        status_of: impl Fn(&T) -> (StatusCode, bool) + Copy,
         call: CallMetadata,
         policy: CallPolicy,
-    ) -> Result<Response, UpstreamError> {
+    ) -> Result<T, UpstreamError> {
         let Inner { caller, target, budget, metrics, .. } = &*self.0;
         for retry in 1..ATTEMPTS_MAX {
             let pause = budget.pause(retry);
             let in_time = pause < call.deadline.remaining();
-            if !is_transient(&answer) || !in_time || !budget.withdraw() {
+            if !is_transient(standing(&answer, status_of)) || !in_time || !budget.withdraw() {
                 break;
             }
             tokio::time::sleep(pause).await;
             metrics.count_retry(caller.as_str(), target);
-            let next = self.attempt(repeatable.request(), call, policy).await;
+            let next = self.attempt(again(), None, status_of, call, policy).await;
             if matches!(next, Err(UpstreamError::Open { .. })) {
                 // The service's own answer says more than that the breaker opened.
                 break;
@@ -251,14 +278,16 @@ impl Upstream {
         answer
     }
 
-    /// One attempt, with its outcome for the breaker.
-    async fn attempt(
+    /// One attempt, with its outcome for the breaker. Nothing is sent before it is awaited.
+    async fn attempt<T>(
         &self,
-        request: Request,
+        sent: impl Future<Output = Result<T, UpstreamError>>,
+        sent_whole: Option<Arc<AtomicBool>>,
+        status_of: impl Fn(&T) -> (StatusCode, bool),
         call: CallMetadata,
         policy: CallPolicy,
-    ) -> Result<Response, UpstreamError> {
-        let Inner { caller, target, transport, breaker, metrics, .. } = &*self.0;
+    ) -> Result<T, UpstreamError> {
+        let Inner { caller, target, breaker, metrics, .. } = &*self.0;
         let permit = match breaker.admit() {
             Ok(permit) => permit,
             Err(BreakerOpen { retry_after }) => {
@@ -266,8 +295,6 @@ impl Upstream {
                 return Err(UpstreamError::Open { target, retry_after });
             }
         };
-        let (request, sent_whole) = observe_body(request);
-        let sent = transport.send(*caller, target, call, request);
         let answer = match tokio::time::timeout_at(call.deadline.0, sent).await {
             Ok(answer) => answer,
             // The service waited for the client's body: the client was slow.
@@ -276,7 +303,7 @@ impl Upstream {
             }
             Err(_) => Err(UpstreamError::Timeout { target }),
         };
-        let (mut outcome, label) = classify_answer(&answer);
+        let (mut outcome, label) = classify_answer(standing(&answer, status_of));
         if policy.is_hurried && matches!(answer, Err(UpstreamError::Timeout { .. })) {
             outcome = CallOutcome::Nothing;
         }
@@ -336,14 +363,30 @@ fn clean(request: &mut Request) {
     }
 }
 
+/// The status of an answer, refusals included, and whether it says when to come back.
+type Standing<'a> = Result<(StatusCode, bool), &'a UpstreamError>;
+
+fn standing<T>(
+    answer: &Result<T, UpstreamError>,
+    status_of: impl Fn(&T) -> (StatusCode, bool),
+) -> Standing<'_> {
+    match answer {
+        Ok(answer) => Ok(status_of(answer)),
+        Err(UpstreamError::Refused { refusal, .. }) => {
+            Ok((refusal.status, refusal.extra.contains_key("retryAfter")))
+        }
+        Err(error) => Err(error),
+    }
+}
+
 /// The outcome of a call for the breaker, and its label in the metrics.
-fn classify_answer(answer: &Result<Response, UpstreamError>) -> (CallOutcome, &'static str) {
+fn classify_answer(answer: Standing<'_>) -> (CallOutcome, &'static str) {
     match answer {
         // A service that is busy and says when to come back works. If that counted as a failure, a
         // wave of logins would open the breaker for users who are logged in (M-12).
-        Ok(response) if is_busy(response) => (CallOutcome::Nothing, "busy"),
-        Ok(response) if response.status().is_server_error() => (CallOutcome::Failure, "failed"),
-        Ok(response) if response.status().is_client_error() => (CallOutcome::Success, "refused"),
+        Ok((StatusCode::SERVICE_UNAVAILABLE, true)) => (CallOutcome::Nothing, "busy"),
+        Ok((status, _)) if status.is_server_error() => (CallOutcome::Failure, "failed"),
+        Ok((status, _)) if status.is_client_error() => (CallOutcome::Success, "refused"),
         Ok(_) => (CallOutcome::Success, "ok"),
         Err(UpstreamError::Unreachable { .. }) => (CallOutcome::Failure, "unreachable"),
         Err(UpstreamError::Interrupted { .. }) => (CallOutcome::Failure, "interrupted"),
@@ -352,16 +395,11 @@ fn classify_answer(answer: &Result<Response, UpstreamError>) -> (CallOutcome, &'
     }
 }
 
-fn is_busy(response: &Response) -> bool {
-    let says_when = response.headers().contains_key(header::RETRY_AFTER);
-    response.status() == StatusCode::SERVICE_UNAVAILABLE && says_when
-}
-
 /// Whether the same call may well succeed in a moment.
-fn is_transient(answer: &Result<Response, UpstreamError>) -> bool {
+fn is_transient(answer: Standing<'_>) -> bool {
     match answer {
-        Ok(response) => {
-            matches!(response.status(), StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE)
+        Ok((status, _)) => {
+            matches!(status, StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE)
         }
         Err(error) => {
             matches!(error, UpstreamError::Unreachable { .. } | UpstreamError::Interrupted { .. })

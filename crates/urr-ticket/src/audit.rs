@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use urr_kernel::Uuid;
-use urr_storage::{StorageError, Tx};
+use urr_storage::{DbResult, StorageError, Tx};
 use utoipa::ToSchema;
 
 use crate::TicketService;
@@ -47,7 +47,7 @@ const RUNS_BETWEEN_FULL_AUDITS: u32 = 12;
 
 impl TicketService {
     /// Audits every event.
-    pub async fn audit(&self) -> Result<AuditReport, StorageError> {
+    pub async fn audit(&self) -> DbResult<AuditReport> {
         self.auditor().run().await
     }
 
@@ -58,7 +58,7 @@ impl TicketService {
 
 impl Auditor {
     /// Audits the events that changed since the last run. Differences are logged and counted.
-    pub async fn run(&mut self) -> Result<AuditReport, StorageError> {
+    pub async fn run(&mut self) -> DbResult<AuditReport> {
         if self.runs.is_multiple_of(RUNS_BETWEEN_FULL_AUDITS) {
             self.agreed.clear();
         }

@@ -6,7 +6,7 @@ pub(crate) mod store;
 
 use urr_kernel::{CallContext, Timestamp, Uuid};
 use urr_service::admin_log::{self, AdminAction};
-use urr_storage::StorageError;
+use urr_storage::{DbResult, StorageError};
 
 use crate::TicketService;
 use crate::check_in::signature::InvalidPayload;
@@ -71,7 +71,7 @@ impl TicketService {
     }
 
     /// How many tickets of an event were checked in.
-    pub async fn count_check_ins(&self, event_id: Uuid) -> Result<CheckInCounts, StorageError> {
+    pub async fn count_check_ins(&self, event_id: Uuid) -> DbResult<CheckInCounts> {
         self.db.read(move |tx| check_in::check_in_count(tx, event_id)).await
     }
 }

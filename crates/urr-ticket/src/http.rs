@@ -4,7 +4,7 @@ use axum::extract::{FromRef, State};
 use serde::Serialize;
 use urr_kernel::Timestamp;
 use urr_service::admin_log::{self, AdminLogRoute};
-use urr_service::{ApiError, Json};
+use urr_service::{ApiError, InternalCalls, Json};
 use urr_storage::Db;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -29,15 +29,29 @@ pub fn routes() -> OpenApiRouter<TicketService> {
         .merge(inventory::http::routes())
         .merge(inventory::ticket_types::http::routes())
         .merge(memberships::http::routes())
-        .merge(memberships::points::http::routes())
-        .merge(payables::http::routes())
         .merge(reservations::http::routes())
         .merge(reservations::http::admin::routes())
-        .merge(reservations::http::internal::routes())
         .merge(reserve::http::routes())
-        .merge(sales_health::http::routes())
         .merge(seat_map::http::routes())
         .merge(transfers::http::routes())
+}
+
+/// What other services ask. It is not part of the public description.
+pub fn internal_calls(ticket: TicketService) -> InternalCalls<TicketService> {
+    InternalCalls::new(ticket)
+        .serve(payables::get_payable)
+        .serve(payables::validate_payable)
+        .serve(payables::pin_payable)
+        .serve(payables::unpin_payable)
+        .serve(payables::confirm_payable)
+        .serve(payables::mark_payable_refunded)
+        .serve(reservations::http::internal::list_paid_reservations)
+        .serve(reservations::http::internal::cancel_reservation)
+        .serve(reservations::http::internal::get_reservation_summary)
+        .serve(sales_health::http::get_sales_health)
+        .serve(sales_health::http::get_tier)
+        .serve(memberships::points::http::award_points)
+        .serve(memberships::points::http::return_points)
 }
 
 impl FromRef<TicketService> for Db {

@@ -211,5 +211,6 @@ impl TicketService {
     pub fn service(&self, kit: &ServiceKit) -> Service {
         self.metrics.register(&kit.metrics);
         Service::new("ticket", http::routes().with_state(self.clone()), kit)
+            .with_calls(http::internal_calls(self.clone()))
     }
 }

@@ -12,7 +12,7 @@ pub(crate) mod tiers;
 use urr_kernel::{CallContext, Timestamp, Uuid, Won};
 use urr_service::Page;
 use urr_storage::outbox::{self, EventMetadata};
-use urr_storage::{StorageError, Tx};
+use urr_storage::{DbResult, StorageError, Tx};
 
 use crate::memberships::points::PointAction;
 use crate::memberships::points::store as point_store;
@@ -99,7 +99,7 @@ impl TicketService {
         &self,
         user_id: Uuid,
         page: Page,
-    ) -> Result<(Vec<Membership>, u64), StorageError> {
+    ) -> DbResult<(Vec<Membership>, u64)> {
         let list = move |tx: &mut Tx<'_>| {
             let memberships = store::membership_list(tx, user_id, page)?;
             Ok((memberships, store::membership_count(tx, user_id)?))
@@ -113,7 +113,7 @@ impl TicketService {
         user_id: Uuid,
         artist_id: Uuid,
         page: Page,
-    ) -> Result<Option<(Membership, Vec<PointEntry>, u64)>, StorageError> {
+    ) -> DbResult<Option<(Membership, Vec<PointEntry>, u64)>> {
         let find = move |tx: &mut Tx<'_>| {
             let found = store::membership_find_of_fan(tx, user_id, artist_id)?;
             let Some(membership) = found else { return Ok(None) };
@@ -125,11 +125,7 @@ impl TicketService {
     }
 
     /// A user's tier with an artist; none is the general public.
-    pub async fn tier_with(
-        &self,
-        user_id: Uuid,
-        artist_id: Uuid,
-    ) -> Result<Option<Tier>, StorageError> {
+    pub async fn tier_with(&self, user_id: Uuid, artist_id: Uuid) -> DbResult<Option<Tier>> {
         let now = self.clock.now();
         self.db.read(move |tx| tier_find(tx, artist_id, user_id, now)).await
     }
@@ -138,7 +134,7 @@ impl TicketService {
     pub async fn find_membership(&self, id: MembershipId) -> Result<Membership, MembershipError> {
         let check_transition =
             move |tx: &mut Tx<'_>| store::membership_find(tx, id, TermSelector::Last);
-        let found: Result<Option<Membership>, StorageError> = self.db.read(check_transition).await;
+        let found: DbResult<Option<Membership>> = self.db.read(check_transition).await;
         Ok(found?.ok_or(MembershipRejection::NotFound)?)
     }
 
@@ -234,17 +230,13 @@ impl TicketService {
         members: PointRecipients,
         action: PointAction,
         reference_id: Uuid,
-    ) -> Result<u64, StorageError> {
+    ) -> DbResult<u64> {
         let award = PointAward { action, reference_id, now: self.clock.now() };
         self.db.write(move |tx| point_store::points_award_limited(tx, members, award)).await
     }
 
     /// Takes the points back for a post or comment that was deleted.
-    pub async fn revoke_points(
-        &self,
-        action: PointAction,
-        reference_id: Uuid,
-    ) -> Result<(), StorageError> {
+    pub async fn revoke_points(&self, action: PointAction, reference_id: Uuid) -> DbResult<()> {
         let now = self.clock.now();
         let back =
             move |tx: &mut Tx<'_>| point_store::points_revoke(tx, action, &[reference_id], now);
@@ -252,7 +244,7 @@ impl TicketService {
     }
 
     /// Announces the end of memberships, each once (F-12). Returns how many.
-    pub async fn end_memberships(&self) -> Result<u64, StorageError> {
+    pub async fn end_memberships(&self) -> DbResult<u64> {
         let end = |tx: &mut Tx<'_>, prepared: &PreparedEvents, now, limit| {
             let batch = store::membership_end_overdue(tx, now, limit)?;
             let count = batch.len();

@@ -4,14 +4,14 @@
 //! payment, with an old fencing token or with another amount is rejected.
 
 pub(crate) mod consumer;
-pub(crate) mod http;
 
-use urr_contracts::clients::PayableRef;
 use urr_contracts::internal::ticket::{
-    PayableKind, PayablePaymentStatus, PayableStatus, PayableView,
+    Acknowledged, ConfirmPayable, GetPayable, MarkPayableRefunded, PayableAnswer, PayableKind,
+    PayablePaymentStatus, PayableRef, PayableStatus, PayableView, PinPayable, UnpinPayable,
+    ValidatePayable,
 };
 use urr_kernel::{CallContext, Timestamp, Uuid, Won};
-use urr_storage::StorageError;
+use urr_service::ApiError;
 
 use crate::memberships::rules::MembershipStatus;
 use crate::reservations::details::shorten_order_name;
@@ -32,142 +32,145 @@ pub enum PayableError {
     Transfer(#[from] TransferError),
     #[error(transparent)]
     Membership(#[from] MembershipError),
-    #[error(transparent)]
-    Storage(#[from] StorageError),
 }
 
-impl TicketService {
-    /// A payable in whatever state.
-    pub async fn get_payable(&self, payable: PayableRef) -> Result<PayableView, PayableError> {
-        let (id, now) = (payable.id, self.clock.now());
-        Ok(match payable.kind {
-            PayableKind::Reservation => {
-                reservation_view(self.find_reservation(ReservationId(id)).await?, now)
-            }
-            PayableKind::Transfer => transfer_view(&self.find_transfer(TransferId(id)).await?),
-            PayableKind::Membership => {
-                membership_view(&self.find_membership(MembershipId(id)).await?, now)
-            }
-        })
-    }
+type PayableResult = Result<PayableAnswer, ApiError>;
+type ChangeResult = Result<Acknowledged, ApiError>;
 
-    /// A payable if this user can pay it now, with the name of its order.
-    pub async fn validate_payable(
-        &self,
-        payable: PayableRef,
-        user_id: Uuid,
-    ) -> Result<PayableView, PayableError> {
-        let (id, now) = (payable.id, self.clock.now());
-        match payable.kind {
-            PayableKind::Reservation => {
-                let id = ReservationId(id);
-                let details = self.validate_reservation(id, user_id).await?;
-                let order_name = Some(details.order_name());
-                let EventChain { correlation_id, last_event_id } = self.find_chain(id).await?;
-                let view = reservation_view(details.record, now);
-                Ok(PayableView { order_name, correlation_id, last_event_id, ..view })
-            }
-            PayableKind::Transfer => {
-                let (offer, name) = self.validate_transfer(TransferId(id), user_id).await?;
-                let (order_name, user_id) = (Some(name), Some(user_id));
-                Ok(PayableView { order_name, user_id, ..transfer_view(&offer) })
-            }
-            PayableKind::Membership => {
-                let membership = self.validate_membership(MembershipId(id), user_id).await?;
-                let artist = membership.artist.as_ref().map_or("", |artist| &artist.name);
-                let order_name = Some(shorten_order_name(format!("{artist} 멤버십 1년")));
-                Ok(PayableView { order_name, ..membership_view(&membership, now) })
-            }
+/// A payable in whatever state.
+pub(crate) async fn get_payable(
+    ticket: TicketService,
+    GetPayable { payable: PayableRef { kind, id } }: GetPayable,
+    _: CallContext,
+) -> PayableResult {
+    let now = ticket.clock.now();
+    let payable = match kind {
+        PayableKind::Reservation => {
+            reservation_view(ticket.find_reservation(ReservationId(id)).await?, now)
+        }
+        PayableKind::Transfer => transfer_view(&ticket.find_transfer(TransferId(id)).await?),
+        PayableKind::Membership => {
+            membership_view(&ticket.find_membership(MembershipId(id)).await?, now)
+        }
+    };
+    Ok(PayableAnswer { payable })
+}
+
+/// A payable if this user can pay it now, with the name of its order.
+pub(crate) async fn validate_payable(
+    ticket: TicketService,
+    ValidatePayable { payable: PayableRef { kind, id }, user_id }: ValidatePayable,
+    _: CallContext,
+) -> PayableResult {
+    let now = ticket.clock.now();
+    let payable = match kind {
+        PayableKind::Reservation => {
+            let id = ReservationId(id);
+            let details = ticket.validate_reservation(id, user_id).await?;
+            let order_name = Some(details.order_name());
+            let EventChain { correlation_id, last_event_id } = ticket.find_chain(id).await?;
+            let view = reservation_view(details.record, now);
+            PayableView { order_name, correlation_id, last_event_id, ..view }
+        }
+        PayableKind::Transfer => {
+            let (offer, name) = ticket.validate_transfer(TransferId(id), user_id).await?;
+            let (order_name, user_id) = (Some(name), Some(user_id));
+            PayableView { order_name, user_id, ..transfer_view(&offer) }
+        }
+        PayableKind::Membership => {
+            let membership = ticket.validate_membership(MembershipId(id), user_id).await?;
+            let artist = membership.artist.as_ref().map_or("", |artist| &artist.name);
+            let order_name = Some(shorten_order_name(format!("{artist} 멤버십 1년")));
+            PayableView { order_name, ..membership_view(&membership, now) }
+        }
+    };
+    Ok(PayableAnswer { payable })
+}
+
+/// Keeps a payable for a payment that is about to charge.
+pub(crate) async fn pin_payable(
+    ticket: TicketService,
+    call: PinPayable,
+    _: CallContext,
+) -> ChangeResult {
+    let PinPayable { payable: PayableRef { kind, id }, payment_id, user_id, .. } = call;
+    let PinPayable { fencing_token, amount, .. } = call;
+    let claim = PaymentClaim { payment_id, fencing_token, amount };
+    match kind {
+        PayableKind::Reservation => ticket.pin_hold(ReservationId(id), user_id, claim).await?,
+        PayableKind::Transfer => {
+            ticket.pin_transfer(TransferId(id), user_id, claim).await.map(drop)?;
+        }
+        PayableKind::Membership => {
+            ticket.pin_membership(MembershipId(id), user_id, claim).await.map(drop)?;
         }
     }
+    Ok(Acknowledged {})
+}
 
-    /// Keeps a payable for a payment that is about to charge.
-    pub async fn pin_payable(
-        &self,
-        payable: PayableRef,
-        user_id: Uuid,
-        claim: PaymentClaim,
-    ) -> Result<PayableView, PayableError> {
-        let (id, now) = (payable.id, self.clock.now());
-        Ok(match payable.kind {
-            PayableKind::Reservation => {
-                reservation_view(self.pin_hold(ReservationId(id), user_id, claim).await?, now)
-            }
-            PayableKind::Transfer => {
-                transfer_view(&self.pin_transfer(TransferId(id), user_id, claim).await?)
-            }
-            PayableKind::Membership => {
-                membership_view(&self.pin_membership(MembershipId(id), user_id, claim).await?, now)
-            }
-        })
+/// Releases a payable whose payment has failed.
+pub(crate) async fn unpin_payable(
+    ticket: TicketService,
+    UnpinPayable { payable: PayableRef { kind, id }, payment_id }: UnpinPayable,
+    _: CallContext,
+) -> ChangeResult {
+    match kind {
+        PayableKind::Reservation => ticket.unpin_hold(ReservationId(id), payment_id).await?,
+        PayableKind::Transfer => {
+            ticket.unpin_transfer(TransferId(id), payment_id).await.map(drop)?;
+        }
+        PayableKind::Membership => {
+            ticket.unpin_membership(MembershipId(id), payment_id).await.map(drop)?;
+        }
     }
+    Ok(Acknowledged {})
+}
 
-    /// Releases a payable whose payment has failed.
-    pub async fn unpin_payable(
-        &self,
-        payable: PayableRef,
-        payment_id: Uuid,
-    ) -> Result<PayableView, PayableError> {
-        let (id, now) = (payable.id, self.clock.now());
-        Ok(match payable.kind {
-            PayableKind::Reservation => {
-                reservation_view(self.unpin_hold(ReservationId(id), payment_id).await?, now)
-            }
-            PayableKind::Transfer => {
-                transfer_view(&self.unpin_transfer(TransferId(id), payment_id).await?)
-            }
-            PayableKind::Membership => {
-                membership_view(&self.unpin_membership(MembershipId(id), payment_id).await?, now)
-            }
-        })
+/// Gives the buyer what was paid for.
+pub(crate) async fn confirm_payable(
+    ticket: TicketService,
+    call: ConfirmPayable,
+    context: CallContext,
+) -> ChangeResult {
+    let ConfirmPayable { payable, payment_id, fencing_token, amount, payment_method } = call;
+    let claim = PaymentClaim { payment_id, fencing_token, amount };
+    let payment = CompletedPayment::new(claim, payment_method.as_deref());
+    let PayableRef { kind, id } = payable;
+    match kind {
+        PayableKind::Reservation => {
+            ticket.confirm_reservation(ReservationId(id), payment, context).await?;
+        }
+        PayableKind::Transfer => {
+            ticket.complete_transfer(TransferId(id), payment, context).await.map(drop)?;
+        }
+        PayableKind::Membership => {
+            ticket.activate_membership(MembershipId(id), payment, context).await.map(drop)?;
+        }
     }
+    Ok(Acknowledged {})
+}
 
-    /// Gives the buyer what was paid for.
-    pub async fn confirm_payable(
-        &self,
-        payable: PayableRef,
-        payment: CompletedPayment,
-        context: CallContext,
-    ) -> Result<PayableView, PayableError> {
-        let (id, now) = (payable.id, self.clock.now());
-        Ok(match payable.kind {
-            PayableKind::Reservation => {
-                let id = ReservationId(id);
-                reservation_view(self.confirm_reservation(id, payment, context).await?, now)
-            }
-            PayableKind::Transfer => {
-                transfer_view(&self.complete_transfer(TransferId(id), payment, context).await?)
-            }
-            PayableKind::Membership => {
-                let id = MembershipId(id);
-                membership_view(&self.activate_membership(id, payment, context).await?, now)
-            }
-        })
+/// Notes that money has gone back.
+pub(crate) async fn mark_payable_refunded(
+    ticket: TicketService,
+    call: MarkPayableRefunded,
+    _: CallContext,
+) -> ChangeResult {
+    let MarkPayableRefunded { payable, payment_id, amount: requested, returned_amount } = call;
+    let money = ReturnedMoney { requested, returned: returned_amount.unwrap_or(requested) };
+    let PayableRef { kind, id } = payable;
+    match kind {
+        PayableKind::Reservation => {
+            ticket.mark_refunded(ReservationId(id), payment_id, money).await?;
+        }
+        PayableKind::Transfer => {
+            ticket.mark_transfer_refunded(TransferId(id), payment_id, money).await.map(drop)?;
+        }
+        PayableKind::Membership => {
+            ticket.mark_membership_refunded(MembershipId(id), payment_id, requested).await?;
+        }
     }
-
-    /// Notes that money has gone back.
-    pub async fn mark_payable_refunded(
-        &self,
-        payable: PayableRef,
-        payment_id: Uuid,
-        money: ReturnedMoney,
-    ) -> Result<PayableView, PayableError> {
-        let (id, now) = (payable.id, self.clock.now());
-        Ok(match payable.kind {
-            PayableKind::Reservation => {
-                let id = ReservationId(id);
-                reservation_view(self.mark_refunded(id, payment_id, money).await?, now)
-            }
-            PayableKind::Transfer => {
-                let id = TransferId(id);
-                transfer_view(&self.mark_transfer_refunded(id, payment_id, money).await?)
-            }
-            PayableKind::Membership => {
-                let (id, amount) = (MembershipId(id), money.requested);
-                membership_view(&self.mark_membership_refunded(id, payment_id, amount).await?, now)
-            }
-        })
-    }
+    Ok(Acknowledged {})
 }
 
 /// A view in which everything is absent that only some kinds have.

@@ -20,7 +20,7 @@ use std::time::Duration;
 use urr_kernel::{CallContext, Clock, Uuid};
 use urr_layout::{SeatId, Section};
 use urr_service::idempotency::{KeyedRequest, fingerprint};
-use urr_storage::{Db, StorageError};
+use urr_storage::{Db, DbResult, StorageError};
 
 use crate::batcher::{Batcher, BatcherError, BatcherLimits};
 use crate::inventory::rules::NotOnSale;
@@ -83,7 +83,7 @@ pub(crate) struct ReserveBatchers {
     holds: Batcher<HoldJob, DecidedHold>,
     /// Those for the best seats.
     best: Batcher<HoldJob, DecidedHold>,
-    keys: Batcher<KeyedRequest, Result<Option<HoldOutcome>, StorageError>>,
+    keys: Batcher<KeyedRequest, DbResult<Option<HoldOutcome>>>,
     tiers: TierBatcher,
 }
 
@@ -95,7 +95,7 @@ struct HoldJob {
 
 /// An outcome and the locks that depend on it.
 struct DecidedHold {
-    outcome: Result<HoldOutcome, StorageError>,
+    outcome: DbResult<HoldOutcome>,
     event_id: Uuid,
     user_id: Uuid,
     seat_ids: Vec<SeatId>,
@@ -189,10 +189,7 @@ async fn decide_jobs(
         .collect()
 }
 
-fn key_batcher(
-    db: &Db,
-    clock: &Clock,
-) -> Batcher<KeyedRequest, Result<Option<HoldOutcome>, StorageError>> {
+fn key_batcher(db: &Db, clock: &Clock) -> Batcher<KeyedRequest, DbResult<Option<HoldOutcome>>> {
     let (db, clock) = (db.clone(), clock.clone());
     let work = move |_, requests: Vec<KeyedRequest>| {
         let (db, now, count) = (db.clone(), clock.now(), requests.len());

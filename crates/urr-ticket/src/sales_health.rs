@@ -10,7 +10,7 @@ use futures_util::stream::{self, StreamExt, TryStreamExt};
 use urr_contracts::internal::ticket::EventAvailability;
 use urr_kernel::Uuid;
 use urr_service::cache::{Cache, CacheOptions};
-use urr_storage::{Row, StorageError, Tx, params};
+use urr_storage::{DbResult, Row, StorageError, Tx, params};
 
 use crate::inventory::store::policy_find;
 use crate::memberships::tiers::tier_find;
@@ -32,7 +32,7 @@ impl TicketService {
     pub async fn list_availability(
         &self,
         event_ids: Vec<Uuid>,
-    ) -> Result<HashMap<Uuid, EventAvailability>, StorageError> {
+    ) -> DbResult<HashMap<Uuid, EventAvailability>> {
         let reads = stream::iter(event_ids).map(async |event_id| {
             Ok(match self.maps.load(event_id).await? {
                 Some(snapshot) => Some((event_id, self.availability(&snapshot).await?)),
@@ -43,10 +43,7 @@ impl TicketService {
         reads.try_filter_map(async |availability| Ok(availability)).try_collect().await
     }
 
-    async fn availability(
-        &self,
-        snapshot: &InventorySnapshot,
-    ) -> Result<EventAvailability, StorageError> {
+    async fn availability(&self, snapshot: &InventorySnapshot) -> DbResult<EventAvailability> {
         let event_id = snapshot.inventory.event_id;
         match snapshot.inventory.kind {
             InventoryKind::Seated => {
@@ -65,11 +62,7 @@ impl TicketService {
     }
 
     /// The tier of a user with the artist of an event; none is the general public.
-    pub async fn tier_of(
-        &self,
-        event_id: Uuid,
-        user_id: Uuid,
-    ) -> Result<Option<Tier>, StorageError> {
+    pub async fn tier_of(&self, event_id: Uuid, user_id: Uuid) -> DbResult<Option<Tier>> {
         let now = self.clock.now();
         let find = move |tx: &mut Tx<'_>| {
             let policy = policy_find(tx, event_id)?;
@@ -84,11 +77,8 @@ impl TicketService {
 
 /// The tickets of all types of an event. One statement, so that all three numbers are of one moment:
 /// between two statements a hold could be released, and the event would look sold out.
-fn standing_availability(
-    tx: &mut Tx<'_>,
-    event_id: Uuid,
-) -> Result<EventAvailability, StorageError> {
-    let number = |row: &Row<'_>, column: &str| -> Result<u32, StorageError> {
+fn standing_availability(tx: &mut Tx<'_>, event_id: Uuid) -> DbResult<EventAvailability> {
+    let number = |row: &Row<'_>, column: &str| -> DbResult<u32> {
         let number: i64 = row.get(column)?;
         Ok(u32::try_from(number).unwrap_or(u32::MAX))
     };

@@ -31,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 use urr_kernel::{Clock, Timestamp, Uuid};
 use urr_layout::SeatId;
 use urr_service::cache::{Cache, CacheOptions};
-use urr_storage::{Db, StorageError, Tx};
+use urr_storage::{Db, DbResult, StorageError, Tx};
 
 use crate::TicketTypeStock;
 use crate::inventory::cache::InventoryCache;
@@ -134,10 +134,7 @@ impl SeatMaps {
     }
 
     /// The current snapshot; none if there is no such event.
-    pub async fn load(
-        &self,
-        event_id: Uuid,
-    ) -> Result<Option<Arc<InventorySnapshot>>, StorageError> {
+    pub async fn load(&self, event_id: Uuid) -> DbResult<Option<Arc<InventorySnapshot>>> {
         let entry = self.entry(event_id);
         let started = entry.begin_read(self.0.clock.now());
         if let Some(view) = entry.current(&started, &self.0.clock, self.0.settings.refresh_interval)
@@ -179,7 +176,7 @@ impl SeatMaps {
         event_id: Uuid,
         entry: &MapEntry,
         attempt: u64,
-    ) -> Result<Option<Arc<InventorySnapshot>>, StorageError> {
+    ) -> DbResult<Option<Arc<InventorySnapshot>>> {
         let (change_counts, read_at, epoch) =
             (entry.change_counts(), self.0.clock.now(), self.epoch());
         let current = entry.view();
@@ -249,7 +246,7 @@ impl SeatMaps {
     pub async fn load_by_ticket_type(
         &self,
         ticket_type_id: Uuid,
-    ) -> Result<Option<Arc<InventorySnapshot>>, StorageError> {
+    ) -> DbResult<Option<Arc<InventorySnapshot>>> {
         let event_ids = &self.0.events_of_types;
         let event_id = match event_ids.get(&ticket_type_id) {
             Some(event_id) => event_id,

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use urr_kernel::{CallContext, Timestamp, Uuid};
 use urr_service::Page;
 use urr_storage::outbox::{self, EventMetadata};
-use urr_storage::{StorageError, Tx};
+use urr_storage::{DbResult, StorageError, Tx};
 
 use crate::inventory::store as sales;
 use crate::memberships::points::PointAction;
@@ -95,7 +95,7 @@ fn tier_of(
     record: &ReservationRecord,
     user_id: Uuid,
     now: Timestamp,
-) -> Result<Option<Tier>, StorageError> {
+) -> DbResult<Option<Tier>> {
     let Some(artist_id) = record.artist_id else { return Ok(None) };
     tier_find(tx, artist_id, user_id, now)
 }
@@ -106,7 +106,7 @@ fn buyer_find(
     offer: &TransferOffer,
     user_id: Uuid,
     now: Timestamp,
-) -> Result<TransferBuyer, StorageError> {
+) -> DbResult<TransferBuyer> {
     let event_id = offer.transfer.event_id;
     let policy = sales::policy_find(tx, event_id)?.expect("a transfer belongs to a sale");
     Ok(TransferBuyer {
@@ -268,13 +268,13 @@ impl TicketService {
         payment: CompletedPayment,
         context: CallContext,
     ) -> Result<TransferOffer, TransferError> {
-        // The number of tickets of a confirmed reservation never changes.
-        let quantity = self.find_transfer(id).await?.record.reservation.quantity;
-        let number_ids: Vec<Uuid> = (0..quantity).map(|_| self.ids.next_id()).collect();
-        let (prepared, now) = (self.prepare_events(1, context), self.clock.now());
+        // How many ids are needed is seen in the transaction. If it runs twice, the first ones are
+        // not used.
+        let (prepared, ids, now) =
+            (self.prepare_events(1, context), self.ids.clone(), self.clock.now());
         let completed = self.db.write(move |tx| {
-            let (payment, number_ids, stamp) = (&payment, &*number_ids, &prepared.stamp(0));
-            complete(tx, &TransferCompletion { id, payment, number_ids, stamp, now })
+            let (payment, stamp, number_id) = (&payment, &prepared.stamp(0), &|_| ids.next_id());
+            complete(tx, &TransferCompletion { id, payment, number_id, stamp, now })
         });
         completed.await
     }
@@ -295,7 +295,7 @@ impl TicketService {
         &self,
         filter: TransferFilter,
         page: Page,
-    ) -> Result<(Vec<TransferDetails>, u64), StorageError> {
+    ) -> DbResult<(Vec<TransferDetails>, u64)> {
         let read = move |tx: &mut Tx<'_>| {
             let shown = store::transfer_list(tx, &filter, page)?;
             let ids: Vec<Uuid> = shown.iter().map(|one| one.transfer.reservation_id.0).collect();
@@ -320,7 +320,7 @@ impl TicketService {
     }
 
     /// Ends listings of events that have begun, each announced once. Returns how many.
-    pub async fn end_started_transfers(&self) -> Result<u64, StorageError> {
+    pub async fn end_started_transfers(&self) -> DbResult<u64> {
         let end = |tx: &mut Tx<'_>, prepared: &PreparedEvents, now, limit| {
             let batch = store::transfers_end_started(tx, EVENT_STARTED, now, limit)?;
             announce_cancelled(tx, &batch, prepared, 0)?;
@@ -353,8 +353,8 @@ fn already_listed(error: StorageError) -> TransferError {
 pub(crate) struct TransferCompletion<'a> {
     pub id: TransferId,
     pub payment: &'a CompletedPayment,
-    /// One for everyone.
-    pub number_ids: &'a [Uuid],
+    /// The id that the number of the nth new ticket is made of.
+    pub number_id: &'a dyn Fn(u32) -> Uuid,
     pub stamp: &'a EventMetadata,
     pub now: Timestamp,
 }
@@ -365,7 +365,7 @@ pub(crate) fn complete(
     tx: &mut Tx<'_>,
     completing: &TransferCompletion<'_>,
 ) -> Result<TransferOffer, TransferError> {
-    let TransferCompletion { id, payment, number_ids, stamp, now } = *completing;
+    let TransferCompletion { id, payment, number_id, stamp, now } = *completing;
     let decide = |tx: &mut Tx<'_>, offer: &TransferOffer| -> Result<Transition, TransferError> {
         let buyer = match offer.transfer.buyer_id {
             Some(user_id) => Some(buyer_find(tx, offer, user_id, now)?),
@@ -384,7 +384,8 @@ pub(crate) fn complete(
     let step = TransferChange { id, payment_id: payment.claim.payment_id, now };
     store::transfer_complete(tx, step)?;
     store::reservation_hand_over(tx, transfer, step, &payment.method)?;
-    store::tickets_reissue(tx, reservation_id, number_ids)?;
+    let number_ids: Vec<Uuid> = (0..offer.record.reservation.quantity).map(number_id).collect();
+    store::tickets_reissue(tx, reservation_id, &number_ids)?;
     // The seller is refunded, so the purchase does not count for points any more.
     points_revoke(tx, PointAction::TicketPurchase, &[reservation_id.0], now)?;
     outbox::append(tx, stamp, &completed_event(transfer, payment.claim.payment_id))?;
@@ -433,7 +434,7 @@ pub(crate) fn end_with_reservations(
     ending: ReservationEnding<'_>,
     prepared: &PreparedEvents,
     now: Timestamp,
-) -> Result<(), StorageError> {
+) -> DbResult<()> {
     let ReservationEnding::Cancelled { reason, .. } = ending else { return Ok(()) };
     let paid: Vec<Uuid> = ended.iter().filter_map(EndedReservation::paid_id).collect();
     if paid.is_empty() {
@@ -450,7 +451,7 @@ pub(crate) fn end_with_entry(
     reservation_id: Uuid,
     prepared: &PreparedEvents,
     now: Timestamp,
-) -> Result<(), StorageError> {
+) -> DbResult<()> {
     let listings = store::transfers_end_of(tx, &[reservation_id], TICKET_USED, now)?;
     announce_cancelled(tx, &listings, prepared, 0)
 }
@@ -460,7 +461,7 @@ fn announce_cancelled(
     ended: &[Transfer],
     prepared: &PreparedEvents,
     from: usize,
-) -> Result<(), StorageError> {
+) -> DbResult<()> {
     let facts = ended.iter().enumerate();
     let facts =
         facts.map(|(at, ended)| (prepared.stamp(from + at), TransferCancelled::from(ended)));

@@ -68,9 +68,13 @@ async function ask(method, path, headers) {
   return response;
 }
 
+// Two things at once are said one after the other.
+let saidAt = 0;
 function say(text) {
   const live = field('live');
-  if (live.textContent !== text) live.textContent = text;
+  if (live.textContent.includes(text)) return;
+  live.textContent = Date.now() - saidAt < 1500 ? `${live.textContent} ${text}` : text;
+  saidAt = Date.now();
 }
 
 function show(state) {

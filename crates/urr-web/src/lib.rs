@@ -13,6 +13,7 @@ mod language;
 mod page_api;
 mod preview;
 mod queue_page;
+mod sandbox_window;
 mod site;
 mod site_files;
 
@@ -47,6 +48,8 @@ pub struct WebSettings {
     pub public_url: Option<String>,
     /// How long a place in line is kept for a user who is not seen.
     pub seen_ttl: Duration,
+    /// Whether payments go to the sandbox, which then has its window here.
+    pub has_sandbox: bool,
 }
 
 /// The pages. Clones share everything.
@@ -71,7 +74,7 @@ impl WebPages {
     /// Answers every path that no other route has.
     pub fn router(self) -> Router {
         let built = Router::new().route("/", any(get_page)).route("/{*path}", any(get_page));
-        built.merge(queue_page::routes()).with_state(self)
+        built.merge(queue_page::routes()).merge(sandbox_window::routes()).with_state(self)
     }
 }
 

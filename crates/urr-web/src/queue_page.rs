@@ -40,7 +40,7 @@ use crate::{Pages, WebPages};
 
 /// As long as the crowd document lasts.
 const KEPT: CacheOptions = CacheOptions { ttl: Duration::from_secs(1), entries_max: 2_000 };
-const ICON: &str = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' \
+pub const ICON: &str = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' \
     viewBox='0 0 64 64'%3E%3Crect width='64' height='64' rx='14' fill='%23131418'/%3E%3Cpath \
     d='M14 19h33v13.5H18V46h16' fill='none' stroke='%23fff' stroke-width='8'/%3E%3Ccircle cx='46' \
     cy='46' r='6' fill='%23ff4b26'/%3E%3C/svg%3E";
@@ -101,6 +101,7 @@ struct QueuePage<'a> {
 #[template(path = "queue_list.html")]
 struct QueueListPage<'a> {
     t: &'static QueueTexts,
+    icon: &'static str,
     assets: &'a QueueAssets,
     lines: Vec<OwnLine>,
     needs_login: bool,
@@ -135,6 +136,10 @@ impl QueueAssets {
             script: SiteFile::immutable("text/javascript; charset=utf-8", script),
             style: SiteFile::immutable("text/css; charset=utf-8", style),
         }
+    }
+
+    pub fn style_path(&self) -> &str {
+        &self.style_path
     }
 }
 
@@ -247,7 +252,7 @@ fn see_other(event_id: Uuid, query: &str, done: Result<IgnoredAny, ApiRefusal>) 
     let target = match done {
         Ok(_) => format!("/queue/{event_id}{query}"),
         Err(ApiRefusal { status: StatusCode::UNAUTHORIZED, .. }) => {
-            format!("/login?next=%2Fqueue%2F{event_id}")
+            format!("/login?return=%2Fqueue%2F{event_id}")
         }
         Err(ApiRefusal { status: StatusCode::FORBIDDEN, code }) if code == "CROSS_SITE_REQUEST" => {
             return StatusCode::FORBIDDEN.into_response();
@@ -271,6 +276,7 @@ async fn list_own_lines(State(WebPages(pages)): State<WebPages>, request: Reques
         lines.as_ref().is_err_and(|refusal| refusal.status == StatusCode::UNAUTHORIZED);
     let page = QueueListPage {
         t: QueueTexts::of(language),
+        icon: ICON,
         assets: &pages.queue.assets,
         lines: lines.unwrap_or_default(),
         needs_login,

@@ -3,11 +3,10 @@
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
-use axum::routing::get;
 use serde::{Deserialize, Serialize};
-use urr_contracts::internal::catalog::{EventInfo, GET_EVENT, GetEventAnswer};
-use urr_kernel::{Timestamp, Uuid};
-use urr_service::{ApiError, Errors, Page, Paged, Pagination, Path, Query, internal_routes};
+use urr_contracts::internal::catalog::{EventInfo, GetEvent, GetEventAnswer};
+use urr_kernel::{CallContext, Timestamp, Uuid};
+use urr_service::{ApiError, Errors, InternalCalls, Page, Paged, Pagination, Path, Query};
 use urr_storage::storable_time;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -23,11 +22,11 @@ use crate::{
 };
 
 pub fn routes() -> OpenApiRouter<CatalogService> {
-    let internal = OpenApiRouter::new().route(GET_EVENT.path, get(get_event_info));
-    OpenApiRouter::new()
-        .routes(routes!(list_events))
-        .routes(routes!(get_event))
-        .merge(internal_routes(GET_EVENT.callers, internal))
+    OpenApiRouter::new().routes(routes!(list_events)).routes(routes!(get_event))
+}
+
+pub fn calls(catalog: CatalogService) -> InternalCalls<CatalogService> {
+    InternalCalls::new(catalog).serve(get_event_info)
 }
 
 #[derive(Deserialize, IntoParams)]
@@ -158,20 +157,13 @@ async fn load_event(catalog: CatalogService, id: EventId) -> Result<CachedRespon
     catalog.0.cache.response(&view, revision, hint, now)
 }
 
-/// The internal call by which the queue service looks up an event. It answers from the cache,
-/// because every arrival at a waiting room asks.
+/// The internal call by which other services look up an event.
 async fn get_event_info(
-    State(catalog): State<CatalogService>,
-    headers: HeaderMap,
-    Path(id): Path<EventId>,
-) -> Result<Response, ApiError> {
-    let key = format!("internal event {id}");
-    catalog.cached(&headers, REVALIDATED, &key, |catalog| load_event_info(catalog, id)).await
-}
-
-async fn load_event_info(catalog: CatalogService, id: EventId) -> Result<CachedResponse, ApiError> {
-    let EventDetail { event, revision, now, .. } = catalog.get_public_event(id).await?;
-    let hint = event.schedule.expiry_hint(now, catalog.0.settings.cache.opening_distance);
+    catalog: CatalogService,
+    call: GetEvent,
+    _: CallContext,
+) -> Result<GetEventAnswer, ApiError> {
+    let EventDetail { event, now, .. } = catalog.get_public_event(EventId(call.id)).await?;
     let status = event.status_at(now).into();
     let (artist_id, artist_name) = event.artist.map(|artist| (artist.id.0, artist.name)).unzip();
     let event = EventInfo {
@@ -188,5 +180,5 @@ async fn load_event_info(catalog: CatalogService, id: EventId) -> Result<CachedR
         has_presale: event.has_presale,
         inventory_ready: event.inventory_ready,
     };
-    catalog.0.cache.response(&GetEventAnswer { event }, revision, hint, now)
+    Ok(GetEventAnswer { event })
 }

@@ -6,30 +6,20 @@ use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid};
 use urr_service::Caller;
 
-use super::InternalCall;
+const DEADLINE: Duration = Duration::from_secs(5);
+const SHORT_DEADLINE: Duration = Duration::from_secs(2);
 
-pub const GET_USER: InternalCall = InternalCall::get(
-    "auth.users.get",
-    "/internal/auth/users/{id}",
-    &Caller::ALL,
-    Duration::from_secs(5),
-);
+internal_calls! {
+    /// The calls to the auth service.
+    pub enum AuthCalls {
+        GetUser -> GetUserAnswer: Get "/internal/auth/users/{id}", &Caller::ALL, DEADLINE;
+        ListUsers -> ListUsersAnswer: Post "/internal/auth/users/batch", &Caller::ALL, DEADLINE;
+        ListRevokedTokens -> RevokedTokenPage:
+            Get "/internal/auth/revoked-tokens", &Caller::ALL, SHORT_DEADLINE;
+    }
+}
 
-pub const LIST_USERS: InternalCall = InternalCall::post(
-    "auth.users.batch",
-    "/internal/auth/users/batch",
-    &Caller::ALL,
-    Duration::from_secs(5),
-);
-
-pub const LIST_REVOKED_TOKENS: InternalCall = InternalCall::get(
-    "auth.revoked-tokens.list",
-    "/internal/auth/revoked-tokens",
-    &Caller::ALL,
-    Duration::from_secs(2),
-);
-
-/// [`LIST_USERS`] answers for at most this many ids at once.
+/// [`ListUsers`] answers for at most this many ids at once.
 pub const USERS_PER_CALL_MAX: usize = 100;
 
 wire_enum! {
@@ -65,28 +55,34 @@ impl std::fmt::Debug for AccountSummary {
     }
 }
 
-/// The answer of [`GET_USER`].
+/// Asks for a user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GetUser {
+    pub id: Uuid,
+}
+
+/// The answer of [`GetUser`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GetUserAnswer {
     pub user: AccountSummary,
 }
 
-/// The body of [`LIST_USERS`].
+/// Asks for several users.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ListUsersBody {
+pub struct ListUsers {
     pub user_ids: Vec<Uuid>,
 }
 
-/// The answer of [`LIST_USERS`]. Ids without an account are left out.
+/// The answer of [`ListUsers`]. Ids without an account are left out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListUsersAnswer {
     pub users: Vec<AccountSummary>,
 }
 
-/// The query of [`LIST_REVOKED_TOKENS`].
+/// Asks for a page of the revoked tokens, in the order in which they were revoked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RevokedTokenQuery {
+pub struct ListRevokedTokens {
     /// The `next` of the page before; 0 begins with the oldest.
     #[serde(default)]
     pub after: i64,
@@ -101,7 +97,7 @@ pub struct RevokedTokenEntry {
     pub expires_at: Timestamp,
 }
 
-/// The answer of [`LIST_REVOKED_TOKENS`].
+/// The answer of [`ListRevokedTokens`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RevokedTokenPage {
     pub tokens: Vec<RevokedTokenEntry>,

@@ -6,17 +6,23 @@ use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid};
 use urr_service::Caller;
 
-use super::InternalCall;
 use crate::events::catalog::{CatalogEventStatus, EventKind};
 
-pub const GET_EVENT: InternalCall = InternalCall::get(
-    "catalog.events.get",
-    "/internal/catalog/events/{id}",
-    &Caller::ALL,
-    Duration::from_secs(2),
-);
+internal_calls! {
+    /// The calls to the catalog.
+    pub enum CatalogCalls {
+        GetEvent -> GetEventAnswer:
+            Get "/internal/catalog/events/{id}", &Caller::ALL, Duration::from_secs(2);
+    }
+}
 
-/// The answer of [`GET_EVENT`].
+/// Asks for an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GetEvent {
+    pub id: Uuid,
+}
+
+/// The answer of [`GetEvent`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GetEventAnswer {
     pub event: EventInfo,

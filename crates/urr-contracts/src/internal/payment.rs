@@ -6,28 +6,24 @@ use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid, Won};
 use urr_service::Caller;
 
-use super::InternalCall;
-
 const OPERATOR: &[Caller] = &[Caller::Operator];
 /// An audit reads whole tables and asks providers.
 const AUDIT_DEADLINE: Duration = Duration::from_secs(30);
 
-pub const AUDIT_LEDGER: InternalCall =
-    InternalCall::get("payment.audit.ledger", "/internal/payment/audit", OPERATOR, AUDIT_DEADLINE);
+internal_calls! {
+    /// The calls to the payment service.
+    pub enum PaymentCalls {
+        AuditLedger -> LedgerAudit: Get "/internal/payment/audit", OPERATOR, AUDIT_DEADLINE;
+        AuditProvider -> ProviderAudit:
+            Get "/internal/payment/audit/provider", OPERATOR, AUDIT_DEADLINE;
+        AuditTickets -> TicketAudit:
+            Get "/internal/payment/audit/tickets", OPERATOR, AUDIT_DEADLINE;
+    }
+}
 
-pub const AUDIT_PROVIDER: InternalCall = InternalCall::get(
-    "payment.audit.provider",
-    "/internal/payment/audit/provider",
-    OPERATOR,
-    AUDIT_DEADLINE,
-);
-
-pub const AUDIT_TICKETS: InternalCall = InternalCall::get(
-    "payment.audit.tickets",
-    "/internal/payment/audit/tickets",
-    OPERATOR,
-    AUDIT_DEADLINE,
-);
+/// Asks for the proof of the ledger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuditLedger {}
 
 /// Something that is not explained or that somebody has to look at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,7 +48,7 @@ pub struct AccountBalance {
     pub balance: Won,
 }
 
-/// The answer of [`AUDIT_LEDGER`]: the proof of the ledger, and the payments that do not proceed.
+/// The answer of [`AuditLedger`]: the proof of the ledger, and the payments that do not proceed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LedgerAudit {
@@ -68,13 +64,13 @@ pub struct LedgerAudit {
     pub stuck: Vec<AuditFinding>,
 }
 
-/// The query of [`AUDIT_PROVIDER`].
+/// Compares the providers' payments with ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProviderAuditQuery {
+pub struct AuditProvider {
     pub since: Timestamp,
 }
 
-/// The answer of [`AUDIT_PROVIDER`]: the providers' payments beside ours.
+/// The answer of [`AuditProvider`]: the providers' payments beside ours.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProviderAudit {
@@ -89,15 +85,15 @@ pub struct ProviderAudit {
     pub silent: Vec<String>,
 }
 
-/// The query of [`AUDIT_TICKETS`].
+/// Compares a page of paid reservations with our payments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TicketAuditQuery {
+pub struct AuditTickets {
     /// The `next` of the page before.
     #[serde(default)]
     pub after: Option<Uuid>,
 }
 
-/// The answer of [`AUDIT_TICKETS`]: a page of paid reservations beside our payments.
+/// The answer of [`AuditTickets`]: a page of paid reservations beside our payments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TicketAudit {

@@ -7,54 +7,30 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use urr_kernel::{Timestamp, Uuid};
 use urr_service::Caller;
-
-use super::InternalCall;
 
 const TICKET: &[Caller] = &[Caller::Ticket];
 const OPERATOR: &[Caller] = &[Caller::Operator];
 const SLOT_DEADLINE: Duration = Duration::from_secs(2);
 const OPERATOR_DEADLINE: Duration = Duration::from_secs(10);
 
-pub const CHECK_SLOTS: InternalCall =
-    InternalCall::post("queue.slots.check", "/internal/queue/slots", TICKET, SLOT_DEADLINE);
+internal_calls! {
+    /// The calls to the queue service.
+    pub enum QueueCalls {
+        CheckSlots -> CheckSlotsAnswer: Post "/internal/queue/slots", TICKET, SLOT_DEADLINE;
+        FinishSlot -> FinishSlotAnswer: Post "/internal/queue/finish", TICKET, SLOT_DEADLINE;
+        ListRooms -> RoomPage: Get "/internal/queue/admin/rooms", OPERATOR, OPERATOR_DEADLINE;
+        GetRoom -> Value: Get "/internal/queue/admin/rooms/{eventId}", OPERATOR, OPERATOR_DEADLINE;
+        ChangeRoom -> Value:
+            PostOnce "/internal/queue/admin/rooms/{eventId}", OPERATOR, OPERATOR_DEADLINE;
+        ClearRoom -> Value:
+            PostOnce "/internal/queue/admin/rooms/{eventId}/clear", OPERATOR, OPERATOR_DEADLINE;
+    }
+}
 
-pub const FINISH_SLOT: InternalCall =
-    InternalCall::post("queue.slots.finish", "/internal/queue/finish", TICKET, SLOT_DEADLINE);
-
-pub const LIST_ROOMS: InternalCall = InternalCall::get(
-    "queue.rooms.list",
-    "/internal/queue/admin/rooms",
-    OPERATOR,
-    OPERATOR_DEADLINE,
-);
-
-pub const GET_ROOM: InternalCall = InternalCall::get(
-    "queue.rooms.get",
-    "/internal/queue/admin/rooms/{event_id}",
-    OPERATOR,
-    OPERATOR_DEADLINE,
-);
-
-pub const CHANGE_ROOM: InternalCall = InternalCall::post(
-    "queue.rooms.change",
-    "/internal/queue/admin/rooms/{event_id}",
-    OPERATOR,
-    OPERATOR_DEADLINE,
-)
-.once();
-
-pub const CLEAR_ROOM: InternalCall = InternalCall::post(
-    "queue.rooms.clear",
-    "/internal/queue/admin/rooms/{event_id}/clear",
-    OPERATOR,
-    OPERATOR_DEADLINE,
-)
-.once();
-
-/// [`CHECK_SLOTS`] answers for at most this many slots at once.
+/// [`CheckSlots`] answers for at most this many slots at once.
 pub const SLOT_CHECKS_MAX: usize = 5_000;
 
 /// A slot that a user claims to have.
@@ -66,36 +42,61 @@ pub struct SlotCheck {
     pub slot_id: Uuid,
 }
 
-/// The body of [`CHECK_SLOTS`].
+/// Asks whether slots are live.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CheckSlotsBody {
+pub struct CheckSlots {
     pub checks: Vec<SlotCheck>,
 }
 
-/// The answer of [`CHECK_SLOTS`].
+/// The answer of [`CheckSlots`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckSlotsAnswer {
     /// In the order of the checks.
     pub live: Vec<bool>,
 }
 
-/// The body of [`FINISH_SLOT`]: a user has bought, so the slot is free for the next one.
+/// A user has bought, so the slot is free for the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct FinishSlotBody {
+pub struct FinishSlot {
     pub event_id: Uuid,
     pub user_id: Uuid,
     pub bought_at: Timestamp,
 }
 
-/// The answer of [`FINISH_SLOT`].
+/// The answer of [`FinishSlot`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FinishSlotAnswer {
     /// Whether there was a slot to end.
     pub ended: bool,
 }
 
-/// The answer of [`LIST_ROOMS`].
+/// Asks for a page of the rooms.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListRooms {
+    #[serde(default)]
+    pub page: Option<i64>,
+    #[serde(default)]
+    pub limit: Option<i64>,
+}
+
+/// Asks for a room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GetRoom {
+    pub event_id: Uuid,
+}
+
+/// Changes a room.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ChangeRoom {
+    pub event_id: Uuid,
+    #[serde(flatten)]
+    pub change: Map<String, Value>,
+}
+
+/// The answer of [`ListRooms`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RoomPage {
     pub rooms: Vec<Value>,
@@ -109,9 +110,12 @@ pub struct RoomPagination {
     pub total_pages: u32,
 }
 
-/// The body of [`CLEAR_ROOM`].
+/// Removes all users from a room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ConfirmClearBody {
+#[serde(rename_all = "camelCase")]
+pub struct ClearRoom {
+    pub event_id: Uuid,
     /// The event's id once more, so that no room is cleared by accident.
-    pub confirm: Uuid,
+    #[serde(default)]
+    pub confirm: Option<Uuid>,
 }

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 use urr_kernel::{Tier, Timestamp, Uuid, Won};
 use urr_service::Caller;
 
-use super::InternalCall;
 use crate::events::payment::PaymentType;
 
 const PAYMENT: &[Caller] = &[Caller::Payment];
@@ -19,107 +18,39 @@ const DEADLINE: Duration = Duration::from_secs(5);
 /// Users wait for these answers.
 const SHORT_DEADLINE: Duration = Duration::from_secs(2);
 
-/// A payable in whatever state.
-pub const GET_PAYABLE: InternalCall = InternalCall::get(
-    "ticket.payables.get",
-    "/internal/ticket/payables/{kind}/{id}",
-    PAYMENT,
-    DEADLINE,
-);
+internal_calls! {
+    /// The calls to the ticket service. Every one can be repeated without harm.
+    pub enum TicketCalls {
+        GetPayable -> PayableAnswer: Get "/internal/ticket/payables/{kind}/{id}", PAYMENT, DEADLINE;
+        ValidatePayable -> PayableAnswer:
+            Get "/internal/ticket/payables/{kind}/{id}/validate", PAYMENT, DEADLINE;
+        PinPayable -> Acknowledged:
+            Post "/internal/ticket/payables/{kind}/{id}/pin", PAYMENT, DEADLINE;
+        UnpinPayable -> Acknowledged:
+            Post "/internal/ticket/payables/{kind}/{id}/unpin", PAYMENT, DEADLINE;
+        ConfirmPayable -> Acknowledged:
+            Post "/internal/ticket/payables/{kind}/{id}/confirm", PAYMENT, DEADLINE;
+        MarkPayableRefunded -> Acknowledged:
+            Post "/internal/ticket/payables/{kind}/{id}/refunded", PAYMENT, DEADLINE;
+        ListPaidReservations -> PaidReservationPage:
+            Get "/internal/ticket/paid", PAYMENT, DEADLINE;
+        CancelReservation -> PayableAnswer:
+            Post "/internal/ticket/reservations/{id}/cancel", PAYMENT, DEADLINE;
+        GetReservationSummary -> ReservationSummaryAnswer:
+            Get "/internal/ticket/reservations/{id}/summary", MAIL, DEADLINE;
+        // Asked for every second, so never repeated.
+        GetSalesHealth -> SalesHealthAnswer:
+            PostOnce "/internal/ticket/sales-health", QUEUE, SHORT_DEADLINE;
+        GetTier -> TierAnswer:
+            Get "/internal/ticket/tier/{eventId}/{userId}", QUEUE, SHORT_DEADLINE;
+        AwardPoints -> AwardPointsAnswer:
+            Post "/internal/ticket/memberships/award-points", COMMUNITY, DEADLINE;
+        ReturnPoints -> ReturnPointsAnswer:
+            Post "/internal/ticket/memberships/return-points", COMMUNITY, DEADLINE;
+    }
+}
 
-/// A payable if this user can pay it now; otherwise the refusal of its rules.
-pub const VALIDATE_PAYABLE: InternalCall = InternalCall::get(
-    "ticket.payables.validate",
-    "/internal/ticket/payables/{kind}/{id}/validate",
-    PAYMENT,
-    DEADLINE,
-);
-
-/// Keeps a payable from expiring while its payment is under way.
-pub const PIN_PAYABLE: InternalCall = InternalCall::post(
-    "ticket.payables.pin",
-    "/internal/ticket/payables/{kind}/{id}/pin",
-    PAYMENT,
-    DEADLINE,
-);
-
-/// The payment has failed: the payable may expire again.
-pub const UNPIN_PAYABLE: InternalCall = InternalCall::post(
-    "ticket.payables.unpin",
-    "/internal/ticket/payables/{kind}/{id}/unpin",
-    PAYMENT,
-    DEADLINE,
-);
-
-/// The payment was charged: the buyer gets what was paid for.
-pub const CONFIRM_PAYABLE: InternalCall = InternalCall::post(
-    "ticket.payables.confirm",
-    "/internal/ticket/payables/{kind}/{id}/confirm",
-    PAYMENT,
-    DEADLINE,
-);
-
-/// The money has gone back.
-pub const MARK_PAYABLE_REFUNDED: InternalCall = InternalCall::post(
-    "ticket.payables.refunded",
-    "/internal/ticket/payables/{kind}/{id}/refunded",
-    PAYMENT,
-    DEADLINE,
-);
-
-/// Every reservation that was ever paid, in the order of ids, for reconciliation.
-pub const LIST_PAID_RESERVATIONS: InternalCall =
-    InternalCall::get("ticket.paid.list", "/internal/ticket/paid", PAYMENT, DEADLINE);
-
-/// Cancels a paid reservation. The refund is announced as `RESERVATION_CANCELLED`.
-pub const CANCEL_RESERVATION: InternalCall = InternalCall::post(
-    "ticket.reservations.cancel",
-    "/internal/ticket/reservations/{id}/cancel",
-    PAYMENT,
-    DEADLINE,
-);
-
-/// What a mail says about a reservation.
-pub const GET_RESERVATION_SUMMARY: InternalCall = InternalCall::get(
-    "ticket.reservations.summary",
-    "/internal/ticket/reservations/{id}/summary",
-    MAIL,
-    DEADLINE,
-);
-
-/// What is left of events, and how booking goes. Asked for every second, so never repeated.
-pub const GET_SALES_HEALTH: InternalCall = InternalCall::post(
-    "ticket.sales-health.get",
-    "/internal/ticket/sales-health",
-    QUEUE,
-    SHORT_DEADLINE,
-)
-.once();
-
-/// The tier of a user with the artist of an event.
-pub const GET_TIER: InternalCall = InternalCall::get(
-    "ticket.tier.get",
-    "/internal/ticket/tier/{event_id}/{user_id}",
-    QUEUE,
-    SHORT_DEADLINE,
-);
-
-pub const AWARD_POINTS: InternalCall = InternalCall::post(
-    "ticket.points.award",
-    "/internal/ticket/memberships/award-points",
-    COMMUNITY,
-    DEADLINE,
-);
-
-/// The post or comment that was rewarded was deleted.
-pub const RETURN_POINTS: InternalCall = InternalCall::post(
-    "ticket.points.return",
-    "/internal/ticket/memberships/return-points",
-    COMMUNITY,
-    DEADLINE,
-);
-
-/// [`GET_SALES_HEALTH`] answers for at most this many events at once.
+/// [`GetSalesHealth`] answers for at most this many events at once.
 pub const SALES_HEALTH_EVENTS_MAX: usize = 1_000;
 
 wire_enum! {
@@ -183,10 +114,26 @@ impl PaymentType {
     }
 }
 
-/// The query of [`VALIDATE_PAYABLE`].
+/// Names a payable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct PayableRef {
+    pub kind: PayableKind,
+    pub id: Uuid,
+}
+
+/// Asks for a payable in whatever state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GetPayable {
+    #[serde(flatten)]
+    pub payable: PayableRef,
+}
+
+/// Asks for a payable if this user can pay it now; otherwise its rules refuse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ValidatePayableQuery {
+pub struct ValidatePayable {
+    #[serde(flatten)]
+    pub payable: PayableRef,
     pub user_id: Uuid,
 }
 
@@ -196,7 +143,7 @@ pub struct ValidatePayableQuery {
 pub struct PayableView {
     pub kind: PayableKind,
     pub id: Uuid,
-    /// The order's name at the provider; only in the answer of [`VALIDATE_PAYABLE`].
+    /// The order's name at the provider; only in the answer of [`ValidatePayable`].
     #[serde(default)]
     pub order_name: Option<String>,
     /// Who pays; null for a transfer that nobody has pinned or bought.
@@ -245,41 +192,51 @@ pub struct PayableView {
     /// Of a reservation.
     #[serde(default)]
     pub updated_at: Option<Timestamp>,
-    /// The flow that it began; only in the answer of [`VALIDATE_PAYABLE`] for a reservation.
+    /// The flow that it began; only in the answer of [`ValidatePayable`] for a reservation.
     #[serde(default)]
     pub correlation_id: Option<Uuid>,
-    /// The last event about it; only in the answer of [`VALIDATE_PAYABLE`] for a reservation.
+    /// The last event about it; only in the answer of [`ValidatePayable`] for a reservation.
     #[serde(default)]
     pub last_event_id: Option<Uuid>,
 }
 
-/// The answer of every call about one payable.
+/// The answer about a payable.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PayableAnswer {
     pub payable: PayableView,
 }
 
-/// The body of [`PIN_PAYABLE`].
+/// The answer to a change of a payable: it was made, now or before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Acknowledged {}
+
+/// Keeps a payable from expiring while its payment is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct PinPayableBody {
+pub struct PinPayable {
+    #[serde(flatten)]
+    pub payable: PayableRef,
     pub payment_id: Uuid,
     pub user_id: Uuid,
     pub fencing_token: i64,
     pub amount: Won,
 }
 
-/// The body of [`UNPIN_PAYABLE`].
+/// The payment has failed: the payable may expire again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct UnpinPayableBody {
+pub struct UnpinPayable {
+    #[serde(flatten)]
+    pub payable: PayableRef,
     pub payment_id: Uuid,
 }
 
-/// The body of [`CONFIRM_PAYABLE`].
+/// The payment was charged: the buyer gets what was paid for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ConfirmPayableBody {
+pub struct ConfirmPayable {
+    #[serde(flatten)]
+    pub payable: PayableRef,
     pub payment_id: Uuid,
     pub fencing_token: i64,
     pub amount: Won,
@@ -287,10 +244,12 @@ pub struct ConfirmPayableBody {
     pub payment_method: Option<String>,
 }
 
-/// The body of [`MARK_PAYABLE_REFUNDED`].
+/// The money has gone back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct RefundedPayableBody {
+pub struct MarkPayableRefunded {
+    #[serde(flatten)]
+    pub payable: PayableRef,
     pub payment_id: Uuid,
     /// The amount that the ticket service asked for.
     pub amount: Won,
@@ -300,10 +259,12 @@ pub struct RefundedPayableBody {
     pub returned_amount: Option<Won>,
 }
 
-/// The body of [`CANCEL_RESERVATION`]. Exactly one of the two ids says who cancels.
+/// Cancels a paid reservation. The refund is announced as `RESERVATION_CANCELLED`. Exactly one of
+/// user and administrator says who cancels.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct CancelReservationBody {
+pub struct CancelReservation {
+    pub id: Uuid,
     /// The owner.
     #[serde(default)]
     pub user_id: Option<Uuid>,
@@ -318,21 +279,27 @@ pub struct CancelReservationBody {
     pub payment_id: Option<Uuid>,
 }
 
-/// The query of [`LIST_PAID_RESERVATIONS`].
+/// Asks for every reservation that was ever paid, in the order of ids, for reconciliation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PaidReservationQuery {
+pub struct ListPaidReservations {
     /// The last reservation of the page before.
     #[serde(default)]
     pub after: Option<Uuid>,
 }
 
-/// The answer of [`LIST_PAID_RESERVATIONS`].
+/// The answer of [`ListPaidReservations`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PaidReservationPage {
     /// In the order of their ids.
     pub reservations: Vec<PayableView>,
     /// Whether there are others behind them.
     pub more: bool,
+}
+
+/// Asks what a mail says about a reservation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GetReservationSummary {
+    pub id: Uuid,
 }
 
 /// What was booked, in words for people.
@@ -349,16 +316,16 @@ pub struct ReservationSummary {
     pub quantity: u32,
 }
 
-/// The answer of [`GET_RESERVATION_SUMMARY`].
+/// The answer of [`GetReservationSummary`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReservationSummaryAnswer {
     pub reservation: ReservationSummary,
 }
 
-/// The body of [`GET_SALES_HEALTH`].
+/// Asks what is left of events, and how booking goes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct SalesHealthBody {
+pub struct GetSalesHealth {
     pub event_ids: Vec<Uuid>,
 }
 
@@ -383,7 +350,7 @@ pub struct BookingHealth {
     pub p95_micros: u64,
 }
 
-/// The answer of [`GET_SALES_HEALTH`].
+/// The answer of [`GetSalesHealth`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SalesHealthAnswer {
     /// Events that the ticket service does not know are left out.
@@ -391,7 +358,15 @@ pub struct SalesHealthAnswer {
     pub booking: BookingHealth,
 }
 
-/// The answer of [`GET_TIER`].
+/// Asks for the tier of a user with the artist of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GetTier {
+    pub event_id: Uuid,
+    pub user_id: Uuid,
+}
+
+/// The answer of [`GetTier`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TierAnswer {
     /// Null for the general public.
@@ -399,10 +374,10 @@ pub struct TierAnswer {
     pub tier: Option<Tier>,
 }
 
-/// The body of [`AWARD_POINTS`]. The ticket service decides how many points that is.
+/// Rewards a user of the community. The ticket service decides how many points that is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct AwardPointsBody {
+pub struct AwardPoints {
     pub user_id: Uuid,
     /// `COMMUNITY_POST`, `COMMUNITY_COMMENT` or `NEWS_CREATION`.
     pub action_type: String,
@@ -413,7 +388,7 @@ pub struct AwardPointsBody {
     pub artist_id: Option<Uuid>,
 }
 
-/// The answer of [`AWARD_POINTS`].
+/// The answer of [`AwardPoints`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AwardPointsAnswer {
     /// Points per membership.
@@ -423,15 +398,15 @@ pub struct AwardPointsAnswer {
     pub memberships: u64,
 }
 
-/// The body of [`RETURN_POINTS`].
+/// The post or comment that was rewarded was deleted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ReturnPointsBody {
+pub struct ReturnPoints {
     pub action_type: String,
     pub reference_id: Uuid,
 }
 
-/// The answer of [`RETURN_POINTS`].
+/// The answer of [`ReturnPoints`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReturnPointsAnswer {
     pub ok: bool,

@@ -1,138 +1,181 @@
-//! The clients against a server that takes the golden requests and gives the golden answers.
+//! Calls of a client to a service in this process, by values, and over HTTP: both give the same
+//! answer and the same error.
+
+use std::fmt::Debug;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
 
 use axum::Router;
-use axum::body::{Body, to_bytes};
-use axum::extract::Request;
-use axum::http::{Method, StatusCode};
-use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodFilter, on};
-use serde_json::{Value, json};
-use urr_contracts::clients::{
-    AuthClient, ClientError, PayableRef, PaymentClient, QueueClient, TicketClient,
+use axum::http::StatusCode;
+use serde_json::json;
+use urr_contracts::clients::{ClientError, PayableRef, ServiceClient, TicketClient};
+use urr_contracts::internal::calls;
+use urr_contracts::internal::ticket::{GetPayable, PayableKind};
+use urr_kernel::{CallContext, Clock, IdSource, Secret, Timestamp};
+use urr_service::{
+    ApiError, Caller, HttpClient, InternalCall, InternalCalls, InternalCredentials, Metrics,
+    RemoteService, RequestLimits, Service, ServiceKit, Upstream,
 };
-use urr_contracts::internal::queue::SlotCheck;
-use urr_contracts::internal::ticket::{
-    CancelReservationBody, ConfirmPayableBody, PayableKind, PinPayableBody, RefundedPayableBody,
-    UnpinPayableBody,
-};
-use urr_contracts::internal::{CALLS, CallMethod, InternalCall, queue};
-use urr_kernel::{CallContext, Clock, IdSource, Tier, Timestamp, Won};
-use urr_service::{Caller, Metrics, RequestLimits, ServiceKit, Upstream};
+use utoipa_axum::router::OpenApiRouter;
 
-use crate::golden::{id, read, time};
+use crate::golden::id;
+use crate::internal::{CallVisitor, visit_calls};
 
-fn upstream(router: Router) -> Upstream {
+fn kit() -> ServiceKit {
     let clock = Clock::manual(Timestamp::UNIX_EPOCH);
     let ids = IdSource::seeded(clock.clone(), 1);
-    let kit = ServiceKit { clock, ids, metrics: Metrics::new(), limits: RequestLimits::default() };
-    Upstream::local(Caller::Operator, "peer", router, &kit)
+    ServiceKit { clock, ids, metrics: Metrics::new(), limits: RequestLimits::default() }
 }
 
 fn context() -> CallContext {
-    CallContext::root(id(99))
+    CallContext { causation_id: Some(id(98)), ..CallContext::root(id(99)) }
 }
 
-/// Every call at its path.
-fn golden_server() -> Router {
-    CALLS.iter().fold(Router::new(), |router, call| {
-        let method = match call.method {
-            CallMethod::Get => Method::GET,
-            CallMethod::Post => Method::POST,
+/// What a handler does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Behaviour {
+    Answer,
+    Refuse,
+    BeBusy,
+    Panic,
+}
+
+/// Registers every call with a handler that knows the request and behaves as it is told.
+struct Registration {
+    calls: InternalCalls<()>,
+    behaviour: Behaviour,
+    contexts: Arc<Mutex<Vec<CallContext>>>,
+}
+
+impl CallVisitor for Registration {
+    fn visit<C>(&mut self, request: C, answer: C::Answer)
+    where
+        C: InternalCall + PartialEq + Debug,
+        C::Answer: Clone + PartialEq + Debug + Sync,
+    {
+        let (behaviour, contexts) = (self.behaviour, Arc::clone(&self.contexts));
+        let handler = move |(), asked: C, context: CallContext| {
+            assert_eq!(asked, request);
+            contexts.lock().expect("no test panics with it").push(context);
+            let answer = answer.clone();
+            async move {
+                match behaviour {
+                    Behaviour::Answer => Ok(answer),
+                    Behaviour::Refuse => {
+                        Err(ApiError::conflict("HOLD_EXPIRED", "Gone.").with("after", 300))
+                    }
+                    Behaviour::BeBusy => {
+                        let after = std::time::Duration::from_secs(3);
+                        Err(ApiError::unavailable("BUSY", "Later.", after))
+                    }
+                    Behaviour::Panic => panic!("as it was told"),
+                }
+            }
         };
-        let filter = MethodFilter::try_from(method).expect("a contract that can be served");
-        router.route(call.path, on(filter, |request| answer(call, request)))
-    })
-}
-
-async fn answer(call: &'static InternalCall, request: Request) -> Response {
-    if call.method == CallMethod::Post {
-        let body =
-            to_bytes(request.into_body(), usize::MAX).await.expect("a contract that can be served");
-        let body: Value = serde_json::from_slice(&body).expect("a contract that can be served");
-        let expected: Value =
-            serde_json::from_str(&read("internal", &format!("{}.request", call.name)))
-                .expect("a contract that can be served");
-        assert_eq!(body, expected, "{}", call.name);
+        let calls = std::mem::replace(&mut self.calls, InternalCalls::new(()));
+        self.calls = calls.serve(handler);
     }
-    let answer = read("internal", &format!("{}.answer", call.name));
-    ([("content-type", "application/json")], Body::from(answer)).into_response()
+}
+
+/// Makes every call in both ways, and notes the answers.
+struct Calling<'a> {
+    service: &'a Service,
+    address: SocketAddr,
+    /// Calls as somebody who may, or as somebody who may not.
+    is_allowed: bool,
+    outcomes: Vec<tokio::task::JoinHandle<(&'static str, String, String)>>,
+}
+
+impl CallVisitor for Calling<'_> {
+    fn visit<C>(&mut self, request: C, _answer: C::Answer)
+    where
+        C: InternalCall + PartialEq + Debug,
+        C::Answer: Clone + PartialEq + Debug + Sync,
+    {
+        let is_wanted = |caller: &Caller| C::SPEC.callers.contains(caller) == self.is_allowed;
+        let Some(caller) = Caller::ALL.into_iter().find(is_wanted) else { return };
+        let local = Upstream::local(caller, "peer", self.service, &kit());
+        let remote = RemoteService {
+            url: format!("http://{}", self.address).parse().expect("a contract that can be served"),
+            credential: InternalCredentials::from_root(&Secret::new("root")).for_caller(caller),
+            client: HttpClient::new(),
+        };
+        let remote = Upstream::remote(caller, "peer", remote, &kit());
+        self.outcomes.push(tokio::spawn(async move {
+            let [local, remote] = [local, remote].map(ServiceClient::<C::Service>::new);
+            let here = local.call(request.clone(), &context()).await;
+            let there = remote.call(request, &context()).await;
+            (C::SPEC.name, format!("{here:?}"), format!("{there:?}"))
+        }));
+    }
+}
+
+async fn outcomes(behaviour: Behaviour, is_allowed: bool) -> Vec<String> {
+    let contexts = Arc::default();
+    let calls = InternalCalls::new(());
+    let mut registration = Registration { calls, behaviour, contexts: Arc::clone(&contexts) };
+    visit_calls(&mut registration);
+    let service = Service::new("peer", OpenApiRouter::new(), &kit()).with_calls(registration.calls);
+    let listener =
+        tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a contract that can be served");
+    let address = listener.local_addr().expect("a contract that can be served");
+    let credentials = InternalCredentials::from_root(&Secret::new("root"));
+    let router = service.network_router(&credentials);
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    let mut calling = Calling { service: &service, address, is_allowed, outcomes: Vec::new() };
+    visit_calls(&mut calling);
+    let mut outcomes = Vec::new();
+    for outcome in calling.outcomes {
+        let (name, here, there) = outcome.await.expect("a contract that can be served");
+        assert_eq!(here, there, "{name} {behaviour:?}");
+        outcomes.push(here);
+    }
+    for context in contexts.lock().expect("no test panics with it").iter() {
+        assert_eq!((context.correlation_id, context.causation_id), (id(99), Some(id(98))));
+    }
+    outcomes
 }
 
 #[tokio::test]
-async fn the_ticket_client_speaks_the_contract() {
-    let (client, context) = (TicketClient::new(upstream(golden_server())), context());
-    let payable = PayableRef { kind: PayableKind::Reservation, id: id(10) };
-    let (payment_id, user_id, fencing_token) = (id(20), id(11), 7);
-    let amount = Won::new(302_000);
-    assert!(client.get_payable(payable, &context).await.is_ok());
-    assert!(client.find_payable(payable, &context).await.unwrap().is_some());
-    let validated = client.validate_payable(payable, user_id, &context).await.unwrap();
-    assert_eq!(validated.order_name.as_deref(), Some("첫 번째 콘서트 2매"));
-    let pin = PinPayableBody { payment_id, user_id, fencing_token, amount };
-    let pinned = client.pin_payable(payable, &pin, &context).await.unwrap();
-    assert_eq!(pinned.pinned_by, Some(payment_id));
-    client.unpin_payable(payable, &UnpinPayableBody { payment_id }, &context).await.unwrap();
-    let payment_method = Some("card".to_owned());
-    let confirm = ConfirmPayableBody { payment_id, fencing_token, amount, payment_method };
-    client.confirm_payable(payable, &confirm, &context).await.unwrap();
-    let (amount, returned_amount) = (Won::new(30_000), Some(Won::new(20_000)));
-    let refunded = RefundedPayableBody { payment_id, amount, returned_amount };
-    client.mark_payable_refunded(payable, &refunded, &context).await.unwrap();
-    assert!(client.list_paid_reservations(Some(id(9)), &context).await.unwrap().more);
-    let cancel = CancelReservationBody {
-        user_id: None,
-        admin_id: Some(id(13)),
-        reason: "중복 예매".to_owned(),
-        payment_id: Some(payment_id),
-    };
-    client.cancel_reservation(id(10), &cancel, &context).await.unwrap();
-    let summary = client.find_reservation_summary(id(10), &context).await.unwrap();
-    assert_eq!(summary.map(|summary| summary.quantity), Some(2));
-    let health = client.get_sales_health(vec![id(1)], &context).await.unwrap();
-    assert_eq!(health.events[&id(1)].available, 8);
-    assert_eq!(client.get_tier(id(1), user_id, &context).await.unwrap(), Some(Tier::Gold));
+async fn every_call_has_the_same_answer_here_and_over_http() {
+    let answers = outcomes(Behaviour::Answer, true).await;
+    assert_eq!(answers.len(), calls().count());
+    assert!(answers.iter().all(|answer| answer.starts_with("Ok(")), "{answers:?}");
 }
 
 #[tokio::test]
-async fn the_other_clients_speak_the_contract() {
-    let (upstream, context) = (upstream(golden_server()), context());
-    let auth = AuthClient::new(upstream.clone());
-    let users = auth.list_users(vec![id(11), id(12)], &context).await.unwrap();
-    assert_eq!(users.len(), 1);
-    assert_eq!(auth.list_revoked_tokens(0, &context).await.unwrap().next, 7);
-    let queue = QueueClient::new(upstream.clone());
-    let check = SlotCheck { event_id: id(1), user_id: id(11), slot_id: id(60) };
-    assert_eq!(queue.check_slots(vec![check], &context).await.unwrap(), [true]);
-    let bought_at = time("2026-12-01T11:02:01Z");
-    let finish = queue::FinishSlotBody { event_id: id(1), user_id: id(11), bought_at };
-    assert!(queue.finish_slot(&finish, &context).await.unwrap().ended);
-    assert_eq!(queue.list_rooms(1, 100, &context).await.unwrap().rooms.len(), 1);
-    assert_eq!(queue.get_room(id(1), &context).await.unwrap()["room"]["phase"], "open");
-    let change = json!({ "threshold": 500, "message": null });
-    queue.change_room(id(1), &change, &context).await.unwrap();
-    assert_eq!(queue.clear_room(id(1), &context).await.unwrap()["active"], 500);
-    let payment = PaymentClient::new(upstream);
-    assert_eq!(payment.audit_ledger(&context).await.unwrap().stuck.len(), 1);
-    let since = time("2026-12-01T00:00:00Z");
-    assert_eq!(payment.audit_provider(since, &context).await.unwrap().compared, 12);
-    assert_eq!(payment.audit_tickets(None, &context).await.unwrap().next, Some(id(10)));
+async fn every_call_has_the_same_error_here_and_over_http() {
+    for (behaviour, code) in [
+        (Behaviour::Refuse, "HOLD_EXPIRED"),
+        (Behaviour::BeBusy, "BUSY"),
+        (Behaviour::Panic, "INTERNAL_ERROR"),
+    ] {
+        let errors = outcomes(behaviour, true).await;
+        assert_eq!(errors.len(), calls().count());
+        assert!(errors.iter().all(|error| error.contains(code)), "{errors:?}");
+    }
+    let strangers = outcomes(Behaviour::Answer, false).await;
+    assert!(strangers.len() > 10, "some calls are for everybody");
+    assert!(strangers.iter().all(|error| error.contains("CALLER_NOT_ALLOWED")), "{strangers:?}");
 }
 
 fn refusing(status: StatusCode, code: &'static str) -> TicketClient {
     let body = json!({ "error": "No.", "code": code });
     let refuse = async move || (status, axum::Json(body));
-    TicketClient::new(upstream(Router::new().fallback(refuse)))
+    let router = Router::new().fallback(refuse);
+    TicketClient::new(Upstream::local(Caller::Operator, "peer", router, &kit()))
 }
 
 #[tokio::test]
 async fn a_refusal_by_the_rules_is_told_from_a_call_that_failed() {
     let payable = PayableRef { kind: PayableKind::Transfer, id: id(40) };
+    let get = GetPayable { payable };
     for (status, code) in [
         (StatusCode::CONFLICT, "HOLD_EXPIRED"),
         (StatusCode::NOT_FOUND, "TRANSFER_NOT_FOUND"),
         (StatusCode::FORBIDDEN, "NOT_THE_OWNER"),
     ] {
-        let refused = refusing(status, code).get_payable(payable, &context()).await.unwrap_err();
+        let refused = refusing(status, code).call(get, &context()).await.unwrap_err();
         assert_eq!(refused.code(), Some(code), "{refused:?}");
         assert_eq!(refused.is_not_found(), status == StatusCode::NOT_FOUND);
     }
@@ -145,10 +188,10 @@ async fn a_refusal_by_the_rules_is_told_from_a_call_that_failed() {
         (StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL_ERROR"),
     ] {
         let client = refusing(status, code);
-        let error = client.get_payable(payable, &context()).await.unwrap_err();
+        let error = client.call(get, &context()).await.unwrap_err();
         assert!(matches!(error, ClientError::NoAnswer { .. }), "{error:?}");
-        assert!(client.find_payable(payable, &context()).await.is_err(), "{status} {code}");
+        assert!(client.find(get, &context()).await.is_err(), "{status} {code}");
     }
     let missing = refusing(StatusCode::NOT_FOUND, "TRANSFER_NOT_FOUND");
-    assert_eq!(missing.find_payable(payable, &context()).await.unwrap(), None);
+    assert_eq!(missing.find(get, &context()).await.unwrap(), None);
 }

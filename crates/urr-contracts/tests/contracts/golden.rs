@@ -65,9 +65,3 @@ pub fn id(number: u128) -> Uuid {
 pub fn time(text: &str) -> Timestamp {
     text.parse().expect("a time")
 }
-
-/// The text of a golden file.
-pub fn read(folder: &str, name: &str) -> String {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("golden").join(folder);
-    fs::read_to_string(path.join(format!("{name}.v1.json"))).expect("a golden file")
-}

@@ -1,74 +1,86 @@
-//! The bodies and answers of internal calls.
+//! The requests and answers of internal calls.
 
-use serde_json::json;
+use std::fmt::Debug;
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
 use urr_contracts::events::catalog::{CatalogEventStatus, EventKind};
-use urr_contracts::internal::auth::{
-    self, AccountLanguage, AccountRole, AccountSummary, GetUserAnswer, ListUsersAnswer,
-    ListUsersBody, RevokedTokenEntry, RevokedTokenPage,
-};
-use urr_contracts::internal::catalog::{self, EventInfo, GetEventAnswer};
+use urr_contracts::internal::auth::*;
+use urr_contracts::internal::calls;
+use urr_contracts::internal::catalog::{EventInfo, GetEvent, GetEventAnswer};
 use urr_contracts::internal::payment::{
-    self, AccountBalance, AuditFinding, LedgerAudit, ProviderAudit, TicketAudit,
+    AccountBalance, AuditFinding, AuditLedger, AuditProvider, AuditTickets, LedgerAudit,
+    ProviderAudit, TicketAudit,
 };
-use urr_contracts::internal::queue::{
-    self, CheckSlotsAnswer, CheckSlotsBody, ConfirmClearBody, FinishSlotAnswer, FinishSlotBody,
-    RoomPage, RoomPagination, SlotCheck,
-};
-use urr_contracts::internal::ticket::{
-    self, AwardPointsAnswer, AwardPointsBody, BookingHealth, CancelReservationBody,
-    ConfirmPayableBody, EventAvailability, PaidReservationPage, PayableAnswer, PayableKind,
-    PayablePaymentStatus, PayableStatus, PayableView, PinPayableBody, RefundedPayableBody,
-    ReservationSummary, ReservationSummaryAnswer, ReturnPointsAnswer, ReturnPointsBody,
-    SalesHealthAnswer, SalesHealthBody, TierAnswer, UnpinPayableBody,
-};
-use urr_contracts::internal::{CALLS, CallMethod, InternalCall};
+use urr_contracts::internal::queue::*;
+use urr_contracts::internal::ticket::*;
 use urr_kernel::{Tier, Won};
+use urr_service::{CallKind, InternalCall};
 
 use crate::golden::{GoldenFolder, id, time};
+
+/// Gets every call with a request and an answer.
+pub trait CallVisitor {
+    fn visit<C>(&mut self, request: C, answer: C::Answer)
+    where
+        C: InternalCall + PartialEq + Debug,
+        C::Answer: Clone + PartialEq + Debug + Sync;
+}
+
+pub fn visit_calls(visitor: &mut impl CallVisitor) {
+    visit_auth_and_catalog(visitor);
+    visit_payment(visitor);
+    visit_queue(visitor);
+    visit_payables(visitor);
+    visit_other_ticket_calls(visitor);
+}
+
+impl CallVisitor for GoldenFolder {
+    fn visit<C>(&mut self, request: C, answer: C::Answer)
+    where
+        C: InternalCall + PartialEq + Debug,
+        C::Answer: Clone + PartialEq + Debug + Sync,
+    {
+        let name = C::SPEC.name;
+        self.check(&format!("{name}.answer"), &answer);
+        if C::SPEC.kind != CallKind::Get {
+            let mut body = fields(&request);
+            body.retain(|name, _| !C::SPEC.path.contains(&format!("{{{name}}}")));
+            self.check(&format!("{name}.request"), &Value::Object(body));
+        }
+        let read: C = serde_json::from_value(Value::Object(fields(&request)))
+            .expect("a contract that can be served");
+        assert_eq!(read, request);
+    }
+}
+
+fn fields(request: &impl Serialize) -> Map<String, Value> {
+    serde_json::from_value(serde_json::to_value(request).expect("a contract that can be served"))
+        .expect("a contract that can be served")
+}
 
 #[test]
 fn every_call_is_written_and_read_as_its_golden_files() {
     let mut golden = GoldenFolder::open("internal");
-    check_auth_and_catalog(&mut golden);
-    check_payment(&mut golden);
-    check_queue(&mut golden);
-    check_payables(&mut golden);
-    check_other_ticket_calls(&mut golden);
-    golden.finish(CALLS.iter().flat_map(|call| {
-        let request = (call.method == CallMethod::Post).then(|| request(call));
-        request.into_iter().chain([answer(call)])
+    visit_calls(&mut golden);
+    golden.finish(calls().flat_map(|call| {
+        let request = (call.kind != CallKind::Get).then(|| format!("{}.request", call.name));
+        request.into_iter().chain([format!("{}.answer", call.name)])
     }));
 }
 
 #[test]
 fn every_call_has_its_own_address_and_somebody_who_may_call() {
     let mut addresses: Vec<String> =
-        CALLS.iter().map(|call| format!("{:?} {}", call.method, call.path)).collect();
+        calls().map(|call| format!("{} {}", call.method(), call.path)).collect();
+    let count = addresses.len();
     addresses.sort();
     addresses.dedup();
-    assert_eq!(addresses.len(), CALLS.len());
-    for call in CALLS {
-        let service = call.name.split('.').next().unwrap();
-        assert!(call.path.starts_with(&format!("/internal/{service}/")), "{}", call.path);
+    assert_eq!(addresses.len(), count);
+    for call in calls() {
+        assert!(call.path.starts_with("/internal/"), "{}", call.path);
         assert!(!call.callers.is_empty(), "{}", call.path);
     }
-}
-
-#[test]
-fn parameters_are_filled_in_their_order() {
-    let path = ticket::GET_TIER.path_with(&[&id(1), &id(11)]);
-    assert_eq!(path, format!("/internal/ticket/tier/{}/{}", id(1), id(11)));
-    let kind = PayableKind::Transfer;
-    let path = ticket::PIN_PAYABLE.path_with(&[&kind, &7]);
-    assert_eq!(path, "/internal/ticket/payables/transfer/7/pin");
-}
-
-fn request(call: &InternalCall) -> String {
-    format!("{}.request", call.name)
-}
-
-fn answer(call: &InternalCall) -> String {
-    format!("{}.answer", call.name)
 }
 
 fn user() -> AccountSummary {
@@ -81,13 +93,13 @@ fn user() -> AccountSummary {
     }
 }
 
-fn check_auth_and_catalog(golden: &mut GoldenFolder) {
-    golden.check(&answer(&auth::GET_USER), &GetUserAnswer { user: user() });
-    golden.check(&request(&auth::LIST_USERS), &ListUsersBody { user_ids: vec![id(11), id(12)] });
-    golden.check(&answer(&auth::LIST_USERS), &ListUsersAnswer { users: vec![user()] });
+fn visit_auth_and_catalog(visitor: &mut impl CallVisitor) {
+    visitor.visit(GetUser { id: id(11) }, GetUserAnswer { user: user() });
+    let asked = ListUsers { user_ids: vec![id(11), id(12)] };
+    visitor.visit(asked, ListUsersAnswer { users: vec![user()] });
     let token = RevokedTokenEntry { seq: 7, jti: id(50), expires_at: time("2026-12-01T12:00:00Z") };
     let page = RevokedTokenPage { tokens: vec![token], next: 7 };
-    golden.check(&answer(&auth::LIST_REVOKED_TOKENS), &page);
+    visitor.visit(ListRevokedTokens { after: 3 }, page);
     let event = EventInfo {
         id: id(1),
         revision: 3,
@@ -102,7 +114,7 @@ fn check_auth_and_catalog(golden: &mut GoldenFolder) {
         has_presale: false,
         inventory_ready: true,
     };
-    golden.check(&answer(&catalog::GET_EVENT), &GetEventAnswer { event });
+    visitor.visit(GetEvent { id: id(1) }, GetEventAnswer { event });
 }
 
 fn finding(kind: &str) -> AuditFinding {
@@ -116,7 +128,7 @@ fn finding(kind: &str) -> AuditFinding {
     }
 }
 
-fn check_payment(golden: &mut GoldenFolder) {
+fn visit_payment(visitor: &mut impl CallVisitor) {
     let ledger = LedgerAudit {
         at: time("2026-12-01T12:00:00Z"),
         charged: Won::new(302_000),
@@ -132,7 +144,7 @@ fn check_payment(golden: &mut GoldenFolder) {
         unexplained: Vec::new(),
         stuck: vec![finding("stuck")],
     };
-    golden.check(&answer(&payment::AUDIT_LEDGER), &ledger);
+    visitor.visit(AuditLedger {}, ledger);
     let provider = ProviderAudit {
         providers: vec!["toss".to_owned()],
         since: time("2026-12-01T00:00:00Z"),
@@ -141,30 +153,28 @@ fn check_payment(golden: &mut GoldenFolder) {
         differences: vec![finding("amounts")],
         silent: Vec::new(),
     };
-    golden.check(&answer(&payment::AUDIT_PROVIDER), &provider);
+    visitor.visit(AuditProvider { since: time("2026-12-01T00:00:00Z") }, provider);
     let differences = vec![finding("noTicket")];
     let tickets = TicketAudit { reservations: 200, payments: 199, differences, next: Some(id(10)) };
-    golden.check(&answer(&payment::AUDIT_TICKETS), &tickets);
+    visitor.visit(AuditTickets { after: None }, tickets);
 }
 
-fn check_queue(golden: &mut GoldenFolder) {
+fn visit_queue(visitor: &mut impl CallVisitor) {
     let (event_id, user_id) = (id(1), id(11));
     let checks = vec![SlotCheck { event_id, user_id, slot_id: id(60) }];
-    golden.check(&request(&queue::CHECK_SLOTS), &CheckSlotsBody { checks });
-    golden.check(&answer(&queue::CHECK_SLOTS), &CheckSlotsAnswer { live: vec![true] });
+    visitor.visit(CheckSlots { checks }, CheckSlotsAnswer { live: vec![true] });
     let bought_at = time("2026-12-01T11:02:01Z");
-    golden.check(&request(&queue::FINISH_SLOT), &FinishSlotBody { event_id, user_id, bought_at });
-    golden.check(&answer(&queue::FINISH_SLOT), &FinishSlotAnswer { ended: true });
+    let finish = FinishSlot { event_id, user_id, bought_at };
+    visitor.visit(finish, FinishSlotAnswer { ended: true });
     let room = json!({ "eventId": event_id, "phase": "open", "waiting": 1_200 });
     let pagination = RoomPagination { total_pages: 1 };
     let page = RoomPage { rooms: vec![room.clone()], pagination };
-    golden.check(&answer(&queue::LIST_ROOMS), &page);
-    golden.check(&answer(&queue::GET_ROOM), &json!({ "room": room }));
-    golden.check(&request(&queue::CHANGE_ROOM), &json!({ "threshold": 500, "message": null }));
-    golden.check(&answer(&queue::CHANGE_ROOM), &json!({ "room": room }));
-    golden.check(&request(&queue::CLEAR_ROOM), &ConfirmClearBody { confirm: event_id });
+    visitor.visit(ListRooms { page: Some(1), limit: Some(100) }, page);
+    visitor.visit(GetRoom { event_id }, json!({ "room": room }));
+    let change = fields(&json!({ "threshold": 500, "message": null }));
+    visitor.visit(ChangeRoom { event_id, change }, json!({ "room": room }));
     let cleared = json!({ "eventId": event_id, "waiting": 1_200, "active": 500 });
-    golden.check(&answer(&queue::CLEAR_ROOM), &cleared);
+    visitor.visit(ClearRoom { event_id, confirm: Some(event_id) }, cleared);
 }
 
 fn reservation() -> PayableView {
@@ -237,46 +247,44 @@ fn membership() -> PayableView {
     }
 }
 
-fn check_payables(golden: &mut GoldenFolder) {
-    let payable = |payable| PayableAnswer { payable };
-    golden.check(&answer(&ticket::GET_PAYABLE), &payable(transfer()));
+fn visit_payables(visitor: &mut impl CallVisitor) {
+    let answer = |payable| PayableAnswer { payable };
+    let payable = PayableRef { kind: PayableKind::Transfer, id: id(40) };
+    visitor.visit(GetPayable { payable }, answer(transfer()));
     let validated = PayableView {
         order_name: Some("첫 번째 콘서트 2매".to_owned()),
         correlation_id: Some(id(70)),
         last_event_id: Some(id(71)),
         ..reservation()
     };
-    golden.check(&answer(&ticket::VALIDATE_PAYABLE), &payable(validated));
-    let (payment_id, fencing_token, amount) = (id(20), 7, Won::new(302_000));
-    let pin = PinPayableBody { payment_id, user_id: id(11), fencing_token, amount };
-    golden.check(&request(&ticket::PIN_PAYABLE), &pin);
-    let pinned = PayableView { pinned_by: Some(payment_id), ..reservation() };
-    golden.check(&answer(&ticket::PIN_PAYABLE), &payable(pinned));
-    golden.check(&request(&ticket::UNPIN_PAYABLE), &UnpinPayableBody { payment_id });
-    golden.check(&answer(&ticket::UNPIN_PAYABLE), &payable(reservation()));
+    let payable = PayableRef { kind: PayableKind::Reservation, id: id(10) };
+    visitor.visit(ValidatePayable { payable, user_id: id(11) }, answer(validated));
+    let (payment_id, user_id, fencing_token, amount) = (id(20), id(11), 7, Won::new(302_000));
+    let pin = PinPayable { payable, payment_id, user_id, fencing_token, amount };
+    visitor.visit(pin, Acknowledged {});
+    visitor.visit(UnpinPayable { payable, payment_id }, Acknowledged {});
     let payment_method = Some("card".to_owned());
-    let confirm = ConfirmPayableBody { payment_id, fencing_token, amount, payment_method };
-    golden.check(&request(&ticket::CONFIRM_PAYABLE), &confirm);
+    let confirm = ConfirmPayable { payable, payment_id, fencing_token, amount, payment_method };
+    visitor.visit(confirm, Acknowledged {});
+    let (amount, returned_amount) = (Won::new(30_000), Some(Won::new(20_000)));
+    let refunded = MarkPayableRefunded { payable, payment_id, amount, returned_amount };
+    visitor.visit(refunded, Acknowledged {});
     let confirmed = PayableView {
         status: PayableStatus::Confirmed,
         payment_status: PayablePaymentStatus::Paid,
         payment_id: Some(payment_id),
         ..reservation()
     };
-    golden.check(&answer(&ticket::CONFIRM_PAYABLE), &payable(confirmed.clone()));
-    let returned_amount = Some(Won::new(20_000));
-    let refunded = RefundedPayableBody { payment_id, amount: Won::new(30_000), returned_amount };
-    golden.check(&request(&ticket::MARK_PAYABLE_REFUNDED), &refunded);
-    golden.check(&answer(&ticket::MARK_PAYABLE_REFUNDED), &payable(membership()));
-    let page = PaidReservationPage { reservations: vec![confirmed.clone()], more: true };
-    golden.check(&answer(&ticket::LIST_PAID_RESERVATIONS), &page);
-    let cancel = CancelReservationBody {
+    let reservations = vec![confirmed.clone(), membership()];
+    let page = PaidReservationPage { reservations, more: true };
+    visitor.visit(ListPaidReservations { after: Some(id(9)) }, page);
+    let cancel = CancelReservation {
+        id: id(10),
         user_id: None,
         admin_id: Some(id(13)),
         reason: "중복 예매".to_owned(),
         payment_id: Some(payment_id),
     };
-    golden.check(&request(&ticket::CANCEL_RESERVATION), &cancel);
     let cancelled = PayableView {
         status: PayableStatus::Cancelled,
         payment_status: PayablePaymentStatus::Refunding,
@@ -284,10 +292,10 @@ fn check_payables(golden: &mut GoldenFolder) {
         cancellation_fee: Some(Won::new(32_000)),
         ..confirmed
     };
-    golden.check(&answer(&ticket::CANCEL_RESERVATION), &payable(cancelled));
+    visitor.visit(cancel, answer(cancelled));
 }
 
-fn check_other_ticket_calls(golden: &mut GoldenFolder) {
+fn visit_other_ticket_calls(visitor: &mut impl CallVisitor) {
     let summary = ReservationSummary {
         reservation_number: "R20261201ABCDEF".to_owned(),
         event_id: id(1),
@@ -298,23 +306,21 @@ fn check_other_ticket_calls(golden: &mut GoldenFolder) {
         quantity: 2,
     };
     let summary = ReservationSummaryAnswer { reservation: summary };
-    golden.check(&answer(&ticket::GET_RESERVATION_SUMMARY), &summary);
-    golden.check(&request(&ticket::GET_SALES_HEALTH), &SalesHealthBody { event_ids: vec![id(1)] });
+    visitor.visit(GetReservationSummary { id: id(10) }, summary);
     let availability = EventAvailability { available: 8, held: 2, total: 10 };
     let booking = BookingHealth { answered: 1_000, failed: 1, p95_micros: 42_000 };
     let health = SalesHealthAnswer { events: [(id(1), availability)].into(), booking };
-    golden.check(&answer(&ticket::GET_SALES_HEALTH), &health);
-    golden.check(&answer(&ticket::GET_TIER), &TierAnswer { tier: Some(Tier::Gold) });
+    visitor.visit(GetSalesHealth { event_ids: vec![id(1)] }, health);
+    let (event_id, user_id) = (id(1), id(11));
+    visitor.visit(GetTier { event_id, user_id }, TierAnswer { tier: Some(Tier::Gold) });
     let (action_type, reference_id) = ("COMMUNITY_POST".to_owned(), id(80));
-    let award = AwardPointsBody {
+    let award = AwardPoints {
         user_id: id(11),
         action_type: action_type.clone(),
         reference_id,
         artist_id: None,
     };
-    golden.check(&request(&ticket::AWARD_POINTS), &award);
-    let awarded = AwardPointsAnswer { points: 10, memberships: 1 };
-    golden.check(&answer(&ticket::AWARD_POINTS), &awarded);
-    golden.check(&request(&ticket::RETURN_POINTS), &ReturnPointsBody { action_type, reference_id });
-    golden.check(&answer(&ticket::RETURN_POINTS), &ReturnPointsAnswer { ok: true });
+    visitor.visit(award, AwardPointsAnswer { points: 10, memberships: 1 });
+    let returned = ReturnPoints { action_type, reference_id };
+    visitor.visit(returned, ReturnPointsAnswer { ok: true });
 }

@@ -7,9 +7,11 @@ use std::time::Duration;
 
 use axum::http::Method;
 use serde_json::{Value, json};
+use urr_contracts::clients::{PayableRef, TicketClient};
+use urr_contracts::internal::ticket::{ConfirmPayable, GetPayable, PayableKind, PinPayable};
 use urr_e2e::{Deployment, TestApp, TestResponse};
 use urr_kernel::{CallContext, Uuid};
-use urr_service::{CallPolicy, Caller, UserRole};
+use urr_service::{Caller, UserRole};
 use urr_test::eventually;
 
 use crate::booking::{create_event, created, text};
@@ -170,24 +172,17 @@ impl AttackFixture<'_> {
 
 /// Pays for a hold, as the payment service does it.
 pub async fn pay(app: &TestApp, user_id: Uuid, reservation_id: &str) {
-    let office = app.internal(Caller::Payment, "ticket");
-    let (context, policy) = (CallContext::root(app.ids.next_id()), CallPolicy::once(10 * SECOND));
-    let path = format!("/internal/ticket/payables/reservation/{reservation_id}");
-    let held: Value = office.get_json(&path, &context, policy).await.unwrap();
-    let held = &held["payable"];
-    let (payment_id, token, amount) =
-        (app.ids.next_id(), &held["fencingToken"], &held["totalAmount"]);
-    let pin = json!({
-        "paymentId": payment_id, "userId": user_id, "fencingToken": token, "amount": amount,
-    });
-    let confirm = json!({
-        "paymentId": payment_id, "fencingToken": token, "amount": amount, "paymentMethod": "card",
-    });
-    for (step, body) in [("pin", pin), ("confirm", confirm)] {
-        let path = format!("{path}/{step}");
-        let done = office.post_json::<Value, Value>(&path, &body, &context, policy).await;
-        assert!(done.is_ok(), "{step}: {done:?}");
-    }
+    let tickets = TicketClient::new(app.internal(Caller::Payment, "ticket"));
+    let (context, payment_id) = (CallContext::root(app.ids.next_id()), app.ids.next_id());
+    let (kind, id) = (PayableKind::Reservation, reservation_id.parse().unwrap());
+    let payable = PayableRef { kind, id };
+    let held = tickets.call(GetPayable { payable }, &context).await.unwrap().payable;
+    let (fencing_token, amount) = (held.fencing_token, held.total_amount);
+    let pin = PinPayable { payable, payment_id, user_id, fencing_token, amount };
+    tickets.call(pin, &context).await.unwrap();
+    let payment_method = Some("card".to_owned());
+    let confirm = ConfirmPayable { payable, payment_id, fencing_token, amount, payment_method };
+    tickets.call(confirm, &context).await.unwrap();
 }
 
 /// Declares cases. Embedded each has a system of its own; on servers, which take long to start, all

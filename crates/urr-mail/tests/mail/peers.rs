@@ -9,9 +9,10 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde_json::{Value, json};
-use urr_contracts::internal::auth::LIST_USERS;
-use urr_contracts::internal::ticket::GET_RESERVATION_SUMMARY;
+use urr_contracts::internal::auth::ListUsers;
+use urr_contracts::internal::ticket::GetReservationSummary;
 use urr_kernel::Uuid;
+use urr_service::InternalCall;
 
 /// Clones share them.
 #[derive(Clone, Default)]
@@ -66,8 +67,8 @@ impl Peers {
 
     pub fn router(&self) -> Router {
         Router::new()
-            .route(LIST_USERS.path, post(users))
-            .route(GET_RESERVATION_SUMMARY.path, get(summary))
+            .route(ListUsers::SPEC.path, post(users))
+            .route(GetReservationSummary::SPEC.path, get(summary))
             .with_state(self.clone())
     }
 }

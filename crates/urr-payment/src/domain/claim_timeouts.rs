@@ -30,7 +30,8 @@ impl SagaTimeouts {
 
 #[cfg(test)]
 mod tests {
-    use urr_contracts::internal::ticket::CONFIRM_PAYABLE;
+    use urr_contracts::internal::ticket::ConfirmPayable;
+    use urr_service::InternalCall;
 
     use super::*;
 
@@ -40,7 +41,7 @@ mod tests {
             let timeout = Duration::from_secs(seconds);
             let SagaTimeouts { claim_ttl, not_found_trusted_after } = SagaTimeouts::new(timeout);
             assert!(claim_ttl > timeout * PROVIDER_CALLS_MAX, "{seconds}");
-            assert!(claim_ttl > CONFIRM_PAYABLE.deadline * 4, "{seconds}");
+            assert!(claim_ttl > ConfirmPayable::SPEC.deadline * 4, "{seconds}");
             assert!(not_found_trusted_after > timeout, "{seconds}");
         }
         let usual = SagaTimeouts::new(Duration::from_secs(10));

@@ -3,14 +3,13 @@
 use std::time::Duration;
 
 use axum::extract::State;
-use axum::routing::get;
 use serde::Serialize;
 use urr_contracts::internal::payment::{
-    AUDIT_LEDGER, AUDIT_PROVIDER, AUDIT_TICKETS, AccountBalance, AuditFinding, LedgerAudit,
-    ProviderAudit, ProviderAuditQuery, TicketAudit, TicketAuditQuery,
+    AccountBalance, AuditFinding, AuditLedger, AuditProvider, AuditTickets, LedgerAudit,
+    ProviderAudit, TicketAudit,
 };
-use urr_kernel::Won;
-use urr_service::{Admin, ApiError, Context, Errors, Json, Query, internal_routes};
+use urr_kernel::{CallContext, Won};
+use urr_service::{Admin, ApiError, Errors, InternalCalls, Json};
 use urr_storage::storable_time;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -25,14 +24,12 @@ use crate::{LedgerProof, PaymentService};
 /// How many stuck payments are listed.
 const STUCK_MAX: u32 = 100;
 
-/// The internal calls are not part of the public description.
 pub fn routes() -> OpenApiRouter<PaymentService> {
-    let internal = OpenApiRouter::new()
-        .route(AUDIT_LEDGER.path, get(audit_ledger))
-        .route(AUDIT_PROVIDER.path, get(audit_provider))
-        .route(AUDIT_TICKETS.path, get(audit_tickets));
-    let internal = internal_routes(AUDIT_LEDGER.callers, internal);
-    OpenApiRouter::new().routes(routes!(audit_payments)).merge(internal)
+    OpenApiRouter::new().routes(routes!(audit_payments))
+}
+
+pub fn calls(payments: PaymentService) -> InternalCalls<PaymentService> {
+    InternalCalls::new(payments).serve(audit_ledger).serve(audit_provider).serve(audit_tickets)
 }
 
 #[derive(Serialize, ToSchema)]
@@ -88,12 +85,14 @@ fn balances(proof: &LedgerProof) -> Vec<AccountBalance> {
 }
 
 async fn audit_ledger(
-    State(payments): State<PaymentService>,
-) -> Result<Json<LedgerAudit>, ApiError> {
+    payments: PaymentService,
+    _: AuditLedger,
+    _: CallContext,
+) -> Result<LedgerAudit, ApiError> {
     let at = payments.0.clock.now();
     let proof = payments.prove_ledger().await?;
     let stuck = payments.list_stuck(STUCK_MAX).await?;
-    Ok(Json(LedgerAudit {
+    Ok(LedgerAudit {
         at,
         charged: proof.charged,
         refunded: proof.refunded,
@@ -104,43 +103,44 @@ async fn audit_ledger(
         balances: balances(&proof),
         unexplained: proof.unexplained.iter().map(unexplained_finding).collect(),
         stuck: stuck.iter().map(stuck_finding).collect(),
-    }))
+    })
 }
 
 async fn audit_provider(
-    State(payments): State<PaymentService>,
-    Query(query): Query<ProviderAuditQuery>,
-) -> Result<Json<ProviderAudit>, ApiError> {
-    let (since, now) = (storable_time(query.since), payments.0.clock.now());
+    payments: PaymentService,
+    call: AuditProvider,
+    _: CallContext,
+) -> Result<ProviderAudit, ApiError> {
+    let (since, now) = (storable_time(call.since), payments.0.clock.now());
     let found = payments.reconcile(since.min(now), now).await?;
     let Reconciliation { compared, reopened, differences, silent } = found;
     if silent.len() == payments.0.providers.len() {
         let sentence = "No provider answers.";
         return Err(ApiError::unavailable("PROVIDER_SILENT", sentence, Duration::from_secs(60)));
     }
-    Ok(Json(ProviderAudit {
+    Ok(ProviderAudit {
         providers: payments.0.providers.iter().map(|one| one.name().to_owned()).collect(),
         since,
         compared: compared as u64,
         reopened,
         differences: differences.iter().map(provider_finding).collect(),
         silent: silent.into_iter().map(str::to_owned).collect(),
-    }))
+    })
 }
 
 async fn audit_tickets(
-    State(payments): State<PaymentService>,
-    Context(context): Context,
-    Query(query): Query<TicketAuditQuery>,
-) -> Result<Json<TicketAudit>, ApiError> {
-    let found = payments.reconcile_tickets(query.after, &context).await?;
+    payments: PaymentService,
+    call: AuditTickets,
+    context: CallContext,
+) -> Result<TicketAudit, ApiError> {
+    let found = payments.reconcile_tickets(call.after, &context).await?;
     let TicketComparison { reservations, payments, differences, next } = found;
-    Ok(Json(TicketAudit {
+    Ok(TicketAudit {
         reservations: reservations as u64,
         payments: payments as u64,
         differences: differences.iter().map(ticket_finding).collect(),
         next,
-    }))
+    })
 }
 
 fn finding(kind: &str, amount: Won, sentence: String) -> AuditFinding {

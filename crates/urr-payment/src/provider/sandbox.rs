@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use urr_kernel::{Clock, IdSource, Timestamp, Won};
-use urr_storage::{Db, StorageError};
+use urr_storage::{Db, DbResult, StorageError};
 
 use self::store::{CheckoutAgreement, SandboxOutcome};
 pub use self::test_card::TestCard;
@@ -67,12 +67,7 @@ impl Sandbox {
     }
 
     /// The key that the checkout gives the buyer's browser: the buyer agrees to this order and amount.
-    pub async fn issue_key(
-        &self,
-        card: TestCard,
-        order_id: &str,
-        amount: Won,
-    ) -> Result<String, StorageError> {
+    pub async fn issue_key(&self, card: TestCard, order_id: &str, amount: Won) -> DbResult<String> {
         let payment_key = format!("sandbox_{}_{}", card.as_str(), self.ids.next_id().simple());
         let (key, order_id) = (payment_key.clone(), order_id.to_owned());
         let now = self.clock.now();
@@ -167,10 +162,7 @@ impl Sandbox {
         }
     }
 
-    async fn tell(
-        &self,
-        entry: Result<SandboxOutcome, StorageError>,
-    ) -> ProviderOutcome<ProviderPayment> {
+    async fn tell(&self, entry: DbResult<SandboxOutcome>) -> ProviderOutcome<ProviderPayment> {
         match entry {
             Ok(SandboxOutcome::Moved(payment) | SandboxOutcome::MovedBefore(payment)) => {
                 ProviderOutcome::Done(payment)

@@ -9,6 +9,7 @@ use crate::domain::payment::{
     Approval, ApprovalDecision, ApprovalRejection, Payment, PaymentStatus, SagaStep,
     decide_approval,
 };
+use crate::keyed_mutex::KeyedMutexGuard;
 use crate::store::payments::{self, CommandAction};
 use crate::store::transitions::{self, TransitionFrom};
 
@@ -42,9 +43,7 @@ impl PaymentService {
         order: ApproveOrder,
         context: &CallContext,
     ) -> Result<Payment, ApproveError> {
-        // The owner is checked first, so that nobody can wait for another user's order.
-        self.find_own_order(order.approval.user_id, &order.order_id).await?;
-        let _guard = self.0.order_locks.lock(&order.order_id).await;
+        let _guard = self.lock_order(order.approval.user_id, &order.order_id).await;
         match self.begin(order, context).await? {
             BeginResult::Now(payment) => Ok(self.run_steps(payment).await?),
             BeginResult::Before(payment) => Ok(payment),
@@ -76,9 +75,14 @@ impl PaymentService {
         user_id: Uuid,
         order_id: &str,
     ) -> Result<Payment, ApproveError> {
-        let lock = self.0.order_locks.lock(order_id);
+        let lock = self.lock_order(user_id, order_id);
         drop(tokio::time::timeout(self.0.settings.answer_timeout, lock).await);
         self.find_own_order(user_id, order_id).await
+    }
+
+    /// A lock per user and order: nobody can wait for another user's order.
+    async fn lock_order(&self, user_id: Uuid, order_id: &str) -> KeyedMutexGuard<'_> {
+        self.0.order_locks.lock(&format!("{user_id} {order_id}")).await
     }
 
     async fn find_own_order(&self, user_id: Uuid, order_id: &str) -> Result<Payment, ApproveError> {
@@ -114,13 +118,14 @@ impl PaymentService {
             if !payments::command_insert(tx, &order_id, CommandAction::Approve, &key, now)? {
                 return Ok(BeginResult::Before(payment));
             }
-            transitions::payment_transition(tx, TransitionFrom::of(&payment), to)?;
+            let moved = transitions::payment_transition(tx, TransitionFrom::of(&payment), to)?;
+            let mut payment = moved.expect("the payment is locked");
             let correlation_id = match payment.cause_event_id {
                 Some(_) => payment.correlation_id,
                 None => correlation_id,
             };
-            payments::approval_set(tx, payment.id, &approval.payment_key, correlation_id)?;
-            Ok::<_, ApproveError>(BeginResult::Now(payments::payment_get(tx, payment.id)?))
+            payments::approval_set(tx, &mut payment, &approval.payment_key, correlation_id)?;
+            Ok::<_, ApproveError>(BeginResult::Now(payment))
         });
         begun.await.map_err(|error| match error {
             // Of two orders for one hold that begin at the same moment, one comes second (M-11).

@@ -1,7 +1,7 @@
 //! Creates orders. The amount comes from the ticket service, never from the buyer.
 
 use urr_contracts::clients::{ClientError, PayableRef};
-use urr_contracts::internal::ticket::{PayableKind, PayableView};
+use urr_contracts::internal::ticket::{PayableKind, PayableView, ValidatePayable};
 use urr_kernel::{CallContext, IdempotencyKey, Timestamp, Uuid, Won};
 use urr_storage::{StorageError, Tx};
 
@@ -79,7 +79,8 @@ impl PaymentService {
         context: &CallContext,
     ) -> Result<Payment, PrepareError> {
         let OrderRequest { user_id, payable, amount, key } = request;
-        let view = self.0.tickets.validate_payable(payable, user_id, context).await?;
+        let validate = ValidatePayable { payable, user_id };
+        let view = self.0.tickets.call(validate, context).await?.payable;
         if amount.is_some_and(|amount| amount != view.total_amount) {
             return Err(PrepareError::AmountMismatch(view.total_amount));
         }

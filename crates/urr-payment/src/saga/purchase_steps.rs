@@ -2,7 +2,7 @@
 
 use urr_contracts::clients::ClientError;
 use urr_kernel::Won;
-use urr_storage::StorageError;
+use urr_storage::DbResult;
 
 use super::runner::StepOutcome;
 use super::start_refund::full_refund_insert;
@@ -24,15 +24,15 @@ const PIN_ATTEMPTS_MAX: u32 = 5;
 pub(crate) const TICKETS_UNAVAILABLE: &str = "TICKET_SERVICE_UNAVAILABLE";
 
 impl PaymentService {
-    pub(super) async fn step_pin(&self, payment: &Payment) -> Result<StepOutcome, StorageError> {
-        let id = payment.id;
-        let (name, code) = match self.call("call pin", self.pin(payment)).await {
+    pub(super) async fn step_pin(&self, payment: &Payment) -> DbResult<StepOutcome> {
+        let (name, code) = match self.ask_tickets("call pin", payment, payment.pin_payable()).await
+        {
             Ok(_) => {
                 let (call, now) = (self.new_charge_call(payment), self.0.clock.now());
                 let charge = (PaymentStatus::Approving, Some(SagaStep::Charge));
                 return self
-                    .advance(payment, "hold pinned", charge, move |tx| {
-                        payments::charge_sent(tx, id, now)?;
+                    .advance(payment, "hold pinned", charge, move |tx, payment| {
+                        payments::charge_sent(tx, payment, now)?;
                         provider_calls::provider_call_insert(tx, &call, now)
                     })
                     .await;
@@ -44,11 +44,14 @@ impl PaymentService {
             Err(ClientError::NoAnswer { .. }) => return self.retry_later(payment, None).await,
         };
         let failed = (PaymentStatus::Failed, Some(SagaStep::Unpin));
-        self.advance(payment, name, failed, move |tx| payments::failure_set(tx, id, &code)).await
+        self.advance(payment, name, failed, move |tx, payment| {
+            payments::failure_set(tx, payment, &code)
+        })
+        .await
     }
 
     /// Asks the provider to charge. That it will be asked has been committed before.
-    pub(super) async fn step_charge(&self, payment: &Payment) -> Result<StepOutcome, StorageError> {
+    pub(super) async fn step_charge(&self, payment: &Payment) -> DbResult<StepOutcome> {
         if payment.amount == Won::ZERO {
             return self.record_free(payment).await;
         }
@@ -61,7 +64,7 @@ impl PaymentService {
     }
 
     /// Asks the provider what it did, and if that was nothing, for the same charge once more.
-    pub(super) async fn step_query(&self, payment: &Payment) -> Result<StepOutcome, StorageError> {
+    pub(super) async fn step_query(&self, payment: &Payment) -> DbResult<StepOutcome> {
         if payment.amount == Won::ZERO {
             return self.record_free(payment).await;
         }
@@ -77,12 +80,12 @@ impl PaymentService {
                 if payment.status == PaymentStatus::Failed =>
             {
                 let failed = (PaymentStatus::Failed, None);
-                return self.advance(payment, "still failed", failed, |_| Ok(())).await;
+                return self.advance(payment, "still failed", failed, |_, _| Ok(())).await;
             }
             ChargeDecision::RetryCharge => {
-                let (id, call) = (payment.id, self.new_charge_call(payment));
+                let (again, call) = (payment.clone(), self.new_charge_call(payment));
                 self.commit("charge again", move |tx| {
-                    payments::charge_sent(tx, id, now)?;
+                    payments::charge_sent(tx, &mut again.clone(), now)?;
                     provider_calls::provider_call_insert(tx, &call, now)
                 })
                 .await?;
@@ -96,7 +99,7 @@ impl PaymentService {
     }
 
     /// A free order needs no provider.
-    async fn record_free(&self, payment: &Payment) -> Result<StepOutcome, StorageError> {
+    async fn record_free(&self, payment: &Payment) -> DbResult<StepOutcome> {
         let paid = ProviderPayment {
             order_id: payment.order_id.clone(),
             payment_key: payment.order_id.clone(),
@@ -117,15 +120,14 @@ impl PaymentService {
         ProviderCall { id, payment_id, refund_id: None, action: "confirm" }
     }
 
-    pub(super) async fn step_deliver(
-        &self,
-        payment: &Payment,
-    ) -> Result<StepOutcome, StorageError> {
-        let mut answer = self.call("call deliver", self.confirm(payment)).await;
+    pub(super) async fn step_deliver(&self, payment: &Payment) -> DbResult<StepOutcome> {
+        let mut answer = self.ask_tickets("call deliver", payment, payment.confirm_payable()).await;
         if matches!(&answer, Err(error) if error.code() == Some("NOT_PINNED")) {
             // The charge came late. If the hold is still there, it is the buyer's.
-            answer = match self.call("call pin late", self.pin(payment)).await {
-                Ok(_) => self.call("call deliver late", self.confirm(payment)).await,
+            answer = match self.ask_tickets("call pin late", payment, payment.pin_payable()).await {
+                Ok(_) => {
+                    self.ask_tickets("call deliver late", payment, payment.confirm_payable()).await
+                }
                 refused => refused,
             };
         }
@@ -136,11 +138,11 @@ impl PaymentService {
         }
     }
 
-    async fn delivered(&self, payment: &Payment) -> Result<StepOutcome, StorageError> {
+    async fn delivered(&self, payment: &Payment) -> DbResult<StepOutcome> {
         let (id, now) = (self.0.ids.next_id(), self.0.clock.now());
         let entry = EntryOf { id, payment_id: payment.id, refund_id: None, now };
         let posting = Posting::deliver(PurchaseAmounts::new(payment));
-        self.advance(payment, "delivered", (PaymentStatus::Confirmed, None), move |tx| {
+        self.advance(payment, "delivered", (PaymentStatus::Confirmed, None), move |tx, _| {
             ledger::entry_insert(tx, entry, &posting)
         })
         .await
@@ -148,13 +150,9 @@ impl PaymentService {
 
     /// The ticket service refuses to confirm. It may have confirmed before: then the reservation was
     /// cancelled since, and its refund is announced.
-    async fn not_delivered(
-        &self,
-        payment: &Payment,
-        code: String,
-    ) -> Result<StepOutcome, StorageError> {
-        match self.call("call state", self.payable(payment)).await {
-            Ok(payable) if payable.payment_id == Some(payment.id.0) => {
+    async fn not_delivered(&self, payment: &Payment, code: String) -> DbResult<StepOutcome> {
+        match self.ask_tickets("call state", payment, payment.get_payable()).await {
+            Ok(answer) if answer.payable.payment_id == Some(payment.id.0) => {
                 return self.delivered(payment).await;
             }
             Err(ClientError::NoAnswer { .. }) => return self.retry_later(payment, None).await,
@@ -167,22 +165,23 @@ impl PaymentService {
         let order = &payment.order_id;
         tracing::warn!(order, code, cause = %origin, "what was paid is refused; it is refunded");
         let [refund_id, entry_id] = [(); 2].map(|()| self.0.ids.next_id());
-        let (id, now) = (payment.id, self.0.clock.now());
+        let now = self.0.clock.now();
         let refund = Refund::new(refund_id, payment, origin, payment.charged, code.clone(), now);
         let refunding = (PaymentStatus::Refunding, Some(SagaStep::Refund));
-        self.advance(payment, "not deliverable", refunding, move |tx| {
-            payments::failure_set(tx, id, &code)?;
+        self.advance(payment, "not deliverable", refunding, move |tx, payment| {
+            payments::failure_set(tx, payment, &code)?;
             full_refund_insert(tx, &refund, entry_id)
         })
         .await
     }
 
-    pub(super) async fn step_unpin(&self, payment: &Payment) -> Result<StepOutcome, StorageError> {
-        match self.call("call unpin", self.unpin(payment)).await {
+    pub(super) async fn step_unpin(&self, payment: &Payment) -> DbResult<StepOutcome> {
+        match self.ask_tickets("call unpin", payment, payment.unpin_payable()).await {
             Err(ClientError::NoAnswer { .. }) => self.retry_later(payment, None).await,
             // A hold that does not exist or is no longer pinned needs no unpin.
             Ok(_) | Err(ClientError::Refused { .. }) => {
-                self.advance(payment, "unpinned", (PaymentStatus::Failed, None), |_| Ok(())).await
+                self.advance(payment, "unpinned", (PaymentStatus::Failed, None), |_, _| Ok(()))
+                    .await
             }
         }
     }

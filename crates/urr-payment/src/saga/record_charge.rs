@@ -1,7 +1,8 @@
 //! Records what is known of a charge: the money is ours, goes back, or was never taken.
 
+use urr_kernel::Timestamp;
 use urr_storage::outbox::{self, EventMetadata};
-use urr_storage::{StorageError, Tx};
+use urr_storage::{DbResult, StorageError, Tx};
 
 use super::purchase_steps::charge_request;
 use super::runner::StepOutcome;
@@ -38,13 +39,25 @@ pub(super) fn is_paid_otherwise(error: &StorageError) -> bool {
     error.violates("payments_one_charge") || error.violates("payments_one_charge_of_term")
 }
 
+/// Ends the calls to the provider, with the code of their failure.
+fn record_failure(
+    tx: &mut Tx<'_>,
+    payment: &mut Payment,
+    outcome: &'static str,
+    code: &str,
+    now: Timestamp,
+) -> DbResult<()> {
+    provider_calls::provider_calls_finish(tx, payment.id, outcome, Some(code), now)?;
+    payments::failure_set(tx, payment, code)
+}
+
 impl PaymentService {
     pub(super) async fn record_charge(
         &self,
         payment: &Payment,
         decision: ChargeDecision,
-    ) -> Result<StepOutcome, StorageError> {
-        let (id, now) = (payment.id, self.0.clock.now());
+    ) -> DbResult<StepOutcome> {
+        let now = self.0.clock.now();
         match decision {
             ChargeDecision::Paid(paid) => self.record_charged(payment, paid, None).await,
             ChargeDecision::Mismatch { paid, code } => {
@@ -52,17 +65,15 @@ impl PaymentService {
                 self.record_charged(payment, paid, Some(unwanted)).await
             }
             ChargeDecision::Failed { code } => {
-                self.advance(payment, "charge failed", FAILED, move |tx| {
-                    provider_calls::provider_calls_finish(tx, id, "declined", Some(&code), now)?;
-                    payments::failure_set(tx, id, &code)
+                self.advance(payment, "charge failed", FAILED, move |tx, payment| {
+                    record_failure(tx, payment, "declined", &code, now)
                 })
                 .await
             }
             ChargeDecision::Wait { code } if payment.status == PaymentStatus::Approving => {
                 self.raise_alarm(payment, &code);
-                self.query_soon(payment, move |tx| {
-                    provider_calls::provider_calls_finish(tx, id, "unknown", Some(&code), now)?;
-                    payments::failure_set(tx, id, &code)
+                self.query_soon(payment, move |tx, payment| {
+                    record_failure(tx, payment, "unknown", &code, now)
                 })
                 .await
             }
@@ -74,7 +85,7 @@ impl PaymentService {
 
     /// Closes the deposit account that the buyer was given, because seats are not held that long.
     /// Until the provider has closed it, the buyer may still pay.
-    async fn close_deposit(&self, payment: &Payment) -> Result<StepOutcome, StorageError> {
+    async fn close_deposit(&self, payment: &Payment) -> DbResult<StepOutcome> {
         let Some(provider) = self.provider_of(payment) else {
             return self.retry_later(payment, Some(PROVIDER_GONE)).await;
         };
@@ -83,10 +94,9 @@ impl PaymentService {
             ..charge_request(payment)
         };
         let outcome = self.call("call close deposit", provider.close_deposit(&charge)).await;
-        let (id, now, code) = (payment.id, self.0.clock.now(), METHOD_NOT_SUPPORTED);
-        let effect = move |tx: &mut Tx<'_>| {
-            provider_calls::provider_calls_finish(tx, id, "declined", Some(code), now)?;
-            payments::failure_set(tx, id, code)
+        let (now, code) = (self.0.clock.now(), METHOD_NOT_SUPPORTED);
+        let effect = move |tx: &mut Tx<'_>, payment: &mut Payment| {
+            record_failure(tx, payment, "declined", code, now)
         };
         match outcome {
             ProviderOutcome::Done(_) => {
@@ -106,7 +116,7 @@ impl PaymentService {
         payment: &Payment,
         paid: ProviderPayment,
         mut unwanted: Option<UnwantedCharge>,
-    ) -> Result<StepOutcome, StorageError> {
+    ) -> DbResult<StepOutcome> {
         let mut payment = payment.clone();
         let mut provider_key = Some(paid.provider_key().to_owned());
         for _ in 0..RECORD_ATTEMPTS_MAX {
@@ -148,16 +158,16 @@ impl PaymentService {
         payment: &Payment,
         paid: &ProviderPayment,
         provider_key: Option<String>,
-    ) -> Result<StepOutcome, StorageError> {
+    ) -> DbResult<StepOutcome> {
         let (id, now, paid) = (payment.id, self.0.clock.now(), paid.clone());
         let [entry_id, event_id] = [(); 2].map(|()| self.0.ids.next_id());
         let stamp =
             EventMetadata { event_id, source: SOURCE, time: now, context: call_context(payment) };
         let event = events::payment_confirmed(payment, &paid.method, now);
         let amount = payment.amount;
-        self.advance(payment, "charged", DELIVER, move |tx| {
+        self.advance(payment, "charged", DELIVER, move |tx, payment| {
             provider_calls::provider_calls_finish(tx, id, "done", None, now)?;
-            payments::charge_set(tx, id, &paid, provider_key.as_deref(), Some(event_id))?;
+            payments::charge_set(tx, payment, &paid, provider_key.as_deref(), Some(event_id))?;
             let of = EntryOf { id: entry_id, payment_id: id, refund_id: None, now };
             ledger::entry_insert(tx, of, &Posting::charge(amount))?;
             outbox::append(tx, &stamp, &event)
@@ -172,17 +182,17 @@ impl PaymentService {
         paid: &ProviderPayment,
         provider_key: Option<String>,
         UnwantedCharge { origin, code }: UnwantedCharge,
-    ) -> Result<StepOutcome, StorageError> {
+    ) -> DbResult<StepOutcome> {
         self.0.metrics.count_alarm(code);
         let (order, amount) = (&payment.order_id, paid.amount);
         tracing::error!(order, %amount, code, "an unwanted charge is refunded");
         let (id, now, paid) = (payment.id, self.0.clock.now(), paid.clone());
         let [charge_entry_id, refund_entry_id, refund_id] = [(); 3].map(|()| self.0.ids.next_id());
         let refund = Refund::new(refund_id, payment, origin, amount, code.to_owned(), now);
-        self.advance(payment, "charge unwanted", REFUND, move |tx| {
+        self.advance(payment, "charge unwanted", REFUND, move |tx, payment| {
             provider_calls::provider_calls_finish(tx, id, "unwanted", Some(code), now)?;
-            payments::charge_set(tx, id, &paid, provider_key.as_deref(), None)?;
-            payments::failure_set(tx, id, code)?;
+            payments::charge_set(tx, payment, &paid, provider_key.as_deref(), None)?;
+            payments::failure_set(tx, payment, code)?;
             let of = EntryOf { id: charge_entry_id, payment_id: id, refund_id: None, now };
             ledger::entry_insert(tx, of, &Posting::charge(paid.amount))?;
             full_refund_insert(tx, &refund, refund_entry_id)

@@ -3,7 +3,7 @@
 use urr_contracts::clients::ClientError;
 use urr_kernel::{CallContext, Timestamp, TraceContext, Uuid, Won};
 use urr_storage::outbox::{self, EventMetadata};
-use urr_storage::{StorageError, Tx};
+use urr_storage::{DbResult, StorageError, Tx};
 
 use super::runner::StepOutcome;
 use crate::domain::ledger::Posting;
@@ -20,7 +20,7 @@ use crate::store::{payments, refunds};
 use crate::{PROVIDER_GONE, PaymentService, SOURCE, events};
 
 impl PaymentService {
-    pub(super) async fn step_refund(&self, payment: &Payment) -> Result<StepOutcome, StorageError> {
+    pub(super) async fn step_refund(&self, payment: &Payment) -> DbResult<StepOutcome> {
         let id = payment.id;
         // Both in one transaction: only the sum of that moment tells which refunds are done.
         let read = self
@@ -40,11 +40,7 @@ impl PaymentService {
         }
     }
 
-    async fn query_refund(
-        &self,
-        payment: &Payment,
-        batch: RefundBatch,
-    ) -> Result<StepOutcome, StorageError> {
+    async fn query_refund(&self, payment: &Payment, batch: RefundBatch) -> DbResult<StepOutcome> {
         let Some(provider) = self.provider_of(payment) else {
             return self.retry_later(payment, Some(PROVIDER_GONE)).await;
         };
@@ -65,7 +61,7 @@ impl PaymentService {
         payment: &Payment,
         batch: RefundBatch,
         needs_new_key: bool,
-    ) -> Result<StepOutcome, StorageError> {
+    ) -> DbResult<StepOutcome> {
         let Some(provider) = self.provider_of(payment) else {
             return self.retry_later(payment, Some(PROVIDER_GONE)).await;
         };
@@ -101,7 +97,7 @@ impl PaymentService {
             ProviderOutcome::Done(_) => self.refunded(payment, batch).await,
             ProviderOutcome::Unsent { code } | ProviderOutcome::Unknown { code } => {
                 let unclear = code.clone();
-                self.retry_later_with(payment, "refund unclear", Some(&code), move |tx| {
+                self.retry_later_with(payment, "refund unclear", Some(&code), move |tx, _| {
                     let mut all = batch.all().iter();
                     all.try_for_each(|refund| refunds::refund_mark_unclear(tx, refund.id, &unclear))
                 })
@@ -118,12 +114,12 @@ impl PaymentService {
         payment: &Payment,
         batch: RefundBatch,
         code: String,
-    ) -> Result<StepOutcome, StorageError> {
+    ) -> DbResult<StepOutcome> {
         self.0.metrics.count_alarm("REFUND_DECLINED");
         let (order, amount) = (&payment.order_id, batch.amount());
         tracing::error!(order, %amount, code, "the provider declines a refund");
         let (id, now, declined) = (payment.id, self.0.clock.now(), code.clone());
-        self.retry_later_with(payment, "refund declined", Some(&code), move |tx| {
+        self.retry_later_with(payment, "refund declined", Some(&code), move |tx, _| {
             provider_calls::provider_calls_finish(tx, id, "declined", Some(&declined), now)?;
             let mut all = batch.all().iter();
             all.try_for_each(|refund| refunds::refund_mark_declined(tx, refund.id, &declined))
@@ -132,11 +128,7 @@ impl PaymentService {
     }
 
     /// The provider has refunded: ledger, event and status in one transaction.
-    async fn refunded(
-        &self,
-        payment: &Payment,
-        batch: RefundBatch,
-    ) -> Result<StepOutcome, StorageError> {
+    async fn refunded(&self, payment: &Payment, batch: RefundBatch) -> DbResult<StepOutcome> {
         let (id, now) = (payment.id, self.0.clock.now());
         let stamp = |refund| (self.0.ids.next_id(), self.refund_stamp(refund));
         let stamps: Vec<(Uuid, EventMetadata)> = batch.all().iter().map(stamp).collect();
@@ -181,16 +173,17 @@ impl PaymentService {
         EventMetadata { event_id, source: SOURCE, time, context }
     }
 
-    pub(super) async fn step_report(&self, payment: &Payment) -> Result<StepOutcome, StorageError> {
+    pub(super) async fn step_report(&self, payment: &Payment) -> DbResult<StepOutcome> {
         let id = payment.id;
         for refund in &self.read(move |tx| refunds::refund_list_unreported(tx, id)).await? {
             let reported = match refund.requested_amount {
                 Some(requested) => {
-                    let report = self.report_refund(payment, requested, refund.amount);
-                    self.call("call refunded", report).await
+                    let report = payment.mark_payable_refunded(requested, refund.amount);
+                    self.ask_tickets("call refunded", payment, report).await
                 }
                 None if refund.origin.needs_unpin() => {
-                    self.call("call unpin refunded", self.unpin(payment)).await
+                    let unpin = payment.unpin_payable();
+                    self.ask_tickets("call unpin refunded", payment, unpin).await
                 }
                 None => continue,
             };
@@ -208,7 +201,7 @@ impl PaymentService {
             }
         }
         let now = self.0.clock.now();
-        self.advance(payment, "reported", (payment.status, None), move |tx| {
+        self.advance(payment, "reported", (payment.status, None), move |tx, _| {
             refunds::refunds_mark_reported(tx, id, now)
         })
         .await
@@ -222,7 +215,7 @@ pub(super) fn append_refund_event(
     refund: &Refund,
     stamp: &EventMetadata,
     now: Timestamp,
-) -> Result<(), StorageError> {
+) -> DbResult<()> {
     let payment = payments::payment_get(tx, refund.payment_id)?;
     match payment.confirmed_event_id {
         Some(_) => outbox::append(tx, stamp, &events::payment_refunded(&payment, refund, now)),
@@ -235,7 +228,7 @@ pub(super) fn advance_after_refund(
     tx: &mut Tx<'_>,
     payment: &Payment,
     to: TransitionTo,
-) -> Result<(), StorageError> {
+) -> DbResult<()> {
     let all = refunds::refund_list(tx, payment.id)?;
     let (status, step) = match all.iter().any(|refund| refund.status.is_open()) {
         true => (refunding_status(&all), SagaStep::Refund),

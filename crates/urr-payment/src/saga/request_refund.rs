@@ -1,7 +1,7 @@
 //! Refunds that buyers and administrators ask for.
 
 use urr_contracts::clients::ClientError;
-use urr_contracts::internal::ticket::{CancelReservationBody, PayableKind};
+use urr_contracts::internal::ticket::{CancelReservation, PayableKind};
 use urr_kernel::{CallContext, Uuid, Won};
 use urr_service::admin_log::{self, AdminAction};
 use urr_storage::{StorageError, Tx};
@@ -74,15 +74,15 @@ impl PaymentService {
             let id = payment.id;
             self.write(move |tx| payments::cancel_reason_set(tx, id, &reason)).await?;
         }
-        let body = CancelReservationBody { user_id: Some(user_id), ..Default::default() };
-        self.cancel(payment, &body, context).await
+        let by = CancelReservation { user_id: Some(user_id), ..CancelReservation::default() };
+        self.cancel(payment, by, context).await
     }
 
-    /// Returns what is refunded now.
+    /// Cancels the reservation of a payment. Returns what is refunded now.
     async fn cancel(
         &self,
         payment: Payment,
-        body: &CancelReservationBody,
+        by: CancelReservation,
         context: &CallContext,
     ) -> Result<Won, RefundError> {
         if !payment.is_paid() {
@@ -92,9 +92,9 @@ impl PaymentService {
         if is_transferred(&refunds) {
             return Err(RefundError::Transferred);
         }
-        let reservation_id = payment.reservation().ok_or(RefundError::NotCancellable)?;
-        let cancelled = self.0.tickets.cancel_reservation(reservation_id, body, context).await?;
-        let asked = cancelled.refund_amount.unwrap_or(Won::ZERO);
+        let id = payment.reservation().ok_or(RefundError::NotCancellable)?;
+        let cancelled = self.0.tickets.call(CancelReservation { id, ..by }, context).await?;
+        let asked = cancelled.payable.refund_amount.unwrap_or(Won::ZERO);
         refunds.retain(|refund| refund.origin != RefundOrigin::Cancelled);
         Ok(refundable_amount(&payment, asked, &refunds))
     }
@@ -114,14 +114,14 @@ impl PaymentService {
             return self.revoke_membership(id, request).await;
         }
         let action = self.admin_action(id, &request, "PAYMENT_CANCELLED");
-        let body = CancelReservationBody {
+        let by = CancelReservation {
             admin_id: Some(request.admin_id),
             reason: request.reason,
             // If the ticket was sold on, another payment is the one to refund (M-8).
             payment_id: Some(id.0),
-            user_id: None,
+            ..CancelReservation::default()
         };
-        let amount = self.cancel(payment, &body, context).await?;
+        let amount = self.cancel(payment, by, context).await?;
         self.write(move |tx| admin_log::insert(tx, &action)).await?;
         Ok(amount)
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use urr_storage::{StorageError, Tx};
+use urr_storage::{DbResult, StorageError, Tx};
 
 use crate::PaymentService;
 use crate::domain::charge_outcome::{ORDER_MISMATCH, PARTLY_RETURNED};
@@ -28,7 +28,7 @@ pub(super) enum StepOutcome {
 impl PaymentService {
     /// Runs the steps of a payment until none is left or one has to wait. The caller has claimed the
     /// payment.
-    pub(super) async fn run_steps(&self, mut payment: Payment) -> Result<Payment, StorageError> {
+    pub(super) async fn run_steps(&self, mut payment: Payment) -> DbResult<Payment> {
         let mut before = None;
         while let Some(step) = payment.step {
             let outcome = match step {
@@ -38,7 +38,7 @@ impl PaymentService {
                 }
                 // Another process was about to send the charge, and may have sent it.
                 SagaStep::Charge => {
-                    self.advance(&payment, "charge abandoned", QUERY, |_| Ok(())).await?
+                    self.advance(&payment, "charge abandoned", QUERY, |_, _| Ok(())).await?
                 }
                 SagaStep::Query => self.step_query(&payment).await?,
                 SagaStep::Deliver => self.step_deliver(&payment).await?,
@@ -57,7 +57,7 @@ impl PaymentService {
 
     /// Claims a payment that has a step to do, and runs it. None if there is no step, or another
     /// process has the claim.
-    pub async fn resume(&self, id: PaymentId) -> Result<Option<Payment>, StorageError> {
+    pub async fn resume(&self, id: PaymentId) -> DbResult<Option<Payment>> {
         let (now, ttl) = (self.0.clock.now(), self.0.timeouts.claim_ttl);
         let claim = self.commit("claim", move |tx| transitions::payment_claim(tx, id, now, ttl));
         match claim.await? {
@@ -73,8 +73,8 @@ impl PaymentService {
         payment: &Payment,
         name: &'static str,
         (status, step): (PaymentStatus, Option<SagaStep>),
-        effect: impl Fn(&mut Tx<'_>) -> Result<(), StorageError> + Send + 'static,
-    ) -> Result<StepOutcome, StorageError> {
+        effect: impl Fn(&mut Tx<'_>, &mut Payment) -> DbResult<()> + Send + 'static,
+    ) -> DbResult<StepOutcome> {
         let to = self.claimed_transition(status, step);
         self.transition(payment, name, to, effect).await
     }
@@ -83,8 +83,8 @@ impl PaymentService {
     pub(super) async fn query_soon(
         &self,
         payment: &Payment,
-        effect: impl Fn(&mut Tx<'_>) -> Result<(), StorageError> + Send + 'static,
-    ) -> Result<StepOutcome, StorageError> {
+        effect: impl Fn(&mut Tx<'_>, &mut Payment) -> DbResult<()> + Send + 'static,
+    ) -> DbResult<StepOutcome> {
         let (now, (status, step)) = (self.0.clock.now(), QUERY);
         let attempt_at = now + FIRST_QUERY_AFTER;
         let to = TransitionTo { status, step, claimed_until: None, attempt_at, now };
@@ -96,15 +96,15 @@ impl PaymentService {
         payment: &Payment,
         name: &'static str,
         to: TransitionTo,
-        effect: impl Fn(&mut Tx<'_>) -> Result<(), StorageError> + Send + 'static,
-    ) -> Result<StepOutcome, StorageError> {
+        effect: impl Fn(&mut Tx<'_>, &mut Payment) -> DbResult<()> + Send + 'static,
+    ) -> DbResult<StepOutcome> {
         let from = TransitionFrom::of(payment);
         let moved = self.commit(name, move |tx| {
-            let is_moved = transitions::payment_transition(tx, from, to)?;
-            if is_moved {
-                effect(tx)?;
-            }
-            Ok::<_, StorageError>((is_moved, payments::payment_get(tx, from.id)?))
+            let Some(mut payment) = transitions::payment_transition(tx, from, to)? else {
+                return Ok::<_, StorageError>((false, payments::payment_get(tx, from.id)?));
+            };
+            effect(tx, &mut payment)?;
+            Ok((true, payment))
         });
         let (is_moved, payment) = moved.await?;
         if is_moved {
@@ -133,8 +133,8 @@ impl PaymentService {
         &self,
         payment: &Payment,
         code: Option<&str>,
-    ) -> Result<StepOutcome, StorageError> {
-        self.retry_later_with(payment, "wait", code, |_| Ok(())).await
+    ) -> DbResult<StepOutcome> {
+        self.retry_later_with(payment, "wait", code, |_, _| Ok(())).await
     }
 
     /// The same, with something to write.
@@ -143,17 +143,17 @@ impl PaymentService {
         payment: &Payment,
         name: &'static str,
         code: Option<&str>,
-        effect: impl Fn(&mut Tx<'_>) -> Result<(), StorageError> + Send + 'static,
-    ) -> Result<StepOutcome, StorageError> {
+        effect: impl Fn(&mut Tx<'_>, &mut Payment) -> DbResult<()> + Send + 'static,
+    ) -> DbResult<StepOutcome> {
         if let Some(code) = code {
             self.raise_alarm(payment, code);
         }
         let (from, code) = (TransitionFrom::of(payment), code.map(str::to_owned));
         let attempt_at = self.0.clock.now() + retry_delay(payment.attempts);
         let waiting = self.commit(name, move |tx| {
-            effect(tx)?;
-            transitions::payment_retry_at(tx, from, attempt_at, code.as_deref())?;
-            payments::payment_get(tx, from.id)
+            let mut payment = transitions::payment_retry_at(tx, from, attempt_at, code.as_deref())?;
+            effect(tx, &mut payment)?;
+            Ok::<_, StorageError>(payment)
         });
         Ok(StepOutcome::Stop(waiting.await?))
     }

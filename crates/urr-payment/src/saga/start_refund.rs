@@ -2,7 +2,7 @@
 
 use urr_bus::HandlerContext;
 use urr_kernel::{Timestamp, Uuid, Won};
-use urr_storage::{StorageError, Tx};
+use urr_storage::{DbResult, StorageError, Tx};
 
 use super::refund_steps::refunding_status;
 use crate::domain::ledger::{Cancellation, EntryKind, Posting, PurchaseAmounts};
@@ -15,11 +15,7 @@ use crate::store::transitions::{self, TransitionFrom, TransitionTo};
 
 /// Writes the refund of a whole charge for which nothing was delivered. The caller moves the
 /// payment.
-pub(super) fn full_refund_insert(
-    tx: &mut Tx<'_>,
-    refund: &Refund,
-    entry_id: Uuid,
-) -> Result<(), StorageError> {
+pub(super) fn full_refund_insert(tx: &mut Tx<'_>, refund: &Refund, entry_id: Uuid) -> DbResult<()> {
     refunds::refund_insert(tx, refund)?;
     let of = EntryOf::refund(entry_id, refund);
     ledger::entry_insert(tx, of, &Posting::reverse_charge(refund.amount))
@@ -111,7 +107,7 @@ pub(super) fn start_refund(
     refunds: &[Refund],
     wanted: Refund,
     entries: CancelEntryIds,
-) -> Result<bool, StorageError> {
+) -> DbResult<bool> {
     let (left, now) = (remaining_after_refunds(payment, refunds), wanted.created_at);
     let amount = refundable_amount(payment, wanted.amount, refunds);
     let fee = left.minus(amount).expect("no more is refunded than is left");
@@ -144,18 +140,14 @@ pub(super) fn remaining_after_refunds(payment: &Payment, refunds: &[Refund]) -> 
 
 /// Makes the refund the next step, at once. A process that already works on the payment's refunds
 /// takes the new one too.
-pub(super) fn schedule_refund(
-    tx: &mut Tx<'_>,
-    payment: &Payment,
-    now: Timestamp,
-) -> Result<(), StorageError> {
+pub(super) fn schedule_refund(tx: &mut Tx<'_>, payment: &Payment, now: Timestamp) -> DbResult<()> {
     let status = refunding_status(&refunds::refund_list(tx, payment.id)?);
     let step = Some(SagaStep::Refund);
     if (payment.status, payment.step) == (status, step) {
         return transitions::payment_attempt_by(tx, payment.id, now);
     }
     let to = TransitionTo { status, step, claimed_until: None, attempt_at: now, now };
-    let is_moved = transitions::payment_transition(tx, TransitionFrom::of(payment), to)?;
-    assert!(is_moved, "the payment is locked");
+    let moved = transitions::payment_transition(tx, TransitionFrom::of(payment), to)?;
+    assert!(moved.is_some(), "the payment is locked");
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use urr_kernel::{Timestamp, Uuid};
-use urr_storage::{StorageError, Tx, params};
+use urr_storage::{DbResult, Tx, params};
 
 /// How far an audit has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub fn audit_run_claim(
     holder: AuditRunHolder,
     done_since: Timestamp,
     now: Timestamp,
-) -> Result<Option<AuditRunProgress>, StorageError> {
+) -> DbResult<Option<AuditRunProgress>> {
     let rows = tx.execute(
         "insert into audit_runs (name, holder, held_until) values ($1, $2, $3) \
          on conflict (name) do update set holder = excluded.holder, \
@@ -56,7 +56,7 @@ pub fn audit_run_update(
     holder: AuditRunHolder,
     progress: AuditRunProgress,
     now: Timestamp,
-) -> Result<bool, StorageError> {
+) -> DbResult<bool> {
     let rows = tx.execute(
         "update audit_runs set held_until = $3, up_to = $4, after_id = $5 \
          where name = $1 and holder = $2",
@@ -71,7 +71,7 @@ pub fn audit_run_finish(
     name: &str,
     holder: AuditRunHolder,
     succeeded_at: Option<Timestamp>,
-) -> Result<(), StorageError> {
+) -> DbResult<()> {
     tx.execute(
         "update audit_runs set holder = null, held_until = null, \
          succeeded_at = coalesce($3, succeeded_at) where name = $1 and holder = $2",
@@ -81,7 +81,7 @@ pub fn audit_run_finish(
 }
 
 /// When each audit last succeeded.
-pub fn audit_runs_list(tx: &mut Tx<'_>) -> Result<Vec<(String, Timestamp)>, StorageError> {
+pub fn audit_runs_list(tx: &mut Tx<'_>) -> DbResult<Vec<(String, Timestamp)>> {
     tx.query(
         "select name, succeeded_at from audit_runs where succeeded_at is not null order by name",
         &[],
@@ -90,7 +90,7 @@ pub fn audit_runs_list(tx: &mut Tx<'_>) -> Result<Vec<(String, Timestamp)>, Stor
 }
 
 /// Payments that the ledger did not explain.
-pub fn unexplained_list(tx: &mut Tx<'_>, limit: u32) -> Result<Vec<Uuid>, StorageError> {
+pub fn unexplained_list(tx: &mut Tx<'_>, limit: u32) -> DbResult<Vec<Uuid>> {
     tx.query(
         "select payment_id from unexplained_payments order by payment_id limit $1",
         params![limit],
@@ -98,11 +98,7 @@ pub fn unexplained_list(tx: &mut Tx<'_>, limit: u32) -> Result<Vec<Uuid>, Storag
     )
 }
 
-pub fn unexplained_insert(
-    tx: &mut Tx<'_>,
-    payment_id: Uuid,
-    now: Timestamp,
-) -> Result<(), StorageError> {
+pub fn unexplained_insert(tx: &mut Tx<'_>, payment_id: Uuid, now: Timestamp) -> DbResult<()> {
     tx.execute(
         "insert into unexplained_payments (payment_id, found_at) values ($1, $2) \
          on conflict (payment_id) do nothing",
@@ -111,17 +107,13 @@ pub fn unexplained_insert(
     Ok(())
 }
 
-pub fn unexplained_delete(tx: &mut Tx<'_>, payment_id: Uuid) -> Result<(), StorageError> {
+pub fn unexplained_delete(tx: &mut Tx<'_>, payment_id: Uuid) -> DbResult<()> {
     tx.execute("delete from unexplained_payments where payment_id = $1", params![payment_id])?;
     Ok(())
 }
 
 /// Orders on which a provider and we differ.
-pub fn differing_list(
-    tx: &mut Tx<'_>,
-    provider: &str,
-    limit: u32,
-) -> Result<Vec<String>, StorageError> {
+pub fn differing_list(tx: &mut Tx<'_>, provider: &str, limit: u32) -> DbResult<Vec<String>> {
     tx.query(
         "select order_id from differing_orders where provider = $1 order by order_id limit $2",
         params![provider, limit],
@@ -136,7 +128,7 @@ pub fn differing_set(
     checked: &[String],
     differing: &[String],
     now: Timestamp,
-) -> Result<(), StorageError> {
+) -> DbResult<()> {
     for order_id in checked {
         tx.execute(
             "delete from differing_orders where provider = $1 and order_id = $2",
@@ -153,12 +145,12 @@ pub fn differing_set(
     Ok(())
 }
 
-pub fn differing_count(tx: &mut Tx<'_>) -> Result<i64, StorageError> {
+pub fn differing_count(tx: &mut Tx<'_>) -> DbResult<i64> {
     let sql = "select count(*) as differing from differing_orders";
     tx.query_one(sql, &[], |row| row.get("differing"))
 }
 
-pub fn unexplained_count(tx: &mut Tx<'_>) -> Result<i64, StorageError> {
+pub fn unexplained_count(tx: &mut Tx<'_>) -> DbResult<i64> {
     let sql = "select count(*) as unexplained from unexplained_payments";
     tx.query_one(sql, &[], |row| row.get("unexplained"))
 }

@@ -1,7 +1,7 @@
 //! The ledger: entries are inserted and never changed.
 
 use urr_kernel::{Timestamp, Uuid, Won};
-use urr_storage::{StorageError, Tx, Value, from_row, params};
+use urr_storage::{DbResult, Tx, Value, from_row, params};
 
 use crate::domain::ledger::{EntryKind, LedgerAccount, Posting};
 use crate::domain::ledger_audit::{LedgerLine, PaymentTotals};
@@ -26,7 +26,7 @@ impl EntryOf {
     }
 }
 
-pub fn entry_insert(tx: &mut Tx<'_>, of: EntryOf, posting: &Posting) -> Result<(), StorageError> {
+pub fn entry_insert(tx: &mut Tx<'_>, of: EntryOf, posting: &Posting) -> DbResult<()> {
     let EntryOf { id, payment_id, refund_id, now } = of;
     tx.execute(
         "insert into ledger_entries (id, at, payment_id, refund_id, kind) \
@@ -46,22 +46,14 @@ pub(super) const ENTRY_EXISTS: &str =
     "select count(*) as entries from ledger_entries where payment_id = $1 and kind = $2";
 
 /// Whether a payment has an entry of this kind.
-pub fn entry_exists(
-    tx: &mut Tx<'_>,
-    payment_id: PaymentId,
-    kind: EntryKind,
-) -> Result<bool, StorageError> {
+pub fn entry_exists(tx: &mut Tx<'_>, payment_id: PaymentId, kind: EntryKind) -> DbResult<bool> {
     let entries: i64 =
         tx.query_one(ENTRY_EXISTS, params![payment_id, kind], |row| row.get("entries"))?;
     Ok(entries > 0)
 }
 
 /// The balance of an account, of one payment alone.
-pub fn balance_of(
-    tx: &mut Tx<'_>,
-    payment_id: PaymentId,
-    account: LedgerAccount,
-) -> Result<Won, StorageError> {
+pub fn balance_of(tx: &mut Tx<'_>, payment_id: PaymentId, account: LedgerAccount) -> DbResult<Won> {
     tx.query_one(
         "select cast(coalesce(sum(l.amount), 0) as bigint) as balance \
          from ledger_entries as e join ledger_lines as l on l.entry_id = e.id \
@@ -72,10 +64,7 @@ pub fn balance_of(
 }
 
 /// The lines by which a refund became due.
-pub fn refund_lines(
-    tx: &mut Tx<'_>,
-    refund_id: RefundId,
-) -> Result<Vec<(LedgerAccount, Won)>, StorageError> {
+pub fn refund_lines(tx: &mut Tx<'_>, refund_id: RefundId) -> DbResult<Vec<(LedgerAccount, Won)>> {
     tx.query(
         "select l.account, l.amount from ledger_entries as e \
          join ledger_lines as l on l.entry_id = e.id \
@@ -150,10 +139,7 @@ impl LedgerRange {
 }
 
 /// What the payments of a range say about themselves.
-pub fn totals_list(
-    tx: &mut Tx<'_>,
-    range: &LedgerRange,
-) -> Result<Vec<PaymentTotals>, StorageError> {
+pub fn totals_list(tx: &mut Tx<'_>, range: &LedgerRange) -> DbResult<Vec<PaymentTotals>> {
     tx.query(&range.totals_sql(), &range.values(), |row| {
         Ok(PaymentTotals {
             id: row.get("id")?,
@@ -165,7 +151,7 @@ pub fn totals_list(
 }
 
 /// The ledger's lines about the payments of a range.
-pub fn lines_list(tx: &mut Tx<'_>, range: &LedgerRange) -> Result<Vec<LedgerLine>, StorageError> {
+pub fn lines_list(tx: &mut Tx<'_>, range: &LedgerRange) -> DbResult<Vec<LedgerLine>> {
     tx.query(&range.lines_sql(), &range.values(), |row| {
         Ok(from_row!(row => LedgerLine {
             payment_id, kind, account, amount;
@@ -175,11 +161,7 @@ pub fn lines_list(tx: &mut Tx<'_>, range: &LedgerRange) -> Result<Vec<LedgerLine
 }
 
 /// The last of the next `count` payments; none if there are no more.
-pub fn payment_find_after(
-    tx: &mut Tx<'_>,
-    after: Uuid,
-    count: u32,
-) -> Result<Option<Uuid>, StorageError> {
+pub fn payment_find_after(tx: &mut Tx<'_>, after: Uuid, count: u32) -> DbResult<Option<Uuid>> {
     let sql = "select id from payments where id > $1 order by id limit $2";
     let ids = tx.query(sql, params![after, count], |row| row.get("id"))?;
     Ok(ids.last().copied())
@@ -193,7 +175,7 @@ pub fn entry_find_after(
     tx: &mut Tx<'_>,
     after: EntryMark,
     count: u32,
-) -> Result<Option<EntryMark>, StorageError> {
+) -> DbResult<Option<EntryMark>> {
     let marks = tx.query(ENTRY_AFTER, params![after.at, after.id, count], |row| {
         Ok(EntryMark { at: row.get("at")?, id: row.get("id")? })
     })?;

@@ -3,7 +3,9 @@
 use urr_contracts::clients::PayableRef;
 use urr_kernel::{Timestamp, UnknownName, Uuid, Won};
 use urr_service::Page;
-use urr_storage::{Row, StorageError, ToValue, Tx, Value, from_row, params, storable_enum};
+use urr_storage::{
+    DbResult, Row, StorageError, ToValue, Tx, Value, from_row, params, storable_enum,
+};
 
 use crate::domain::payment::{Payment, PaymentId, PaymentStatus};
 use crate::provider::ProviderPayment;
@@ -15,7 +17,7 @@ pub(super) const COLUMNS: &str = "id, order_id, user_id, payable_kind, payable_i
     refunded_amount, correlation_id, cause_event_id, confirmed_event_id, created_at, \
     updated_at";
 
-pub(super) fn read(row: &Row<'_>) -> Result<Payment, StorageError> {
+pub(super) fn read(row: &Row<'_>) -> DbResult<Payment> {
     Ok(from_row!(row => Payment {
         id, order_id, user_id, event_id, reservation_id, fencing_token, order_name, amount,
         booking_fee, currency, provider, payment_key, provider_key, method, status, step, attempts,
@@ -27,7 +29,7 @@ pub(super) fn read(row: &Row<'_>) -> Result<Payment, StorageError> {
     }))
 }
 
-fn read_payable(row: &Row<'_>) -> Result<PayableRef, StorageError> {
+fn read_payable(row: &Row<'_>) -> DbResult<PayableRef> {
     let kind: String = row.get("payable_kind")?;
     let kind = kind.parse().map_err(|error: UnknownName| StorageError::Decode {
         column: "payable_kind".to_owned(),
@@ -37,7 +39,7 @@ fn read_payable(row: &Row<'_>) -> Result<PayableRef, StorageError> {
 }
 
 /// Returns whether the payment was inserted; false if its order exists.
-pub fn payment_insert(tx: &mut Tx<'_>, payment: &Payment) -> Result<bool, StorageError> {
+pub fn payment_insert(tx: &mut Tx<'_>, payment: &Payment) -> DbResult<bool> {
     let p = payment;
     let rows = tx.execute(
         "insert into payments (id, order_id, user_id, payable_kind, payable_id, event_id, \
@@ -71,31 +73,25 @@ pub fn payment_insert(tx: &mut Tx<'_>, payment: &Payment) -> Result<bool, Storag
 }
 
 /// A payment that is known to exist.
-pub fn payment_get(tx: &mut Tx<'_>, id: PaymentId) -> Result<Payment, StorageError> {
+pub fn payment_get(tx: &mut Tx<'_>, id: PaymentId) -> DbResult<Payment> {
     Ok(payment_find(tx, id)?.expect("payments are never deleted"))
 }
 
-pub fn payment_find(tx: &mut Tx<'_>, id: PaymentId) -> Result<Option<Payment>, StorageError> {
+pub fn payment_find(tx: &mut Tx<'_>, id: PaymentId) -> DbResult<Option<Payment>> {
     tx.query_opt(&format!("select {COLUMNS} from payments where id = $1"), params![id], read)
 }
 
-pub fn payment_lock(tx: &mut Tx<'_>, id: PaymentId) -> Result<Option<Payment>, StorageError> {
+pub fn payment_lock(tx: &mut Tx<'_>, id: PaymentId) -> DbResult<Option<Payment>> {
     let sql = format!("select {COLUMNS} from payments where id = $1 for update");
     tx.query_opt(&sql, params![id], read)
 }
 
-pub fn payment_find_by_order(
-    tx: &mut Tx<'_>,
-    order_id: &str,
-) -> Result<Option<Payment>, StorageError> {
+pub fn payment_find_by_order(tx: &mut Tx<'_>, order_id: &str) -> DbResult<Option<Payment>> {
     let sql = format!("select {COLUMNS} from payments where order_id = $1");
     tx.query_opt(&sql, params![order_id], read)
 }
 
-pub fn payment_lock_by_order(
-    tx: &mut Tx<'_>,
-    order_id: &str,
-) -> Result<Option<Payment>, StorageError> {
+pub fn payment_lock_by_order(tx: &mut Tx<'_>, order_id: &str) -> DbResult<Option<Payment>> {
     let sql = format!("select {COLUMNS} from payments where order_id = $1 for update");
     tx.query_opt(&sql, params![order_id], read)
 }
@@ -105,7 +101,7 @@ pub fn payment_find_by_key(
     tx: &mut Tx<'_>,
     user_id: Uuid,
     payment_key: &str,
-) -> Result<Option<Payment>, StorageError> {
+) -> DbResult<Option<Payment>> {
     let sql = format!(
         "select {COLUMNS} from payments where user_id = $1 and payment_key = $2 \
          order by case when status in ('confirmed', 'refunding', 'refunded') then 0 else 1 end, \
@@ -119,7 +115,7 @@ pub fn payment_find_pending(
     tx: &mut Tx<'_>,
     user_id: Uuid,
     payable: PayableRef,
-) -> Result<Option<Payment>, StorageError> {
+) -> DbResult<Option<Payment>> {
     let sql = format!(
         "select {COLUMNS} from payments where payable_id = $1 and payable_kind = $2 \
          and user_id = $3 and status = 'pending' order by id desc limit 1"
@@ -129,10 +125,7 @@ pub fn payment_find_pending(
 
 /// The status of another payment of the same payable that is under way or stands. A membership is
 /// paid anew for each term.
-pub fn payment_find_rival(
-    tx: &mut Tx<'_>,
-    payment: &Payment,
-) -> Result<Option<PaymentStatus>, StorageError> {
+pub fn payment_find_rival(tx: &mut Tx<'_>, payment: &Payment) -> DbResult<Option<PaymentStatus>> {
     let payable = payment.payable;
     tx.query_opt(
         "select status from payments where payable_kind = $1 and payable_id = $2 and id <> $3 \
@@ -150,7 +143,7 @@ pub fn payment_list_by_reservation(
     after: Uuid,
     until: Uuid,
     limit: u32,
-) -> Result<Vec<Payment>, StorageError> {
+) -> DbResult<Vec<Payment>> {
     let sql = format!(
         "select {COLUMNS} from payments where payable_id > $1 and payable_id <= $2 \
          and payable_kind = 'reservation' \
@@ -170,7 +163,7 @@ pub fn payment_list_charged(
     provider: &str,
     from: Timestamp,
     to: Timestamp,
-) -> Result<Vec<(String, Won)>, StorageError> {
+) -> DbResult<Vec<(String, Won)>> {
     tx.query(CHARGED, params![provider, from, to], |row| {
         Ok((row.get("order_id")?, row.get("charged_amount")?))
     })
@@ -212,7 +205,7 @@ pub fn payment_list(
     tx: &mut Tx<'_>,
     filter: PaymentFilter,
     page: Page,
-) -> Result<(Vec<Payment>, u64), StorageError> {
+) -> DbResult<(Vec<Payment>, u64)> {
     let (conditions, mut values) = filter.conditions();
     let sql = format!(
         "select count(*) as total from \
@@ -251,7 +244,7 @@ pub fn command_insert(
     action: CommandAction,
     key: &str,
     now: Timestamp,
-) -> Result<bool, StorageError> {
+) -> DbResult<bool> {
     let rows = tx.execute(
         "insert into payment_idempotency (order_id, action, idempotency_key, created_at) \
          values ($1, $2, $3, $4) \
@@ -264,34 +257,39 @@ pub fn command_insert(
 /// The buyer's key, and the flow in which they confirmed.
 pub fn approval_set(
     tx: &mut Tx<'_>,
-    id: PaymentId,
+    payment: &mut Payment,
     payment_key: &str,
     correlation_id: Uuid,
-) -> Result<(), StorageError> {
+) -> DbResult<()> {
+    payment.payment_key = Some(payment_key.to_owned());
+    payment.correlation_id = correlation_id;
     tx.execute(
         "update payments set payment_key = $2, correlation_id = $3 where id = $1",
-        params![id, payment_key, correlation_id],
+        params![payment.id, payment_key, correlation_id],
     )?;
     Ok(())
 }
 
 /// The provider is about to be asked to charge: from now on only it knows whether it did.
-pub fn charge_sent(tx: &mut Tx<'_>, id: PaymentId, now: Timestamp) -> Result<(), StorageError> {
+pub fn charge_sent(tx: &mut Tx<'_>, payment: &mut Payment, now: Timestamp) -> DbResult<()> {
+    payment.charge_sent_at.get_or_insert(now);
+    payment.last_charge_at = Some(now);
     tx.execute(
         "update payments set charge_sent_at = coalesce(charge_sent_at, $2), last_charge_at = $2 \
          where id = $1",
-        params![id, now],
+        params![payment.id, now],
     )?;
     Ok(())
 }
 
-pub fn failure_set(tx: &mut Tx<'_>, id: PaymentId, code: &str) -> Result<(), StorageError> {
-    tx.execute("update payments set failure_code = $2 where id = $1", params![id, code])?;
+pub fn failure_set(tx: &mut Tx<'_>, payment: &mut Payment, code: &str) -> DbResult<()> {
+    payment.failure_code = Some(code.to_owned());
+    tx.execute("update payments set failure_code = $2 where id = $1", params![payment.id, code])?;
     Ok(())
 }
 
 /// Why the buyer cancels, in their own words.
-pub fn cancel_reason_set(tx: &mut Tx<'_>, id: PaymentId, reason: &str) -> Result<(), StorageError> {
+pub fn cancel_reason_set(tx: &mut Tx<'_>, id: PaymentId, reason: &str) -> DbResult<()> {
     tx.execute(
         "update payments set cancel_reason = $2 where id = $1 and status = 'confirmed'",
         params![id, reason],
@@ -303,30 +301,31 @@ pub fn cancel_reason_set(tx: &mut Tx<'_>, id: PaymentId, reason: &str) -> Result
 /// charge.
 pub fn charge_set(
     tx: &mut Tx<'_>,
-    id: PaymentId,
+    payment: &mut Payment,
     paid: &ProviderPayment,
     provider_key: Option<&str>,
     confirmed_event_id: Option<Uuid>,
-) -> Result<(), StorageError> {
-    tx.execute(
+) -> DbResult<()> {
+    let sql = format!(
         "update payments set payment_key = $2, method = $3, approved_at = $4, receipt_url = $5, \
          charged_amount = $6, confirmed_event_id = $7, provider_key = $8, failure_code = null \
-         where id = $1",
-        params![
-            id,
-            paid.payment_key,
-            paid.method,
-            paid.approved_at,
-            paid.receipt_url,
-            paid.amount,
-            confirmed_event_id,
-            provider_key,
-        ],
-    )?;
+         where id = $1 returning {COLUMNS}"
+    );
+    let values = params![
+        payment.id,
+        paid.payment_key,
+        paid.method,
+        paid.approved_at,
+        paid.receipt_url,
+        paid.amount,
+        confirmed_event_id,
+        provider_key,
+    ];
+    *payment = tx.query_one(&sql, values, read)?;
     Ok(())
 }
 
-pub fn refunded_add(tx: &mut Tx<'_>, id: PaymentId, amount: Won) -> Result<(), StorageError> {
+pub fn refunded_add(tx: &mut Tx<'_>, id: PaymentId, amount: Won) -> DbResult<()> {
     tx.execute(
         "update payments set refunded_amount = refunded_amount + $2 where id = $1",
         params![id, amount],

@@ -1,7 +1,7 @@
 //! Calls to providers that move money: written before they are made, completed afterwards.
 
 use urr_kernel::{Timestamp, Uuid};
-use urr_storage::{StorageError, Tx, params};
+use urr_storage::{DbResult, Tx, params};
 
 use crate::domain::payment::PaymentId;
 use crate::domain::refund::RefundId;
@@ -15,11 +15,7 @@ pub struct ProviderCall {
     pub action: &'static str,
 }
 
-pub fn provider_call_insert(
-    tx: &mut Tx<'_>,
-    call: &ProviderCall,
-    now: Timestamp,
-) -> Result<(), StorageError> {
+pub fn provider_call_insert(tx: &mut Tx<'_>, call: &ProviderCall, now: Timestamp) -> DbResult<()> {
     let ProviderCall { id, payment_id, refund_id, action } = *call;
     tx.execute(
         "insert into provider_calls (id, payment_id, refund_id, action, started_at) \
@@ -39,7 +35,7 @@ pub fn provider_calls_finish(
     outcome: &str,
     code: Option<&str>,
     now: Timestamp,
-) -> Result<(), StorageError> {
+) -> DbResult<()> {
     tx.execute(FINISH, params![payment_id, now, outcome, code])?;
     Ok(())
 }

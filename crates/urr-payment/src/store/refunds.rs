@@ -1,7 +1,7 @@
 //! Refunds of payments.
 
 use urr_kernel::Timestamp;
-use urr_storage::{Row, StorageError, Tx, from_row, params};
+use urr_storage::{DbResult, Row, Tx, from_row, params};
 
 use crate::domain::payment::PaymentId;
 use crate::domain::refund::{Refund, RefundId, RefundStatus};
@@ -10,7 +10,7 @@ const COLUMNS: &str = "id, payment_id, cause, amount, fee, reason, requested_by,
     status, sent_at, key_number, declines, failure_code, correlation_id, causation_id, created_at, \
     done_at";
 
-fn read(row: &Row<'_>) -> Result<Refund, StorageError> {
+fn read(row: &Row<'_>) -> DbResult<Refund> {
     Ok(from_row!(row => Refund {
         id, payment_id, amount, fee, reason, requested_by, requested_amount, status, sent_at,
         key_number, declines, failure_code, correlation_id, causation_id, created_at, done_at;
@@ -19,7 +19,7 @@ fn read(row: &Row<'_>) -> Result<Refund, StorageError> {
 }
 
 /// Inserts a refund once per origin. Returns whether it is new.
-pub fn refund_insert(tx: &mut Tx<'_>, refund: &Refund) -> Result<bool, StorageError> {
+pub fn refund_insert(tx: &mut Tx<'_>, refund: &Refund) -> DbResult<bool> {
     let r = refund;
     let rows = tx.execute(
         "insert into refunds (id, payment_id, cause, amount, fee, reason, requested_by, \
@@ -44,14 +44,14 @@ pub fn refund_insert(tx: &mut Tx<'_>, refund: &Refund) -> Result<bool, StorageEr
     Ok(rows == 1)
 }
 
-pub fn refund_list(tx: &mut Tx<'_>, id: PaymentId) -> Result<Vec<Refund>, StorageError> {
+pub fn refund_list(tx: &mut Tx<'_>, id: PaymentId) -> DbResult<Vec<Refund>> {
     let sql =
         format!("select {COLUMNS} from refunds where payment_id = $1 order by created_at, id");
     tx.query(&sql, params![id], read)
 }
 
 /// Refunds that are done and not reported to the ticket service.
-pub fn refund_list_unreported(tx: &mut Tx<'_>, id: PaymentId) -> Result<Vec<Refund>, StorageError> {
+pub fn refund_list_unreported(tx: &mut Tx<'_>, id: PaymentId) -> DbResult<Vec<Refund>> {
     let sql = format!(
         "select {COLUMNS} from refunds where payment_id = $1 \
          and status in ('done', 'closed') and reported_at is null order by created_at, id"
@@ -60,7 +60,7 @@ pub fn refund_list_unreported(tx: &mut Tx<'_>, id: PaymentId) -> Result<Vec<Refu
 }
 
 /// The provider is about to be asked: from now on only it knows whether it refunded.
-pub fn refund_mark_sent(tx: &mut Tx<'_>, id: RefundId, now: Timestamp) -> Result<(), StorageError> {
+pub fn refund_mark_sent(tx: &mut Tx<'_>, id: RefundId, now: Timestamp) -> DbResult<()> {
     tx.execute(
         "update refunds set status = 'unknown', sent_at = coalesce(sent_at, $2) \
          where id = $1 and status in ('requested', 'unknown')",
@@ -70,7 +70,7 @@ pub fn refund_mark_sent(tx: &mut Tx<'_>, id: RefundId, now: Timestamp) -> Result
 }
 
 /// The next request has another idempotency key.
-pub fn refund_renew_key(tx: &mut Tx<'_>, id: RefundId) -> Result<(), StorageError> {
+pub fn refund_renew_key(tx: &mut Tx<'_>, id: RefundId) -> DbResult<()> {
     tx.execute(
         "update refunds set key_number = key_number + 1, sent_at = null \
          where id = $1 and status in ('requested', 'unknown')",
@@ -80,7 +80,7 @@ pub fn refund_renew_key(tx: &mut Tx<'_>, id: RefundId) -> Result<(), StorageErro
 }
 
 /// The provider's answer does not say whether it refunded.
-pub fn refund_mark_unclear(tx: &mut Tx<'_>, id: RefundId, code: &str) -> Result<(), StorageError> {
+pub fn refund_mark_unclear(tx: &mut Tx<'_>, id: RefundId, code: &str) -> DbResult<()> {
     tx.execute(
         "update refunds set failure_code = $2 where id = $1 and status = 'unknown'",
         params![id, code],
@@ -89,7 +89,7 @@ pub fn refund_mark_unclear(tx: &mut Tx<'_>, id: RefundId, code: &str) -> Result<
 }
 
 /// The provider has declined. The next request has another idempotency key.
-pub fn refund_mark_declined(tx: &mut Tx<'_>, id: RefundId, code: &str) -> Result<(), StorageError> {
+pub fn refund_mark_declined(tx: &mut Tx<'_>, id: RefundId, code: &str) -> DbResult<()> {
     tx.execute(
         "update refunds set status = 'requested', declines = declines + 1, \
          key_number = key_number + 1, sent_at = null, failure_code = $2 \
@@ -105,7 +105,7 @@ pub fn refund_close(
     id: RefundId,
     status: RefundStatus,
     now: Timestamp,
-) -> Result<(), StorageError> {
+) -> DbResult<()> {
     tx.execute(
         "update refunds set status = $2, done_at = $3 where id = $1 and status = 'requested'",
         params![id, status, now],
@@ -114,11 +114,7 @@ pub fn refund_close(
 }
 
 /// The provider has refunded. Returns false if that was recorded before.
-pub fn refund_mark_done(
-    tx: &mut Tx<'_>,
-    id: RefundId,
-    now: Timestamp,
-) -> Result<bool, StorageError> {
+pub fn refund_mark_done(tx: &mut Tx<'_>, id: RefundId, now: Timestamp) -> DbResult<bool> {
     let rows = tx.execute(
         "update refunds set status = 'done', done_at = $2 \
          where id = $1 and status in ('requested', 'unknown')",
@@ -127,11 +123,7 @@ pub fn refund_mark_done(
     Ok(rows == 1)
 }
 
-pub fn refunds_mark_reported(
-    tx: &mut Tx<'_>,
-    id: PaymentId,
-    now: Timestamp,
-) -> Result<(), StorageError> {
+pub fn refunds_mark_reported(tx: &mut Tx<'_>, id: PaymentId, now: Timestamp) -> DbResult<()> {
     tx.execute(
         "update refunds set reported_at = $2 \
          where payment_id = $1 and status in ('done', 'closed') and reported_at is null",

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use urr_kernel::Timestamp;
-use urr_storage::{StorageError, Tx, params};
+use urr_storage::{DbResult, Tx, params};
 
 use super::payments::{COLUMNS, payment_get, read};
 use crate::domain::payment::{Payment, PaymentId, PaymentStatus, SagaStep};
@@ -40,16 +40,19 @@ pub struct TransitionTo {
     pub now: Timestamp,
 }
 
-/// Moves a payment. Returns false if it is no longer where it was expected.
+/// Moves a payment and returns it; none if it is no longer where it was expected.
 pub fn payment_transition(
     tx: &mut Tx<'_>,
     from: TransitionFrom,
     to: TransitionTo,
-) -> Result<bool, StorageError> {
-    let rows = tx.execute(
+) -> DbResult<Option<Payment>> {
+    let sql = format!(
         "update payments set status = $4, step = $5, claimed_until = $6, next_attempt_at = $7, \
          attempts = 0, wait_code = null, updated_at = $8 \
-         where id = $1 and status = $2 and coalesce(step, '') = $3",
+         where id = $1 and status = $2 and coalesce(step, '') = $3 returning {COLUMNS}"
+    );
+    tx.query_opt(
+        &sql,
         params![
             from.id,
             from.status,
@@ -60,24 +63,27 @@ pub fn payment_transition(
             to.step.map(|_| to.attempt_at),
             to.now,
         ],
-    )?;
-    Ok(rows == 1)
+        read,
+    )
 }
 
-/// The step had no result: it is tried again then.
+/// The step had no result: it is tried again then, unless the payment has moved.
 pub fn payment_retry_at(
     tx: &mut Tx<'_>,
     from: TransitionFrom,
     attempt_at: Timestamp,
     code: Option<&str>,
-) -> Result<(), StorageError> {
-    tx.execute(
+) -> DbResult<Payment> {
+    let sql = format!(
         "update payments set claimed_until = null, next_attempt_at = $4, attempts = attempts + 1, \
          wait_code = coalesce($5, wait_code) \
-         where id = $1 and status = $2 and coalesce(step, '') = $3",
-        params![from.id, from.status, from.step_name(), attempt_at, code],
-    )?;
-    Ok(())
+         where id = $1 and status = $2 and coalesce(step, '') = $3 returning {COLUMNS}"
+    );
+    let step = from.step_name();
+    match tx.query_opt(&sql, params![from.id, from.status, step, attempt_at, code], read)? {
+        Some(payment) => Ok(payment),
+        None => payment_get(tx, from.id),
+    }
 }
 
 /// The step broke: it is tried again then, whichever it is.
@@ -86,7 +92,7 @@ pub fn payment_postpone(
     id: PaymentId,
     attempt_at: Timestamp,
     code: &str,
-) -> Result<(), StorageError> {
+) -> DbResult<()> {
     tx.execute(
         "update payments set claimed_until = null, next_attempt_at = $2, attempts = attempts + 1, \
          wait_code = $3 where id = $1 and step is not null",
@@ -96,11 +102,7 @@ pub fn payment_postpone(
 }
 
 /// Moves the next attempt forward to this time.
-pub fn payment_attempt_by(
-    tx: &mut Tx<'_>,
-    id: PaymentId,
-    at: Timestamp,
-) -> Result<(), StorageError> {
+pub fn payment_attempt_by(tx: &mut Tx<'_>, id: PaymentId, at: Timestamp) -> DbResult<()> {
     tx.execute(
         "update payments set next_attempt_at = $2 \
          where id = $1 and step is not null and next_attempt_at > $2",
@@ -110,10 +112,7 @@ pub fn payment_attempt_by(
 }
 
 /// The time of the next attempt; none if the payment has no step left.
-pub fn payment_next_attempt(
-    tx: &mut Tx<'_>,
-    id: PaymentId,
-) -> Result<Option<Timestamp>, StorageError> {
+pub fn payment_next_attempt(tx: &mut Tx<'_>, id: PaymentId) -> DbResult<Option<Timestamp>> {
     let sql = "select next_attempt_at from payments where id = $1 and step is not null";
     Ok(tx.query_opt(sql, params![id], |row| row.get("next_attempt_at"))?.flatten())
 }
@@ -124,13 +123,12 @@ pub fn payment_claim(
     id: PaymentId,
     now: Timestamp,
     ttl: Duration,
-) -> Result<Option<Payment>, StorageError> {
-    let rows = tx.execute(
-        "update payments set claimed_until = $2 \
-         where id = $1 and step is not null and (claimed_until is null or claimed_until <= $3)",
-        params![id, now + ttl, now],
-    )?;
-    if rows == 0 { Ok(None) } else { payment_get(tx, id).map(Some) }
+) -> DbResult<Option<Payment>> {
+    let sql = format!(
+        "update payments set claimed_until = $2 where id = $1 and step is not null \
+         and (claimed_until is null or claimed_until <= $3) returning {COLUMNS}"
+    );
+    tx.query_opt(&sql, params![id, now + ttl, now], read)
 }
 
 /// The resolver works on purchases and refunds side by side, so that neither waits for the other.
@@ -167,12 +165,12 @@ pub fn payment_list_due(
     lane: ResolverLane,
     now: Timestamp,
     limit: u32,
-) -> Result<Vec<PaymentId>, StorageError> {
+) -> DbResult<Vec<PaymentId>> {
     tx.query(&lane.due(), params![now, limit], |row| row.get("id"))
 }
 
 /// How many payments are due, up to a limit for each lane.
-pub fn payment_count_due(tx: &mut Tx<'_>, now: Timestamp, limit: u32) -> Result<i64, StorageError> {
+pub fn payment_count_due(tx: &mut Tx<'_>, now: Timestamp, limit: u32) -> DbResult<i64> {
     let mut due = 0;
     for lane in ResolverLane::ALL {
         let sql = format!("select count(*) as due from ({}) as due_now", lane.due());
@@ -185,16 +183,12 @@ pub(super) const STUCK: &str =
     "select count(*) as stuck from payments where step is not null and updated_at < $1";
 
 /// How many payments have been at the same step since then.
-pub fn payment_count_stuck(tx: &mut Tx<'_>, since: Timestamp) -> Result<i64, StorageError> {
+pub fn payment_count_stuck(tx: &mut Tx<'_>, since: Timestamp) -> DbResult<i64> {
     tx.query_one(STUCK, params![since], |row| row.get("stuck"))
 }
 
 /// The payments that have been at the same step since then, the oldest first.
-pub fn payment_list_stuck(
-    tx: &mut Tx<'_>,
-    since: Timestamp,
-    limit: u32,
-) -> Result<Vec<Payment>, StorageError> {
+pub fn payment_list_stuck(tx: &mut Tx<'_>, since: Timestamp, limit: u32) -> DbResult<Vec<Payment>> {
     let sql = format!(
         "select {COLUMNS} from payments where step is not null and updated_at < $1 \
          order by updated_at, id limit $2"

@@ -1,7 +1,7 @@
 //! Webhooks of providers, each stored once.
 
 use urr_kernel::Timestamp;
-use urr_storage::{StorageError, Tx, params};
+use urr_storage::{DbResult, Tx, params};
 
 /// Returns whether the message is new.
 pub fn webhook_insert(
@@ -10,7 +10,7 @@ pub fn webhook_insert(
     message_id: &str,
     order_id: &str,
     now: Timestamp,
-) -> Result<bool, StorageError> {
+) -> DbResult<bool> {
     let rows = tx.execute(
         "insert into webhooks (provider, message_id, received_at, order_id) \
          values ($1, $2, $3, $4) on conflict (provider, message_id) do nothing",
@@ -19,11 +19,7 @@ pub fn webhook_insert(
     Ok(rows == 1)
 }
 
-pub fn webhook_exists(
-    tx: &mut Tx<'_>,
-    provider: &str,
-    message_id: &str,
-) -> Result<bool, StorageError> {
+pub fn webhook_exists(tx: &mut Tx<'_>, provider: &str, message_id: &str) -> DbResult<bool> {
     let sql = "select 1 as known from webhooks where provider = $1 and message_id = $2";
     let known = tx.query_opt(sql, params![provider, message_id], |row| row.get::<i64>("known"))?;
     Ok(known.is_some())
@@ -33,19 +29,11 @@ pub(super) const COUNT: &str =
     "select count(*) as messages from webhooks where order_id = $1 and received_at > $2";
 
 /// How many messages about an order were stored since then.
-pub fn webhook_count(
-    tx: &mut Tx<'_>,
-    order_id: &str,
-    since: Timestamp,
-) -> Result<i64, StorageError> {
+pub fn webhook_count(tx: &mut Tx<'_>, order_id: &str, since: Timestamp) -> DbResult<i64> {
     tx.query_one(COUNT, params![order_id, since], |row| row.get("messages"))
 }
 
-pub fn webhooks_delete_old(
-    tx: &mut Tx<'_>,
-    before: Timestamp,
-    limit: u32,
-) -> Result<u64, StorageError> {
+pub fn webhooks_delete_old(tx: &mut Tx<'_>, before: Timestamp, limit: u32) -> DbResult<u64> {
     tx.execute(
         "delete from webhooks where (provider, message_id) in \
          (select provider, message_id from webhooks where received_at < $1 \

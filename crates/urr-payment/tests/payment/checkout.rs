@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::json;
 use urr_contracts::clients::PayableRef;
 use urr_contracts::internal::ticket::PayableKind;
 use urr_kernel::{Secret, Won};
@@ -16,6 +17,7 @@ use urr_payment::{
 };
 use urr_service::{Metrics, RequestLimits, ServiceKit};
 
+use crate::api_client::ApiClient;
 use crate::contract;
 use crate::fake_provider::{Account, FakeProvider, Fault, PATIENCE, Sale};
 use crate::fake_ticket_service::FakePayable;
@@ -111,6 +113,15 @@ async fn cancel(world: &World, held: &FakePayable, fee: i64) {
 }
 
 contract! {
+    async fn a_shop_with_a_real_provider_has_no_keys_of_the_sandbox(world: World) {
+        let shop = Shop::open(&world).await;
+        let api = ApiClient::to(&shop.payments, &world);
+        let body = json!({"orderId": "ORD_0", "card": "approve"});
+        let user = Some(world.ids.next_id());
+        let (status, refused) = api.post(user, "/api/payments/sandbox/keys", &body).await;
+        assert_eq!((status.as_u16(), &refused["code"]), (404, &json!("NOT_FOUND")));
+    }
+
     /// Toss repeats its first answer to a key for fifteen days.
     async fn a_return_at_which_the_provider_failed_is_asked_for_by_another_key(world: World) {
         let shop = Shop::open(&world).await;

@@ -3,19 +3,14 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use axum::Router;
-use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
-use serde_json::json;
 use urr_contracts::internal::ticket::{
-    CANCEL_RESERVATION, CONFIRM_PAYABLE, CancelReservationBody, ConfirmPayableBody, GET_PAYABLE,
-    LIST_PAID_RESERVATIONS, MARK_PAYABLE_REFUNDED, PIN_PAYABLE, PaidReservationPage,
-    PaidReservationQuery, PayableAnswer, PayableKind, PayableView, PinPayableBody,
-    RefundedPayableBody, UNPIN_PAYABLE, UnpinPayableBody, VALIDATE_PAYABLE, ValidatePayableQuery,
+    Acknowledged, CancelReservation, ConfirmPayable, GetPayable, ListPaidReservations,
+    MarkPayableRefunded, PaidReservationPage, PayableAnswer, PayableKind, PayableRef, PayableView,
+    PinPayable, UnpinPayable, ValidatePayable,
 };
-use urr_kernel::{Clock, Timestamp, Uuid, Won};
+use urr_kernel::{CallContext, Clock, Timestamp, Uuid, Won};
+use urr_service::{ApiError, InternalCalls};
 
 /// Clones share it.
 #[derive(Clone)]
@@ -145,54 +140,53 @@ impl FakeTicketService {
         !books.cancelled.is_empty() || !books.handed_over.is_empty()
     }
 
-    pub fn router(&self) -> Router {
-        Router::new()
-            .route(LIST_PAID_RESERVATIONS.path, get(list_paid))
-            .route(GET_PAYABLE.path, get(get_payable))
-            .route(VALIDATE_PAYABLE.path, get(validate))
-            .route(PIN_PAYABLE.path, post(pin))
-            .route(UNPIN_PAYABLE.path, post(unpin))
-            .route(CONFIRM_PAYABLE.path, post(confirm))
-            .route(MARK_PAYABLE_REFUNDED.path, post(mark_refunded))
-            .route(CANCEL_RESERVATION.path, post(cancel))
-            .with_state(self.clone())
+    pub fn internal_calls(&self) -> InternalCalls<FakeTicketService> {
+        InternalCalls::new(self.clone())
+            .serve(list_paid)
+            .serve(get_payable)
+            .serve(validate)
+            .serve(pin)
+            .serve(unpin)
+            .serve(confirm)
+            .serve(mark_refunded)
+            .serve(cancel)
     }
 
     fn answer(
         &self,
         step: &str,
-        (kind, id): (PayableKind, Uuid),
+        PayableRef { kind, id }: PayableRef,
         work: impl FnOnce(&mut FakePayable, Timestamp) -> Result<(), &'static str>,
-    ) -> Response {
+    ) -> Result<PayableAnswer, ApiError> {
         let mut books = self.0.lock().unwrap();
         books.calls.push(step.to_owned());
         let fault = books.faults.get_mut(step).and_then(Vec::pop);
         let now = self.1.now();
         match fault {
-            Some(Fault::Silent) => return failed(),
-            Some(Fault::Refuses(code)) => return refused(code),
+            Some(Fault::Silent) => return Err(failed()),
+            Some(Fault::Refuses(code)) => return Err(refused(code)),
             Some(Fault::Dies) | None => {}
         }
         let found = books.reservations.get_mut(&id).filter(|held| held.kind == kind.as_str());
         let Some(held) = found else {
-            return refused("RESERVATION_NOT_FOUND");
+            return Err(refused("RESERVATION_NOT_FOUND"));
         };
         let was_confirmed = held.status == "confirmed";
         let worked = work(held, now);
         let answer = match worked {
-            Ok(()) => axum::Json(PayableAnswer { payable: view(held) }).into_response(),
-            Err(code) => refused(code),
+            Ok(()) => Ok(PayableAnswer { payable: view(held) }),
+            Err(code) => Err(refused(code)),
         };
         let transfer = held.clone();
         if transfer.kind == "transfer" && !was_confirmed && transfer.status == "confirmed" {
             books.hand_over(transfer);
-            return if fault == Some(Fault::Dies) { failed() } else { answer };
+            return if fault == Some(Fault::Dies) { Err(failed()) } else { answer };
         }
         let held = books.reservations.get_mut(&id).unwrap();
         if was_confirmed && held.status == "cancelled" && held.kind == "reservation" {
             books.cancelled.push(id);
         }
-        if fault == Some(Fault::Dies) { failed() } else { answer }
+        if fault == Some(Fault::Dies) { Err(failed()) } else { answer }
     }
 }
 
@@ -249,7 +243,7 @@ impl FakePayable {
         (user_id == self.user_id) != (self.kind == "transfer")
     }
 
-    fn pin(&mut self, body: PinPayableBody, now: Timestamp) -> Result<(), &'static str> {
+    fn pin(&mut self, body: PinPayable, now: Timestamp) -> Result<(), &'static str> {
         if !self.is_payable_by(body.user_id) {
             return Err("RESERVATION_NOT_FOUND");
         }
@@ -272,7 +266,7 @@ impl FakePayable {
         Ok(())
     }
 
-    fn confirm(&mut self, body: &ConfirmPayableBody, now: Timestamp) -> Result<(), &'static str> {
+    fn confirm(&mut self, body: &ConfirmPayable, now: Timestamp) -> Result<(), &'static str> {
         let payment_id = Some(body.payment_id);
         assert!(body.payment_method.as_ref().is_some_and(|method| !method.is_empty()));
         match self.status {
@@ -298,7 +292,7 @@ impl FakePayable {
         Ok(())
     }
 
-    fn refunded(&mut self, body: RefundedPayableBody) -> Result<(), &'static str> {
+    fn refunded(&mut self, body: MarkPayableRefunded) -> Result<(), &'static str> {
         let is_its_payment = self.payment_id == Some(body.payment_id);
         if self.kind == "membership" && is_its_payment {
             assert_eq!(body.amount, self.amount, "its whole price");
@@ -321,7 +315,7 @@ impl FakePayable {
         Ok(())
     }
 
-    fn cancel(&mut self, body: &CancelReservationBody) -> Result<(), &'static str> {
+    fn cancel(&mut self, body: &CancelReservation) -> Result<(), &'static str> {
         if body.user_id != Some(self.user_id) && body.admin_id.is_none() {
             return Err("RESERVATION_NOT_FOUND");
         }
@@ -368,7 +362,7 @@ fn view(held: &FakePayable) -> PayableView {
     }
 }
 
-fn refused(code: &str) -> Response {
+fn refused(code: &'static str) -> ApiError {
     let status = match code {
         "RESERVATION_NOT_FOUND" => StatusCode::NOT_FOUND,
         "INVALID_USER" => StatusCode::BAD_REQUEST,
@@ -378,97 +372,94 @@ fn refused(code: &str) -> Response {
         "TOO_MANY_REQUESTS" => StatusCode::TOO_MANY_REQUESTS,
         _ => StatusCode::CONFLICT,
     };
-    (status, axum::Json(json!({"error": "No.", "code": code}))).into_response()
+    ApiError::new(status, code, "No.")
 }
 
-fn failed() -> Response {
-    StatusCode::INTERNAL_SERVER_ERROR.into_response()
+fn failed() -> ApiError {
+    ApiError::internal("as it was told")
 }
 
 /// As many as the real one tells, divided by a hundred.
 const PAID_PER_PAGE: usize = 2;
 
-type PayablePath = Path<(PayableKind, Uuid)>;
+type PayableResult = Result<PayableAnswer, ApiError>;
+type ChangeResult = Result<Acknowledged, ApiError>;
 
 async fn list_paid(
-    State(tickets): State<FakeTicketService>,
-    Query(query): Query<PaidReservationQuery>,
-) -> Response {
+    tickets: FakeTicketService,
+    call: ListPaidReservations,
+    _: CallContext,
+) -> Result<PaidReservationPage, ApiError> {
     let mut books = tickets.0.lock().unwrap();
     books.calls.push("paid".to_owned());
     if books.faults.get_mut("paid").and_then(Vec::pop).is_some() {
-        return failed();
+        return Err(failed());
     }
     let mut paid: Vec<&FakePayable> = books.reservations.values().collect();
     paid.retain(|held| held.kind == "reservation" && held.payment_id.is_some());
-    paid.retain(|held| query.after.is_none_or(|after| held.id > after));
+    paid.retain(|held| call.after.is_none_or(|after| held.id > after));
     paid.sort_by_key(|held| held.id);
     let more = paid.len() > PAID_PER_PAGE;
     let reservations = paid.into_iter().take(PAID_PER_PAGE).map(view).collect();
-    axum::Json(PaidReservationPage { reservations, more }).into_response()
+    Ok(PaidReservationPage { reservations, more })
 }
 
 async fn get_payable(
-    State(tickets): State<FakeTicketService>,
-    Path(payable): PayablePath,
-) -> Response {
-    tickets.answer("state", payable, |_, _| Ok(()))
+    tickets: FakeTicketService,
+    call: GetPayable,
+    _: CallContext,
+) -> PayableResult {
+    tickets.answer("state", call.payable, |_, _| Ok(()))
 }
 
 async fn validate(
-    State(tickets): State<FakeTicketService>,
-    Path(payable): PayablePath,
-    Query(query): Query<ValidatePayableQuery>,
-) -> Response {
-    tickets.answer("validate", payable, |held, now| match held.is_payable_by(query.user_id) {
+    tickets: FakeTicketService,
+    call: ValidatePayable,
+    _: CallContext,
+) -> PayableResult {
+    tickets.answer("validate", call.payable, |held, now| match held.is_payable_by(call.user_id) {
         true => held.check_payable(now),
         false => Err("RESERVATION_NOT_FOUND"),
     })
 }
 
-async fn pin(
-    State(tickets): State<FakeTicketService>,
-    Path(payable): PayablePath,
-    axum::Json(body): axum::Json<PinPayableBody>,
-) -> Response {
-    tickets.answer("pin", payable, |held, now| held.pin(body, now))
+async fn pin(tickets: FakeTicketService, call: PinPayable, _: CallContext) -> ChangeResult {
+    tickets.answer("pin", call.payable, |held, now| held.pin(call, now))?;
+    Ok(Acknowledged {})
 }
 
-async fn unpin(
-    State(tickets): State<FakeTicketService>,
-    Path(payable): PayablePath,
-    axum::Json(body): axum::Json<UnpinPayableBody>,
-) -> Response {
-    tickets.answer("unpin", payable, |held, _| held.unpin(body.payment_id))
+async fn unpin(tickets: FakeTicketService, call: UnpinPayable, _: CallContext) -> ChangeResult {
+    tickets.answer("unpin", call.payable, |held, _| held.unpin(call.payment_id))?;
+    Ok(Acknowledged {})
 }
 
-async fn confirm(
-    State(tickets): State<FakeTicketService>,
-    Path(payable): PayablePath,
-    axum::Json(body): axum::Json<ConfirmPayableBody>,
-) -> Response {
-    tickets.answer("confirm", payable, |held, now| held.confirm(&body, now))
+async fn confirm(tickets: FakeTicketService, call: ConfirmPayable, _: CallContext) -> ChangeResult {
+    tickets.answer("confirm", call.payable, |held, now| held.confirm(&call, now))?;
+    Ok(Acknowledged {})
 }
 
 async fn mark_refunded(
-    State(tickets): State<FakeTicketService>,
-    Path((kind, id)): PayablePath,
-    axum::Json(body): axum::Json<RefundedPayableBody>,
-) -> Response {
-    let payable = match kind {
+    tickets: FakeTicketService,
+    call: MarkPayableRefunded,
+    _: CallContext,
+) -> ChangeResult {
+    let payable = match call.payable.kind {
         // It marks the reservation that was taken over.
-        PayableKind::Transfer => {
-            (PayableKind::Reservation, tickets.get(id).reservation_id.unwrap())
-        }
-        kind => (kind, id),
+        PayableKind::Transfer => PayableRef {
+            kind: PayableKind::Reservation,
+            id: tickets.get(call.payable.id).reservation_id.unwrap(),
+        },
+        _ => call.payable,
     };
-    tickets.answer("refunded", payable, |held, _| held.refunded(body))
+    tickets.answer("refunded", payable, |held, _| held.refunded(call))?;
+    Ok(Acknowledged {})
 }
 
 async fn cancel(
-    State(tickets): State<FakeTicketService>,
-    Path(id): Path<Uuid>,
-    axum::Json(body): axum::Json<CancelReservationBody>,
-) -> Response {
-    tickets.answer("cancel", (PayableKind::Reservation, id), |held, _| held.cancel(&body))
+    tickets: FakeTicketService,
+    call: CancelReservation,
+    _: CallContext,
+) -> PayableResult {
+    let payable = PayableRef { kind: PayableKind::Reservation, id: call.id };
+    tickets.answer("cancel", payable, |held, _| held.cancel(&call))
 }

@@ -17,9 +17,10 @@ use urr_payment::{
     OrderRequest, Payment, PaymentId, PaymentParts, PaymentService, PaymentSettings, PaymentStatus,
     PrepareError, SCHEMA, consumer,
 };
-use urr_service::{Caller, Metrics, RequestLimits, ServiceKit, Upstream};
+use urr_service::{Caller, Metrics, RequestLimits, Service, ServiceKit, Upstream};
 use urr_storage::{Db, Row, StorageError, TIME_MAX, TIME_MIN};
 use urr_test::engines::{Database, Engine, block_on};
+use utoipa_axum::router::OpenApiRouter;
 
 use crate::fake_ticket_service::{CompletedTransfer, FakePayable, FakeTicketService};
 
@@ -441,7 +442,9 @@ pub fn ticket_client(tickets: &FakeTicketService, clock: &Clock, ids: &IdSource)
         metrics: Metrics::new(),
         limits: RequestLimits::default(),
     };
-    TicketClient::new(Upstream::local(Caller::Payment, "ticket", tickets.router(), &kit))
+    let service = Service::new("ticket", OpenApiRouter::new(), &kit);
+    let service = service.with_calls(tickets.internal_calls());
+    TicketClient::new(Upstream::local(Caller::Payment, "ticket", &service, &kit))
 }
 
 pub fn uuid(number: u128) -> Uuid {

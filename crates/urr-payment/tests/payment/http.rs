@@ -39,6 +39,37 @@ contract! {
         world.assert_whole().await;
     }
 
+    async fn the_window_of_the_sandbox_gives_a_key_for_ones_own_order(world: World) {
+        let (api, held) = (ApiClient::new(&world), world.hold());
+        let user = Some(held.user_id);
+        let body = json!({"reservationId": held.id, "amount": 102_000});
+        let (_, order) = api.post(user, "/api/payments/prepare", &body).await;
+        let order_id = order["orderId"].as_str().unwrap();
+        let ask = async |user, order_id: &str, card: &str| {
+            let body = json!({"orderId": order_id, "card": card});
+            let (status, answer) = api.post(user, "/api/payments/sandbox/keys", &body).await;
+            (status.as_u16(), answer)
+        };
+        for (user, order_id, card, expected) in [
+            (user, order_id, "platinum", (400, "INVALID_PAYMENT_METHOD")),
+            (user, "ORD_0", "approve", (404, "PAYMENT_NOT_FOUND")),
+            (Some(world.ids.next_id()), order_id, "approve", (404, "PAYMENT_NOT_FOUND")),
+            (None, order_id, "approve", (401, "AUTHENTICATION_REQUIRED")),
+        ] {
+            let (status, refused) = ask(user, order_id, card).await;
+            assert_eq!((status, refused["code"].as_str().unwrap()), expected, "{card}");
+        }
+        let (status, agreed) = ask(user, order_id, "approve").await;
+        assert_eq!((status, &agreed["amount"]), (200, &json!(102_000)), "{agreed}");
+        assert_eq!(agreed["orderId"], order_id);
+        let key = agreed["paymentKey"].as_str().unwrap();
+        let (status, paid) = api.confirm(held.user_id, key, order_id, 102_000).await;
+        assert_eq!((status.as_u16(), &paid["success"]), (200, &json!(true)), "{paid}");
+        let (status, over) = ask(user, order_id, "approve").await;
+        assert_eq!((status, &over["code"]), (409, &json!("ORDER_OVER")));
+        world.assert_whole().await;
+    }
+
     async fn each_end_of_a_payment_has_its_answer(world: World) {
         let api = ApiClient::new(&world);
         let pay = async |card: &str| {

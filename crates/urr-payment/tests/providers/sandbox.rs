@@ -1,6 +1,7 @@
 //! The sandbox on both databases: every card, and books that add up.
 
 use std::future::Future;
+use std::time::Duration;
 
 use urr_kernel::{Clock, IdSource, Timestamp, Won};
 use urr_payment::provider::{
@@ -95,6 +96,21 @@ fn giving_back(charge: &ChargeRequest, amount: i64, remaining: Won, key: &str) -
 }
 
 both_databases! {
+    async fn a_key_is_good_for_ten_minutes_and_a_begun_charge_for_longer(world: World) {
+        let (good, late) =
+            (world.agreed_for(TestCard::Approve, "A").await, world.agreed_for(TestCard::Approve, "B").await);
+        let begun = world.agreed_for(TestCard::Stumble, "C").await;
+        world.clock.advance(Duration::from_mins(9));
+        assert!(matches!(world.provider.confirm(&good).await, ProviderOutcome::Done(_)));
+        assert_eq!(code(&world.provider.confirm(&begun).await), "TIMEOUT");
+        world.clock.advance(Duration::from_mins(2));
+        let refused = world.provider.confirm(&late).await;
+        let code = "NOT_FOUND_PAYMENT_SESSION".to_owned();
+        assert_eq!(refused, ProviderOutcome::Declined { code });
+        assert!(matches!(world.provider.confirm(&begun).await, ProviderOutcome::Done(_)));
+        assert_eq!(world.balance().await, 2 * PRICE.amount());
+    }
+
     /// All cards: what is told, and what is true afterwards.
     async fn every_card_does_what_it_promises(world: World) {
         use ProviderState::{Dead, Open, Paid};

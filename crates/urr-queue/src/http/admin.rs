@@ -1,17 +1,15 @@
 //! The routes of administrators.
 
 mod bodies;
+pub(super) mod operator;
 mod queue_paths;
 mod views;
 
-use axum::Extension;
 use axum::extract::{FromRef, FromRequestParts, State};
 use axum::http::request::Parts;
-use axum::routing::{get, post};
-use urr_contracts::internal::queue::{CHANGE_ROOM, CLEAR_ROOM, GET_ROOM, LIST_ROOMS};
 use urr_kernel::Uuid;
 use urr_service::admin_log::{self, AdminLogRoute};
-use urr_service::{Admin, ApiError, Errors, Json, Page, Path, internal_routes};
+use urr_service::{Admin, ApiError, Errors, Json, Page, Path};
 use urr_storage::Db;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -43,21 +41,10 @@ pub fn routes() -> OpenApiRouter<QueueService> {
         .routes(routes!(clear_room))
         .routes(routes!(set_room_message, remove_room_message))
         .merge(queue_paths::routes())
-        .merge(operator_routes())
         .merge(admin_log::routes(LOG))
 }
 
-/// The same operations for operators, by the command line.
-fn operator_routes() -> OpenApiRouter<QueueService> {
-    let routes = OpenApiRouter::new()
-        .route(LIST_ROOMS.path, get(list_rooms))
-        .route(GET_ROOM.path, get(get_room))
-        .route(CHANGE_ROOM.path, post(change_room))
-        .route(CLEAR_ROOM.path, post(clear_room))
-        .route_layer(Extension(RoomActor::Operator));
-    internal_routes(LIST_ROOMS.callers, routes)
-}
-
+/// The administrator of a request.
 impl FromRequestParts<QueueService> for RoomActor {
     type Rejection = ApiError;
 
@@ -65,9 +52,6 @@ impl FromRequestParts<QueueService> for RoomActor {
         parts: &mut Parts,
         queue: &QueueService,
     ) -> Result<RoomActor, ApiError> {
-        if let Some(operator) = parts.extensions.get() {
-            return Ok(*operator);
-        }
         let Admin(admin) = Admin::from_request_parts(parts, queue).await?;
         Ok(RoomActor::Admin(admin.user_id))
     }
@@ -105,6 +89,16 @@ impl RoomAdmin {
         self.queue.change_room(self.event_id, change, self.actor).await?;
         self.show().await
     }
+
+    async fn clear(&self, is_confirmed: bool) -> Result<Json<ClearedView>, ApiError> {
+        let event_id = self.event_id;
+        if !is_confirmed {
+            let crowd = self.queue.report_room(event_id).await?.crowd;
+            return Err(confirmation_required(event_id, crowd.waiting, crowd.active));
+        }
+        let cleared = self.queue.clear_room(event_id, self.actor).await?;
+        Ok(Json(ClearedView::new(event_id, cleared)))
+    }
 }
 
 /// Lists the rooms that have users, or open within a day.
@@ -120,8 +114,12 @@ async fn list_rooms(
     _actor: RoomActor,
     page: Page,
 ) -> Result<Json<RoomListView>, ApiError> {
+    list(&queue, page).await.map(Json)
+}
+
+async fn list(queue: &QueueService, page: Page) -> Result<RoomListView, ApiError> {
     let (reports, total) = queue.report_rooms(page).await?;
-    Ok(Json(RoomListView::new(&reports, &queue.0.settings, total, page)))
+    Ok(RoomListView::new(&reports, &queue.0.settings, total, page))
 }
 
 /// Returns the state and settings of a room.
@@ -194,13 +192,7 @@ async fn clear_room(
     room: RoomAdmin,
     Json(body): Json<ClearRoomBody>,
 ) -> Result<Json<ClearedView>, ApiError> {
-    let RoomAdmin { queue, event_id, actor } = room;
-    if !body.confirms(event_id) {
-        let crowd = queue.report_room(event_id).await?.crowd;
-        return Err(confirmation_required(event_id, crowd.waiting, crowd.active));
-    }
-    let cleared = queue.clear_room(event_id, actor).await?;
-    Ok(Json(ClearedView::new(event_id, cleared)))
+    room.clear(body.confirms(room.event_id)).await
 }
 
 /// Shows a message to the users who wait.

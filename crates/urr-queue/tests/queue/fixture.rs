@@ -18,7 +18,7 @@ use tokio::sync::Semaphore;
 use tower::ServiceExt;
 use urr_bus::{HandleError, HandlerContext, HandlerOutcome};
 use urr_contracts::clients::TicketClient;
-use urr_contracts::internal::ticket::{GET_SALES_HEALTH, GET_TIER};
+use urr_contracts::internal::ticket::{GetSalesHealth, GetTier};
 use urr_kernel::{CallContext, Clock, DomainEvent, IdSource, Secret, Timestamp, Uuid};
 use urr_queue::{Notices, QueueParts, QueueService, QueueSettings, SCHEMA, consumer};
 use urr_redis::{Redis, RedisTopology};
@@ -27,7 +27,8 @@ use urr_room::memory::MemoryRooms;
 use urr_room::redis::{RedisRooms, RoomTime};
 use urr_service::token::{ENTRY, EntryClaims, TokenKey, VerifiedToken};
 use urr_service::{
-    Caller, Identity, LocalRouter, Metrics, RequestLimits, ServiceKit, Upstream, UserRole,
+    Caller, Identity, InternalCall, LocalService, Metrics, RequestLimits, ServiceKit, Upstream,
+    UserRole,
 };
 use urr_storage::{Db, StorageError, params};
 use urr_test::engines::{Database, Engine, block_on};
@@ -149,7 +150,7 @@ impl World {
 
     fn make_another(&self, ids: &IdSource, settings: QueueSettings) -> QueueService {
         let kit = kit(&self.clock, ids, &Metrics::new());
-        let unreachable = Upstream::local(Caller::Queue, "ticket", LocalRouter::default(), &kit);
+        let unreachable = Upstream::local(Caller::Queue, "ticket", LocalService::default(), &kit);
         QueueService::new(QueueParts {
             db: self.db.clone(),
             clock: self.clock.clone(),
@@ -495,8 +496,8 @@ impl TicketStub {
 
     fn upstream(&self, kit: &ServiceKit) -> Upstream {
         let router = Router::new()
-            .route(GET_TIER.path, get(get_tier))
-            .route(GET_SALES_HEALTH.path, post(get_sales_health))
+            .route(GetTier::SPEC.path, get(get_tier))
+            .route(GetSalesHealth::SPEC.path, post(get_sales_health))
             .with_state(self.clone());
         Upstream::local(Caller::Queue, "ticket", router, kit)
     }

@@ -67,6 +67,15 @@ impl UpstreamRefusal {
     }
 }
 
+impl From<&ApiError> for UpstreamRefusal {
+    /// As the error would arrive over the network.
+    fn from(error: &ApiError) -> UpstreamRefusal {
+        let (code, sentence, extra) = error.parts();
+        let status = error.status();
+        UpstreamRefusal { status, code: code.to_owned(), sentence: sentence.to_owned(), extra }
+    }
+}
+
 impl UpstreamError {
     /// The refusal, if the service answered with one: what a service client branches on.
     pub fn refusal(&self) -> Option<&UpstreamRefusal> {

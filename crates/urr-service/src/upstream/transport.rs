@@ -32,7 +32,8 @@ use super::error::UpstreamError;
 use crate::body_limit::is_limit;
 use crate::caller::{CALLER, CREDENTIAL, Caller};
 use crate::context::{CallMetadata, remove_context, write_context};
-use crate::{ApiError, panics};
+use crate::request_layer::LocalCalls;
+use crate::{ApiError, Service, panics};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 /// Shorter than the idle timeout of our servers: a request must not be sent on a connection that the
@@ -93,22 +94,48 @@ impl fmt::Display for ServiceUrl {
     }
 }
 
-/// The router of a service in this process. It can be given to callers before the service exists,
-/// because services call each other in circles. Until it is set, calls fail as to a service that
-/// cannot be reached. Clones share it.
-#[derive(Clone, Debug, Default)]
-pub struct LocalRouter(Arc<OnceLock<Router>>);
+/// A service in this process. It can be given to callers before the service exists, because
+/// services call each other in circles. Until it is set, calls fail as to a service that cannot be
+/// reached. Clones share it.
+#[derive(Clone, Default)]
+pub struct LocalService(Arc<OnceLock<StartedService>>);
 
-impl LocalRouter {
-    /// Sets [`crate::Service::local_router`] of the service. Setting it twice is a bug.
-    pub fn set(&self, router: Router) {
-        assert!(self.0.set(router).is_ok(), "a local router is set once");
+struct StartedService {
+    router: Router,
+    /// None for a bare router, as tests have it.
+    calls: Option<LocalCalls>,
+}
+
+impl LocalService {
+    /// Setting it twice is a bug.
+    pub fn set(&self, service: &Service) {
+        let started =
+            StartedService { router: service.local_router(), calls: Some(service.local_calls()) };
+        assert!(self.0.set(started).is_ok(), "a local service is set once");
+    }
+
+    pub(super) fn calls(&self) -> Option<&LocalCalls> {
+        self.0.get()?.calls.as_ref()
     }
 }
 
-impl From<Router> for LocalRouter {
-    fn from(router: Router) -> LocalRouter {
-        LocalRouter(Arc::new(OnceLock::from(router)))
+impl fmt::Debug for LocalService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LocalService").finish_non_exhaustive()
+    }
+}
+
+impl From<Router> for LocalService {
+    fn from(router: Router) -> LocalService {
+        LocalService(Arc::new(OnceLock::from(StartedService { router, calls: None })))
+    }
+}
+
+impl From<&Service> for LocalService {
+    fn from(service: &Service) -> LocalService {
+        let local = LocalService::default();
+        local.set(service);
+        local
     }
 }
 
@@ -119,7 +146,7 @@ struct NotStarted;
 /// How a service is reached.
 #[derive(Debug)]
 pub(crate) enum Transport {
-    Local(LocalRouter),
+    Local(LocalService),
     Remote { url: ServiceUrl, credential: Secret, client: HttpClient },
 }
 
@@ -134,8 +161,8 @@ impl Transport {
     ) -> impl Future<Output = Result<Response, UpstreamError>> {
         let sent =
             match self {
-                Transport::Local(LocalRouter(router)) => match router.get() {
-                    Some(router) => {
+                Transport::Local(LocalService(started)) => match started.get() {
+                    Some(StartedService { router, .. }) => {
                         remove_context(request.headers_mut());
                         request.extensions_mut().insert(caller);
                         request.extensions_mut().insert(call);

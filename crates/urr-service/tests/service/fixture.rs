@@ -22,9 +22,9 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use urr_kernel::{CallContext, Clock, IdSource, Secret, Uuid};
 use urr_service::{
-    Admin, ApiError, CallPolicy, Caller, Context, HttpClient, Internal, InternalCredentials, Json,
-    Metrics, Path, RemoteService, RequestLimits, Service, ServiceKit, Upstream, UpstreamError,
-    User, serve,
+    Admin, ApiError, CallKind, CallPolicy, CallSpec, Caller, Context, HttpClient, Internal,
+    InternalCall, InternalCredentials, Json, Metrics, Path, RemoteService, RequestLimits, Service,
+    ServiceKit, Upstream, UpstreamError, User, serve,
 };
 use utoipa_axum::router::OpenApiRouter;
 
@@ -65,9 +65,45 @@ impl TestServiceState {
     }
 }
 
-#[derive(Deserialize, Serialize)]
+#[derive(Clone, Deserialize, Serialize)]
 pub struct HoldBody {
     pub seat: u32,
+}
+
+#[derive(Clone, Deserialize, Serialize)]
+pub struct FollowScript {}
+
+#[derive(Clone, Deserialize, Serialize)]
+pub struct MisreadScript {}
+
+#[derive(Clone, Deserialize, Serialize)]
+pub struct Ping {}
+
+#[derive(Clone, Deserialize, Serialize)]
+pub struct ShowContext {}
+
+macro_rules! calls {
+    ($($call:ident -> $answer:ty = $kind:ident $path:literal;)*) => {
+        $(impl InternalCall for $call {
+            type Service = ();
+            type Answer = $answer;
+            const SPEC: CallSpec = CallSpec {
+                name: stringify!($call),
+                kind: CallKind::$kind,
+                path: $path,
+                callers: &Caller::ALL,
+                deadline: Duration::from_secs(5),
+            };
+        })*
+    };
+}
+
+calls! {
+    HoldBody -> Value = PostOnce "/holds";
+    FollowScript -> Value = Post "/scripted";
+    MisreadScript -> u32 = Get "/scripted";
+    Ping -> Value = Get "/internal/ping";
+    ShowContext -> Value = Get "/context";
 }
 
 impl TestService {

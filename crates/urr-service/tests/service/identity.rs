@@ -7,7 +7,8 @@ use urr_kernel::{CallContext, Secret, Uuid};
 use urr_service::{Caller, Identity, InternalCredentials, UserRole};
 
 use crate::fixture::{
-    TRANSPORTS, TestService, context, get_request, once, raw, request, status_and_body,
+    Ping, ShowContext, TRANSPORTS, TestService, context, get_request, once, raw, request,
+    status_and_body,
 };
 
 fn mina(role: UserRole) -> Identity {
@@ -80,7 +81,7 @@ async fn internal_addresses_know_their_caller_and_refuse_strangers() {
     for transport in TRANSPORTS {
         let fixture = TestService::open();
         let queue = fixture.upstream(transport, Caller::Queue).await;
-        let ping: Value = queue.get_json("/internal/ping", &context(), once()).await.unwrap();
+        let ping = queue.ask(&Ping {}, &context()).await.unwrap();
         assert_eq!(ping, json!({"caller": "queue"}));
     }
     let fixture = TestService::open();
@@ -136,7 +137,7 @@ async fn the_flow_is_carried_on_and_no_handler_sees_a_credential() {
         let payment = fixture.upstream(transport, Caller::Payment).await;
         let cause = Uuid::from_u128(77);
         let sent = CallContext { causation_id: Some(cause), ..context() };
-        let got: Value = payment.get_json("/context", &sent, once()).await.unwrap();
+        let got = payment.ask(&ShowContext {}, &sent).await.unwrap();
         assert_eq!(got["correlationId"], json!(sent.correlation_id));
         assert_eq!(got["causationId"], json!(cause));
         assert_eq!(got["traceId"], json!(sent.trace.trace_id()));

@@ -1,5 +1,9 @@
 //! Calls between services: deadlines, retries, budget and breaker, the same in both forms.
 
+use std::future::{Future, pending, poll_fn};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -14,12 +18,13 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::time::Instant;
 use tower::ServiceExt;
-use urr_kernel::Uuid;
-use urr_service::{ApiError, CallPolicy, Caller, Upstream, UpstreamError};
+use urr_kernel::{CallContext, Uuid};
+use urr_service::{ApiError, CallPolicy, Caller, InternalCalls, Service, Upstream, UpstreamError};
+use utoipa_axum::router::OpenApiRouter;
 
 use crate::fixture::{
-    HoldBody, PATIENT, TRANSPORTS, TestService, Transport, context, get_request, idempotent, once,
-    request, soon, status_and_body,
+    FollowScript, HoldBody, MisreadScript, PATIENT, TRANSPORTS, TestService, Transport, context,
+    get_request, idempotent, once, request, soon, status_and_body,
 };
 
 async fn call(upstream: &Upstream, policy: CallPolicy) -> (u16, Value) {
@@ -31,16 +36,15 @@ async fn typed_calls_give_the_answer_or_the_refusal() {
     for transport in TRANSPORTS {
         let fixture = TestService::open();
         let upstream = fixture.upstream(transport, Caller::Payment).await;
-        let held: Value =
-            upstream.post_json("/holds", &HoldBody { seat: 12 }, &context(), once()).await.unwrap();
+        let held = upstream.ask(&HoldBody { seat: 12 }, &context()).await.unwrap();
         assert_eq!(held, json!({"held": 12}));
         fixture.state.script([409]);
-        let refused = upstream.get_json::<Value>("/scripted", &context(), once()).await;
+        let refused = upstream.ask(&FollowScript {}, &context()).await;
         let refused = refused.unwrap_err();
         assert_eq!(refused.refusal().unwrap().code, "SCRIPTED");
         assert!(refused.was_surely_not_done());
         assert_eq!(ApiError::from(refused).to_string(), "409 SCRIPTED: As scripted.");
-        let wrong = upstream.get_json::<u32>("/scripted", &context(), once()).await;
+        let wrong = upstream.ask(&MisreadScript {}, &context()).await;
         assert!(matches!(wrong, Err(UpstreamError::Unreadable { .. })));
     }
 }
@@ -169,10 +173,8 @@ async fn a_repeated_call_can_succeed_but_a_streamed_body_is_not_sent_twice() {
         assert_eq!(fixture.state.hits(), 3);
 
         fixture.state.script([503]);
-        let body = HoldBody { seat: 1 };
-        let context = context();
-        let held = upstream.post_json::<_, Value>("/scripted", &body, &context, idempotent());
-        assert!(held.await.is_ok(), "a body held in memory is");
+        let held = upstream.ask(&FollowScript {}, &context()).await;
+        assert!(held.is_ok(), "a body held in memory is");
     }
 }
 
@@ -309,4 +311,45 @@ async fn the_path_parameters_of_a_proxy_do_not_reach_the_service() {
         let seat: Value = serde_json::from_slice(&body).unwrap();
         assert_eq!(seat, json!({"seat": Uuid::from_u128(4)}));
     }
+}
+
+/// A call to a handler that never answers, in this process.
+fn waiting_service(fixture: &TestService) -> (Service, Arc<AtomicU32>) {
+    let begun = Arc::new(AtomicU32::new(0));
+    let calls = InternalCalls::new(Arc::clone(&begun));
+    let calls = calls.serve(async |begun: Arc<AtomicU32>, _: FollowScript, _: CallContext| {
+        let guard = Ended(begun);
+        guard.0.fetch_add(1, Ordering::SeqCst);
+        pending::<()>().await;
+        Ok(Value::Null)
+    });
+    (Service::new("waiting", OpenApiRouter::new(), &fixture.kit).with_calls(calls), begun)
+}
+
+/// Adds a hundred when it is dropped.
+struct Ended(Arc<AtomicU32>);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        self.0.fetch_add(100, Ordering::SeqCst);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_local_call_ends_with_its_deadline_or_its_caller() {
+    let fixture = TestService::open();
+    let (service, begun) = waiting_service(&fixture);
+    let upstream = Upstream::local(Caller::Queue, "waiting", &service, &fixture.kit);
+    let started = Instant::now();
+    let late = upstream.ask(&FollowScript {}, &context()).await.unwrap_err();
+    assert!(matches!(late, UpstreamError::Timeout { .. }) || late.refusal().is_some(), "{late}");
+    assert_eq!(started.elapsed().as_secs(), 5);
+    assert_eq!(begun.load(Ordering::SeqCst), 101, "the work has ended");
+    let context = context();
+    let mut call = Box::pin(upstream.ask(&FollowScript {}, &context));
+    let polled = poll_fn(|cx| Poll::Ready(call.as_mut().poll(cx).is_pending())).await;
+    assert!(polled);
+    assert_eq!(begun.load(Ordering::SeqCst), 102);
+    drop(call);
+    assert_eq!(begun.load(Ordering::SeqCst), 202, "a dropped caller drops the work");
 }

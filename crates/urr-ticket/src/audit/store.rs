@@ -3,7 +3,7 @@
 use serde::Serialize;
 use urr_kernel::{Timestamp, Uuid};
 use urr_layout::SeatId;
-use urr_storage::{Row, StorageError, Tx, from_row, params};
+use urr_storage::{DbResult, Row, Tx, from_row, params};
 use utoipa::ToSchema;
 
 /// The kinds of differences.
@@ -155,11 +155,7 @@ const CHECKS: [(AuditDifferenceKind, &str); 11] = [
 ];
 
 /// The differences of an event, up to a limit. One transaction sees one moment.
-pub fn event_audit(
-    tx: &mut Tx<'_>,
-    event_id: Uuid,
-    limit: u32,
-) -> Result<Vec<AuditDifference>, StorageError> {
+pub fn event_audit(tx: &mut Tx<'_>, event_id: Uuid, limit: u32) -> DbResult<Vec<AuditDifference>> {
     let mut differences = Vec::new();
     for (kind, sql) in CHECKS {
         let found =
@@ -173,7 +169,7 @@ fn difference_read(
     row: &Row<'_>,
     kind: AuditDifferenceKind,
     event_id: Uuid,
-) -> Result<AuditDifference, StorageError> {
+) -> DbResult<AuditDifference> {
     Ok(from_row!(row => AuditDifference {
         reservation_id, seat_id, ticket_type_id;
         kind: kind,
@@ -186,7 +182,7 @@ pub fn overdue_audit(
     tx: &mut Tx<'_>,
     before: Timestamp,
     limit: u32,
-) -> Result<Vec<AuditDifference>, StorageError> {
+) -> DbResult<Vec<AuditDifference>> {
     tx.query(
         "select id, event_id from reservations where status = 'pending' and pinned_by is null \
          and expires_at < $1 order by expires_at, id limit $2",
@@ -200,7 +196,7 @@ pub fn old_pin_audit(
     tx: &mut Tx<'_>,
     before: Timestamp,
     limit: u32,
-) -> Result<Vec<AuditDifference>, StorageError> {
+) -> DbResult<Vec<AuditDifference>> {
     tx.query(
         "select id, event_id, pinned_at from reservations where status = 'pending' \
          and pinned_at < $1 union all select reservation_id, event_id, pinned_at from transfers \
@@ -210,7 +206,7 @@ pub fn old_pin_audit(
     )
 }
 
-fn hold_read(row: &Row<'_>, kind: AuditDifferenceKind) -> Result<AuditDifference, StorageError> {
+fn hold_read(row: &Row<'_>, kind: AuditDifferenceKind) -> DbResult<AuditDifference> {
     Ok(AuditDifference {
         kind,
         event_id: row.get("event_id")?,
@@ -221,11 +217,7 @@ fn hold_read(row: &Row<'_>, kind: AuditDifferenceKind) -> Result<AuditDifference
 }
 
 /// Events after `after` with the number of their last change.
-pub fn event_list(
-    tx: &mut Tx<'_>,
-    after: Uuid,
-    limit: u32,
-) -> Result<Vec<(Uuid, i64)>, StorageError> {
+pub fn event_list(tx: &mut Tx<'_>, after: Uuid, limit: u32) -> DbResult<Vec<(Uuid, i64)>> {
     tx.query(
         "select event_id, fence from sales where event_id > $1 order by event_id limit $2",
         params![after, limit],

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use urr_kernel::{Timestamp, Uuid};
 use urr_layout::SeatId;
-use urr_storage::{StorageError, Tx, from_row, params};
+use urr_storage::{DbResult, Tx, from_row, params};
 use utoipa::ToSchema;
 
 /// A ticket with what check-in needs.
@@ -44,7 +44,7 @@ pub struct CheckInAttempt {
 
 /// Checks a ticket in if it is the last issue, valid and not checked in yet. Of two concurrent
 /// scans one waits for the other's row and then finds it changed.
-pub fn ticket_check_in(tx: &mut Tx<'_>, entering: &CheckInAttempt) -> Result<bool, StorageError> {
+pub fn ticket_check_in(tx: &mut Tx<'_>, entering: &CheckInAttempt) -> DbResult<bool> {
     let rows = tx.execute(
         "update tickets set checked_in_at = $3, checked_in_by = $4 \
          where id = $1 and issue = $2 and is_valid and checked_in_at is null",
@@ -53,7 +53,7 @@ pub fn ticket_check_in(tx: &mut Tx<'_>, entering: &CheckInAttempt) -> Result<boo
     Ok(rows == 1)
 }
 
-pub fn ticket_find(tx: &mut Tx<'_>, id: Uuid) -> Result<Option<CheckInTicket>, StorageError> {
+pub fn ticket_find(tx: &mut Tx<'_>, id: Uuid) -> DbResult<Option<CheckInTicket>> {
     tx.query_opt(
         "select t.id, t.reservation_id, t.number, r.number as reservation_number, t.event_id, \
          t.seat_id, y.name as ticket_type_name, t.issue, t.is_valid, t.checked_in_at, \
@@ -72,7 +72,7 @@ pub fn ticket_find(tx: &mut Tx<'_>, id: Uuid) -> Result<Option<CheckInTicket>, S
     )
 }
 
-pub fn check_in_count(tx: &mut Tx<'_>, event_id: Uuid) -> Result<CheckInCounts, StorageError> {
+pub fn check_in_count(tx: &mut Tx<'_>, event_id: Uuid) -> DbResult<CheckInCounts> {
     tx.query_one(
         "select count(*) as tickets, count(checked_in_at) as checked_in from tickets \
          where event_id = $1 and is_valid",

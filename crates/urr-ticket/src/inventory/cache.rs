@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use urr_kernel::{Clock, Uuid};
 use urr_service::cache::{Cache, CacheOptions};
-use urr_storage::{Db, StorageError};
+use urr_storage::{Db, DbResult, StorageError};
 
 use crate::inventory::store::{inventory_find, policy_find};
 use crate::{Inventory, SalePolicy};
@@ -33,7 +33,7 @@ enum SaleMiss {
 }
 
 impl SaleMiss {
-    fn of<T>(found: Result<Option<T>, StorageError>) -> Result<Arc<T>, SaleMiss> {
+    fn of<T>(found: DbResult<Option<T>>) -> Result<Arc<T>, SaleMiss> {
         found.map_err(SaleMiss::Storage)?.map(Arc::new).ok_or(SaleMiss::NotFound)
     }
 }
@@ -45,7 +45,7 @@ impl InventoryCache {
     }
 
     /// The inventory of an event; none if there is no complete sale.
-    pub async fn get(&self, event_id: Uuid) -> Result<Option<Arc<Inventory>>, StorageError> {
+    pub async fn get(&self, event_id: Uuid) -> DbResult<Option<Arc<Inventory>>> {
         let db = self.db.clone();
         let load =
             || async move { SaleMiss::of(db.read(move |tx| inventory_find(tx, event_id)).await) };

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid, Won};
-use urr_storage::{Row, StorageError, Tx, from_row, params};
+use urr_storage::{DbResult, Row, Tx, from_row, params};
 
 use crate::{Inventory, SalePolicy};
 
@@ -47,7 +47,7 @@ pub struct LockedSale {
 }
 
 /// Creates a sale with all its seats and ticket types. `false`: it existed before.
-pub fn sale_create(tx: &mut Tx<'_>, new: &NewSale, now: Timestamp) -> Result<bool, StorageError> {
+pub fn sale_create(tx: &mut Tx<'_>, new: &NewSale, now: Timestamp) -> DbResult<bool> {
     if !sale_insert(tx, new, now)? {
         return Ok(false);
     }
@@ -75,7 +75,7 @@ pub fn sale_create(tx: &mut Tx<'_>, new: &NewSale, now: Timestamp) -> Result<boo
     Ok(true)
 }
 
-fn sale_insert(tx: &mut Tx<'_>, new: &NewSale, now: Timestamp) -> Result<bool, StorageError> {
+fn sale_insert(tx: &mut Tx<'_>, new: &NewSale, now: Timestamp) -> DbResult<bool> {
     let (inventory, facts) = (&new.inventory, &new.facts);
     let layout = serde_json::to_value(&inventory.layout).expect("a layout is JSON");
     let prices = serde_json::to_value(&inventory.prices).expect("prices are JSON");
@@ -111,7 +111,7 @@ pub fn ticket_type_insert(
     event_id: Uuid,
     new: &NewTicketType,
     now: Timestamp,
-) -> Result<bool, StorageError> {
+) -> DbResult<bool> {
     let rows = tx.execute(
         "insert into ticket_types \
          (id, event_id, name, description, price, total, available, created_at) \
@@ -123,11 +123,7 @@ pub fn ticket_type_insert(
 
 /// Takes the lock that orders all changes of an event, and `numbers` fencing tokens: the last of
 /// them is `fence`, the others are those right below it. None: there is no such event.
-pub fn sale_lock(
-    tx: &mut Tx<'_>,
-    event_id: Uuid,
-    numbers: u32,
-) -> Result<Option<LockedSale>, StorageError> {
+pub fn sale_lock(tx: &mut Tx<'_>, event_id: Uuid, numbers: u32) -> DbResult<Option<LockedSale>> {
     tx.query_opt(
         "update sales set fence = fence + $2::bigint where event_id = $1 \
          returning fence, status, is_complete, artist_id, sale_starts_at, sale_ends_at, \
@@ -139,7 +135,7 @@ pub fn sale_lock(
 
 /// Takes the same lock without a number, for transactions that may change nothing. Changes are
 /// numbered by [`sale_number`], from the `fence` seen here on.
-pub fn sale_lock_only(tx: &mut Tx<'_>, event_id: Uuid) -> Result<Option<LockedSale>, StorageError> {
+pub fn sale_lock_only(tx: &mut Tx<'_>, event_id: Uuid) -> DbResult<Option<LockedSale>> {
     tx.query_opt(
         "select fence, status, is_complete, artist_id, sale_starts_at, sale_ends_at, \
          has_presale, seats_per_user_max from sales where event_id = $1 for update",
@@ -149,13 +145,13 @@ pub fn sale_lock_only(tx: &mut Tx<'_>, event_id: Uuid) -> Result<Option<LockedSa
 }
 
 /// Stores the last number that was given out under [`sale_lock_only`].
-pub fn sale_number(tx: &mut Tx<'_>, event_id: Uuid, fence: i64) -> Result<(), StorageError> {
+pub fn sale_number(tx: &mut Tx<'_>, event_id: Uuid, fence: i64) -> DbResult<()> {
     tx.execute("update sales set fence = $2 where event_id = $1", params![event_id, fence])?;
     Ok(())
 }
 
 /// The policy of a sale without its lock: it may change a moment later.
-pub fn policy_find(tx: &mut Tx<'_>, event_id: Uuid) -> Result<Option<SalePolicy>, StorageError> {
+pub fn policy_find(tx: &mut Tx<'_>, event_id: Uuid) -> DbResult<Option<SalePolicy>> {
     tx.query_opt(
         "select status, is_complete, artist_id, sale_starts_at, sale_ends_at, has_presale, \
          seats_per_user_max from sales where event_id = $1",
@@ -164,14 +160,14 @@ pub fn policy_find(tx: &mut Tx<'_>, event_id: Uuid) -> Result<Option<SalePolicy>
     )
 }
 
-fn policy_read(row: &Row<'_>) -> Result<SalePolicy, StorageError> {
+fn policy_read(row: &Row<'_>) -> DbResult<SalePolicy> {
     Ok(from_row!(row => SalePolicy {
         status, is_complete, artist_id, sale_starts_at, sale_ends_at, has_presale,
         seats_per_user_max
     }))
 }
 
-pub fn inventory_find(tx: &mut Tx<'_>, event_id: Uuid) -> Result<Option<Inventory>, StorageError> {
+pub fn inventory_find(tx: &mut Tx<'_>, event_id: Uuid) -> DbResult<Option<Inventory>> {
     tx.query_opt(
         "select kind, layout, prices from sales where event_id = $1 and is_complete",
         params![event_id],

@@ -13,7 +13,7 @@ use urr_kernel::ticket_type_limits::PER_EVENT_MAX;
 use urr_kernel::{CallContext, TicketTypeDraft, Uuid};
 use urr_service::admin_log::{self, AdminAction};
 use urr_storage::outbox::{self, EventMetadata};
-use urr_storage::{StorageError, Tx};
+use urr_storage::{DbResult, StorageError, Tx};
 
 use crate::inventory::store as sales;
 use crate::inventory::store::NewTicketType;
@@ -132,7 +132,7 @@ fn finish(
     fence: i64,
     action: &AdminAction,
     stamp: &EventMetadata,
-) -> Result<(), StorageError> {
+) -> DbResult<()> {
     sales::sale_number(tx, to.event_id, fence)?;
     admin_log::insert(tx, action)?;
     let changed = TicketTypeChanged {

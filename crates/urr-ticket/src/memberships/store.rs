@@ -4,7 +4,7 @@
 use urr_contracts::events::membership::MembershipExpired;
 use urr_kernel::{Timestamp, Uuid, Won};
 use urr_service::Page;
-use urr_storage::{Row, StorageError, Tx, Value, from_row, params};
+use urr_storage::{DbResult, Row, Tx, Value, from_row, params};
 
 use crate::memberships::rules::{
     Membership, MembershipArtist, MembershipId, MembershipTerm, TermPeriod,
@@ -29,7 +29,7 @@ pub struct ArtistUpdate {
 }
 
 /// Older announcements do not overwrite newer ones.
-pub fn artist_upsert(tx: &mut Tx<'_>, update: &ArtistUpdate) -> Result<(), StorageError> {
+pub fn artist_upsert(tx: &mut Tx<'_>, update: &ArtistUpdate) -> DbResult<()> {
     tx.execute(
         "insert into artists (id, name, membership_price, announced_at) values ($1, $2, $3, $4) \
          on conflict (id) do update set name = excluded.name, \
@@ -40,7 +40,7 @@ pub fn artist_upsert(tx: &mut Tx<'_>, update: &ArtistUpdate) -> Result<(), Stora
     Ok(())
 }
 
-pub fn artist_find(tx: &mut Tx<'_>, id: Uuid) -> Result<Option<MembershipArtist>, StorageError> {
+pub fn artist_find(tx: &mut Tx<'_>, id: Uuid) -> DbResult<Option<MembershipArtist>> {
     let sql = "select name, membership_price from artists where id = $1";
     let read = |row: &Row<'_>| {
         Ok(MembershipArtist { name: row.get("name")?, price: row.get("membership_price")? })
@@ -58,7 +58,7 @@ pub fn membership_find(
     tx: &mut Tx<'_>,
     id: MembershipId,
     which: TermSelector,
-) -> Result<Option<Membership>, StorageError> {
+) -> DbResult<Option<Membership>> {
     let (condition, wanted) = match which {
         TermSelector::Last => ("t.number = m.term", None),
         TermSelector::Number(number) => ("t.number = $2", Some(Value::Int(number))),
@@ -76,18 +76,14 @@ pub fn membership_find_of_fan(
     tx: &mut Tx<'_>,
     user_id: Uuid,
     artist_id: Uuid,
-) -> Result<Option<Membership>, StorageError> {
+) -> DbResult<Option<Membership>> {
     let sql =
         format!("{MEMBERSHIP} and t.number = m.term where m.user_id = $1 and m.artist_id = $2");
     tx.query_opt(&sql, params![user_id, artist_id], membership_read)
 }
 
 /// One page of a user's memberships, the newest first: ids grow with time.
-pub fn membership_list(
-    tx: &mut Tx<'_>,
-    user_id: Uuid,
-    page: Page,
-) -> Result<Vec<Membership>, StorageError> {
+pub fn membership_list(tx: &mut Tx<'_>, user_id: Uuid, page: Page) -> DbResult<Vec<Membership>> {
     let sql = format!(
         "{MEMBERSHIP} and t.number = m.term where m.user_id = $1 \
          order by m.id desc limit $2 offset $3"
@@ -95,12 +91,12 @@ pub fn membership_list(
     tx.query(&sql, params![user_id, page.limit(), page.offset()], membership_read)
 }
 
-pub fn membership_count(tx: &mut Tx<'_>, user_id: Uuid) -> Result<u64, StorageError> {
+pub fn membership_count(tx: &mut Tx<'_>, user_id: Uuid) -> DbResult<u64> {
     let sql = "select count(*) as total from memberships where user_id = $1";
     tx.query_one(sql, params![user_id], |row| row.get("total"))
 }
 
-fn membership_read(row: &Row<'_>) -> Result<Membership, StorageError> {
+fn membership_read(row: &Row<'_>) -> DbResult<Membership> {
     let (name, price): (Option<String>, Option<Won>) =
         (row.get("artist_name")?, row.get("membership_price")?);
     Ok(from_row!(row => Membership {
@@ -110,7 +106,7 @@ fn membership_read(row: &Row<'_>) -> Result<Membership, StorageError> {
     }))
 }
 
-fn term_read(row: &Row<'_>) -> Result<Option<MembershipTerm>, StorageError> {
+fn term_read(row: &Row<'_>) -> DbResult<Option<MembershipTerm>> {
     let Some(number) = row.get::<Option<i64>>("number")? else { return Ok(None) };
     Ok(Some(from_row!(row => MembershipTerm {
         payment_status, amount, pinned_by, payment_id;
@@ -119,14 +115,14 @@ fn term_read(row: &Row<'_>) -> Result<Option<MembershipTerm>, StorageError> {
     })))
 }
 
-fn period_read(row: &Row<'_>) -> Result<Option<TermPeriod>, StorageError> {
+fn period_read(row: &Row<'_>) -> DbResult<Option<TermPeriod>> {
     let (starts_at, ends_at): (Option<Timestamp>, Option<Timestamp>) =
         (row.get("starts_at")?, row.get("ends_at")?);
     Ok(starts_at.zip(ends_at).map(|(starts_at, ends_at)| TermPeriod { starts_at, ends_at }))
 }
 
 /// Locks the membership until the transaction ends.
-pub fn membership_lock(tx: &mut Tx<'_>, id: MembershipId) -> Result<(), StorageError> {
+pub fn membership_lock(tx: &mut Tx<'_>, id: MembershipId) -> DbResult<()> {
     let sql = "select id from memberships where id = $1 for update";
     tx.query_one(sql, params![id], |_| Ok(()))
 }
@@ -138,7 +134,7 @@ pub fn membership_make(
     user_id: Uuid,
     artist_id: Uuid,
     now: Timestamp,
-) -> Result<MembershipId, StorageError> {
+) -> DbResult<MembershipId> {
     tx.execute(
         "insert into memberships (id, user_id, artist_id, tier, status, expires_at) \
          values ($1, $2, $3, 'silver', 'pending', $4) on conflict (user_id, artist_id) do nothing",
@@ -152,11 +148,7 @@ pub fn membership_make(
 }
 
 /// The next year can be bought.
-pub fn term_offer(
-    tx: &mut Tx<'_>,
-    membership: &Membership,
-    now: Timestamp,
-) -> Result<(), StorageError> {
+pub fn term_offer(tx: &mut Tx<'_>, membership: &Membership, now: Timestamp) -> DbResult<()> {
     let number = membership.last_term + 1;
     tx.execute(
         "insert into membership_terms (membership_id, number, payment_status, created_at, \
@@ -177,7 +169,7 @@ pub struct TermChange {
 }
 
 /// A payment begins, at this price.
-pub fn term_pin(tx: &mut Tx<'_>, step: TermChange, amount: Won) -> Result<(), StorageError> {
+pub fn term_pin(tx: &mut Tx<'_>, step: TermChange, amount: Won) -> DbResult<()> {
     let rows = tx.execute(
         "update membership_terms set pinned_by = $3, pinned_at = $4, amount = $5, updated_at = $4 \
          where membership_id = $1 and number = $2 and payment_status = 'unpaid' \
@@ -188,7 +180,7 @@ pub fn term_pin(tx: &mut Tx<'_>, step: TermChange, amount: Won) -> Result<(), St
     Ok(())
 }
 
-pub fn term_unpin(tx: &mut Tx<'_>, step: TermChange) -> Result<(), StorageError> {
+pub fn term_unpin(tx: &mut Tx<'_>, step: TermChange) -> DbResult<()> {
     let rows = tx.execute(
         "update membership_terms set pinned_by = null, pinned_at = null, updated_at = $4 \
          where membership_id = $1 and number = $2 and pinned_by = $3",
@@ -204,7 +196,7 @@ pub fn term_pay(
     step: TermChange,
     period: TermPeriod,
     method: &str,
-) -> Result<(), StorageError> {
+) -> DbResult<()> {
     let rows = tx.execute(
         "update membership_terms set payment_status = 'paid', payment_id = pinned_by, \
          pinned_by = null, pinned_at = null, payment_method = $4, starts_at = $5, ends_at = $6, \
@@ -234,7 +226,7 @@ pub fn period_list_except(
     tx: &mut Tx<'_>,
     id: MembershipId,
     number: i64,
-) -> Result<Vec<(i64, TermPeriod)>, StorageError> {
+) -> DbResult<Vec<(i64, TermPeriod)>> {
     tx.query(
         "select number, starts_at, ends_at from membership_terms where membership_id = $1 \
          and number <> $2 and payment_status = 'paid' order by number",
@@ -247,7 +239,7 @@ pub fn period_list_except(
 }
 
 /// The money of a term is back.
-pub fn term_refund(tx: &mut Tx<'_>, step: TermChange) -> Result<(), StorageError> {
+pub fn term_refund(tx: &mut Tx<'_>, step: TermChange) -> DbResult<()> {
     let rows = tx.execute(
         "update membership_terms set payment_status = 'refunded', updated_at = $4 \
          where membership_id = $1 and number = $2 and payment_id = $3 and payment_status = 'paid'",
@@ -263,7 +255,7 @@ pub fn term_update_period(
     number: i64,
     period: TermPeriod,
     now: Timestamp,
-) -> Result<(), StorageError> {
+) -> DbResult<()> {
     tx.execute(
         "update membership_terms set starts_at = $3, ends_at = $4, updated_at = $5 \
          where membership_id = $1 and number = $2",
@@ -276,7 +268,7 @@ pub fn membership_set_end(
     tx: &mut Tx<'_>,
     id: MembershipId,
     expires_at: Timestamp,
-) -> Result<(), StorageError> {
+) -> DbResult<()> {
     tx.execute("update memberships set expires_at = $2 where id = $1", params![id, expires_at])?;
     Ok(())
 }
@@ -287,7 +279,7 @@ pub fn membership_end_overdue(
     tx: &mut Tx<'_>,
     now: Timestamp,
     limit: u32,
-) -> Result<Vec<MembershipExpired>, StorageError> {
+) -> DbResult<Vec<MembershipExpired>> {
     tx.query(
         "update memberships set is_live = false where is_live and expires_at <= $1 and id in (\
              select id from memberships where is_live and expires_at <= $1 \

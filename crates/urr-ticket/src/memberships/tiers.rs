@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use urr_kernel::{Timestamp, Uuid};
-use urr_storage::{Row, StorageError, Tx, params};
+use urr_storage::{DbResult, Row, StorageError, Tx, params};
 
 use crate::Tier;
 use crate::in_list::for_each_chunk;
@@ -14,7 +14,7 @@ pub fn tier_list(
     artist_id: Uuid,
     user_ids: &[Uuid],
     now: Timestamp,
-) -> Result<HashMap<Uuid, Tier>, StorageError> {
+) -> DbResult<HashMap<Uuid, Tier>> {
     let mut tiers = HashMap::new();
     for_each_chunk(user_ids, params![artist_id, now], |list, values| {
         let sql = format!(
@@ -34,6 +34,6 @@ pub fn tier_find(
     artist_id: Uuid,
     user_id: Uuid,
     now: Timestamp,
-) -> Result<Option<Tier>, StorageError> {
+) -> DbResult<Option<Tier>> {
     Ok(tier_list(tx, artist_id, &[user_id], now)?.remove(&user_id))
 }

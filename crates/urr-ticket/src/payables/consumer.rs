@@ -17,9 +17,8 @@ use crate::payables::PayableError;
 use crate::reservations::payment::{HoldConfirmation, confirm};
 use crate::transfers::{TransferCompletion, complete};
 use crate::{
-    CompletedPayment, MembershipError, MembershipId, PaymentClaim, ReservationId,
-    ReservationRejection, ReturnedMoney, SOURCE, TransferError, TransferId, TransferRejection,
-    TransitionError, memberships, reservations, transfers,
+    CompletedPayment, MembershipError, MembershipId, PaymentClaim, ReservationId, ReturnedMoney,
+    SOURCE, TransferError, TransferId, TransitionError, memberships, reservations, transfers,
 };
 
 /// Payments of types that are newer than this program are ignored, whatever else they say.
@@ -72,14 +71,10 @@ fn confirm_reservation(
     id: Uuid,
     payment: &CompletedPayment,
 ) -> Result<(), PayableError> {
-    let id = ReservationId(id);
-    let record = reservations::store::record_find(tx, id)?;
-    let record = record.ok_or(TransitionError::from(ReservationRejection::NotFound))?;
-    let ticket_id = |number| context.derived_id(&format!("ticket {number}"));
     let confirmation = HoldConfirmation {
-        id,
+        id: ReservationId(id),
         payment,
-        ticket_ids: &(0..record.reservation.quantity).map(ticket_id).collect::<Vec<Uuid>>(),
+        ticket_id: &|number| context.derived_id(&format!("ticket {number}")),
         stamp: &context.event_metadata("confirmed", SOURCE),
         now: context.now,
     };
@@ -93,16 +88,10 @@ fn complete_transfer(
     id: Uuid,
     payment: &CompletedPayment,
 ) -> Result<(), PayableError> {
-    let id = TransferId(id);
-    let transfer = transfers::store::transfer_find(tx, id)?;
-    let transfer = transfer.ok_or(TransferError::from(TransferRejection::NotFound))?;
-    let record = reservations::store::record_find(tx, transfer.reservation_id)?;
-    let quantity = record.expect("reservations are never deleted").reservation.quantity;
-    let number_id = |number| context.derived_id(&format!("reissued ticket {number}"));
     let completion = TransferCompletion {
-        id,
+        id: TransferId(id),
         payment,
-        number_ids: &(0..quantity).map(number_id).collect::<Vec<Uuid>>(),
+        number_id: &|number| context.derived_id(&format!("reissued ticket {number}")),
         stamp: &context.event_metadata("transfer completed", SOURCE),
         now: context.now,
     };
@@ -188,8 +177,7 @@ fn storage_error(error: PayableError) -> Result<StorageError, String> {
     match error {
         PayableError::Reservation(TransitionError::Storage(error))
         | PayableError::Transfer(TransferError::Storage(error))
-        | PayableError::Membership(MembershipError::Storage(error))
-        | PayableError::Storage(error) => Ok(error),
+        | PayableError::Membership(MembershipError::Storage(error)) => Ok(error),
         rejection => Err(rejection.to_string()),
     }
 }

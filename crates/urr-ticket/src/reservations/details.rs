@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use urr_kernel::Uuid;
 use urr_service::Page;
-use urr_storage::{StorageError, Tx};
+use urr_storage::{DbResult, StorageError, Tx};
 
 use crate::reservations::cancel::check_owner;
 use crate::reservations::rules::{ReservationRecord, ReservationRejection};
@@ -110,7 +110,7 @@ impl TicketService {
         &self,
         filter: ReservationFilter,
         page: Page,
-    ) -> Result<(Vec<ReservationDetails>, u64), StorageError> {
+    ) -> DbResult<(Vec<ReservationDetails>, u64)> {
         let read = move |tx: &mut Tx<'_>| {
             let records = listing::record_page(tx, &filter, page)?;
             let ids: Vec<Uuid> = records.iter().map(|record| record.reservation.id.0).collect();

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
 use urr_kernel::{CallContext, Timestamp, Uuid};
-use urr_storage::{StorageError, Tx};
+use urr_storage::{DbResult, StorageError, Tx};
 
 use crate::inventory::store as sales;
 use crate::reservations::rules::{ReservationPhase, ReservationRecord};
@@ -98,7 +98,7 @@ impl Sweeper {
     }
 
     /// Ends every hold whose time is over.
-    pub async fn expire_overdue(&mut self) -> Result<SweepReport, StorageError> {
+    pub async fn expire_overdue(&mut self) -> DbResult<SweepReport> {
         let now = self.forget_old();
         let (mut swept, mut after) = (SweepReport::default(), Overdue::FIRST);
         loop {
@@ -138,7 +138,7 @@ impl Sweeper {
 
     /// Cancels the reservations of closed sales: all of them, or only the holds if the event has
     /// begun. A pinned hold waits for its payment.
-    pub async fn empty_closed_sales(&mut self) -> Result<SweepReport, StorageError> {
+    pub async fn empty_closed_sales(&mut self) -> DbResult<SweepReport> {
         let now = self.forget_old();
         let (mut swept, mut after) = (SweepReport::default(), Uuid::nil());
         loop {
@@ -158,11 +158,7 @@ impl Sweeper {
         }
     }
 
-    async fn empty_sale(
-        &mut self,
-        sale: ClosedSale,
-        swept: &mut SweepReport,
-    ) -> Result<(), StorageError> {
+    async fn empty_sale(&mut self, sale: ClosedSale, swept: &mut SweepReport) -> DbResult<()> {
         let event_id = sale.event_id;
         let reason = match sale.status {
             SaleStatus::Deleted => EVENT_DELETED,
@@ -195,7 +191,7 @@ impl Sweeper {
         batch: EndingBatch,
         mut lock_wait: LockWait,
         swept: &mut SweepReport,
-    ) -> Result<BatchEnd, StorageError> {
+    ) -> DbResult<BatchEnd> {
         let event_id = batch.event_id;
         if self.is_put_off(event_id) {
             return Ok(BatchEnd::PutOff);
@@ -277,7 +273,7 @@ fn is_everyones(error: &StorageError) -> bool {
 impl TicketService {
     /// Ends an expired hold that was not swept yet: it blocks its owner's next one. `false`: it has
     /// not expired.
-    pub async fn end_if_overdue(&self, id: ReservationId) -> Result<bool, StorageError> {
+    pub async fn end_if_overdue(&self, id: ReservationId) -> DbResult<bool> {
         let find = move |tx: &mut Tx<'_>| transitions::record_find(tx, id);
         let found: Option<ReservationRecord> = self.db.read(find).await?;
         let Some(record) = found else { return Ok(false) };
@@ -292,11 +288,7 @@ impl TicketService {
     }
 
     /// Ends those of the batch that still can end so. None: the sale was busy.
-    async fn end_batch(
-        &self,
-        batch: EndingBatch,
-        lock_wait: LockWait,
-    ) -> Result<Option<u64>, StorageError> {
+    async fn end_batch(&self, batch: EndingBatch, lock_wait: LockWait) -> DbResult<Option<u64>> {
         let context = CallContext::root(self.ids.next_id());
         let context = CallContext { causation_id: batch.cause, ..context };
         let status = batch.ending.status();

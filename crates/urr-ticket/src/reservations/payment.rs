@@ -3,10 +3,10 @@
 //! The same payment can repeat every step, and each has its effect once. Another payment, an old
 //! fencing token or another amount is rejected.
 
-use urr_contracts::internal::queue::FinishSlotBody;
+use urr_contracts::internal::queue::FinishSlot;
 use urr_kernel::{CallContext, Timestamp, Uuid};
 use urr_storage::outbox::{self, EventMetadata};
-use urr_storage::{StorageError, Tx};
+use urr_storage::{DbResult, Tx};
 
 use crate::display_number::display_number;
 use crate::memberships::points::PointAction;
@@ -22,9 +22,11 @@ use crate::reservations::store::confirm as confirmation;
 use crate::reservations::store::confirm::{NewTicket, SoldHold};
 use crate::reservations::store::items;
 use crate::reservations::store::list as listing;
-use crate::reservations::transition::{TransitionCheck, TransitionError, check_transition, reload};
+use crate::reservations::transition::{TransitionCheck, TransitionError, check_transition};
 use crate::transfers::store::was_sold_by;
-use crate::{EventChain, ReservationDetails, ReservationId, ReservationItem, TicketService};
+use crate::{
+    EventChain, Reservation, ReservationDetails, ReservationId, ReservationItem, TicketService,
+};
 use urr_contracts::events::reservation::ReservationConfirmed;
 
 const METHOD_CHARS_MAX: usize = 50;
@@ -52,7 +54,7 @@ impl TicketService {
         &self,
         after: Option<ReservationId>,
         limit: u32,
-    ) -> Result<(Vec<ReservationRecord>, bool), StorageError> {
+    ) -> DbResult<(Vec<ReservationRecord>, bool)> {
         let read = move |tx: &mut Tx<'_>| listing::paid_page(tx, after, limit.saturating_add(1));
         let mut records: Vec<ReservationRecord> = self.db.read(read).await?;
         let limit = usize::try_from(limit).expect("32 bits fit");
@@ -67,8 +69,7 @@ impl TicketService {
         id: ReservationId,
     ) -> Result<ReservationRecord, TransitionError> {
         let check_transition = move |tx: &mut Tx<'_>| transitions::record_find(tx, id);
-        let found: Result<Option<ReservationRecord>, StorageError> =
-            self.db.read(check_transition).await;
+        let found: DbResult<Option<ReservationRecord>> = self.db.read(check_transition).await;
         Ok(found?.ok_or(ReservationRejection::NotFound)?)
     }
 
@@ -84,7 +85,7 @@ impl TicketService {
     }
 
     /// The event chain that a payment of the reservation continues.
-    pub async fn find_chain(&self, id: ReservationId) -> Result<EventChain, StorageError> {
+    pub async fn find_chain(&self, id: ReservationId) -> DbResult<EventChain> {
         self.db.read(move |tx| transitions::flow_find(tx, id)).await
     }
 
@@ -94,7 +95,7 @@ impl TicketService {
         id: ReservationId,
         user_id: Uuid,
         claim: PaymentClaim,
-    ) -> Result<ReservationRecord, TransitionError> {
+    ) -> Result<(), TransitionError> {
         let now = self.clock.now();
         let pinned = self.db.write(move |tx| {
             let found = check_transition(tx, id, |record| {
@@ -102,10 +103,9 @@ impl TicketService {
                 decide_pin(record, &claim, now)
             })?;
             match found {
-                TransitionCheck::AlreadyDone(record) => Ok(record),
+                TransitionCheck::AlreadyDone(_) => Ok(()),
                 TransitionCheck::Apply(..) => {
-                    transitions::hold_pin(tx, id, claim.payment_id, now)?;
-                    reload(tx, id)
+                    Ok(transitions::hold_pin(tx, id, claim.payment_id, now)?)
                 }
             }
         });
@@ -117,15 +117,12 @@ impl TicketService {
         &self,
         id: ReservationId,
         payment_id: Uuid,
-    ) -> Result<ReservationRecord, TransitionError> {
+    ) -> Result<(), TransitionError> {
         let now = self.clock.now();
         let unpinned = self.db.write(move |tx| {
             match check_transition(tx, id, |record| decide_unpin(record, payment_id))? {
-                TransitionCheck::AlreadyDone(record) => Ok(record),
-                TransitionCheck::Apply(..) => {
-                    transitions::hold_unpin(tx, id, payment_id, now)?;
-                    reload(tx, id)
-                }
+                TransitionCheck::AlreadyDone(_) => Ok(()),
+                TransitionCheck::Apply(..) => Ok(transitions::hold_unpin(tx, id, payment_id, now)?),
             }
         });
         unpinned.await
@@ -137,23 +134,21 @@ impl TicketService {
         id: ReservationId,
         payment: CompletedPayment,
         context: CallContext,
-    ) -> Result<ReservationRecord, TransitionError> {
-        // The number of tickets: a pinned hold does not change any more.
-        let quantity = self.find_reservation(id).await?.reservation.quantity;
-        let ticket_ids: Vec<Uuid> = (0..quantity).map(|_| self.ids.next_id()).collect();
-        let (prepared, now) = (self.prepare_events(1, context), self.clock.now());
+    ) -> Result<(), TransitionError> {
+        // How many ids are needed is seen in the transaction. If it runs twice, the first ones are
+        // not used.
+        let (prepared, ids, now) =
+            (self.prepare_events(1, context), self.ids.clone(), self.clock.now());
         let confirmed = self.db.write(move |tx| {
-            let (payment, ticket_ids, stamp) = (&payment, &*ticket_ids, &prepared.stamp(0));
-            confirm(tx, &HoldConfirmation { id, payment, ticket_ids, stamp, now })
+            let (payment, stamp, ticket_id) = (&payment, &prepared.stamp(0), &|_| ids.next_id());
+            confirm(tx, &HoldConfirmation { id, payment, ticket_id, stamp, now })
         });
-        let (record, is_new) = confirmed.await?;
-        if is_new {
-            let (event_id, user_id) = (record.reservation.event_id, record.reservation.user_id);
+        if let Some(Purchase { event_id, user_id }) = confirmed.await? {
             self.maps.mark_taken(event_id);
             // Only the first time: later the user may have another slot, to buy something else.
-            self.slots.finish(FinishSlotBody { event_id, user_id, bought_at: now }, context).await;
+            self.slots.finish(FinishSlot { event_id, user_id, bought_at: now }, context).await;
         }
-        Ok(record)
+        Ok(())
     }
 
     /// Records that the money of a cancelled reservation has gone back.
@@ -162,7 +157,7 @@ impl TicketService {
         id: ReservationId,
         payment_id: Uuid,
         money: ReturnedMoney,
-    ) -> Result<ReservationRecord, TransitionError> {
+    ) -> Result<(), TransitionError> {
         let now = self.clock.now();
         self.db.write(move |tx| mark_refunded(tx, id, payment_id, money, now)).await
     }
@@ -172,44 +167,60 @@ impl TicketService {
 pub(crate) struct HoldConfirmation<'a> {
     pub id: ReservationId,
     pub payment: &'a CompletedPayment,
-    /// One for everyone.
-    pub ticket_ids: &'a [Uuid],
+    /// The id of the ticket with this number.
+    pub ticket_id: &'a dyn Fn(usize) -> Uuid,
     pub stamp: &'a EventMetadata,
     pub now: Timestamp,
 }
 
-/// Sells a pinned hold, issues the tickets, announces it. `false`: that was done before. A rejected
+/// Who has bought, and for which event.
+pub(crate) struct Purchase {
+    pub event_id: Uuid,
+    pub user_id: Uuid,
+}
+
+/// Sells a pinned hold, issues the tickets, announces it. None: that was done before. A rejected
 /// confirmation writes nothing.
 pub(crate) fn confirm(
     tx: &mut Tx<'_>,
     confirming: &HoldConfirmation<'_>,
-) -> Result<(ReservationRecord, bool), TransitionError> {
-    let HoldConfirmation { id, payment, ticket_ids, stamp, now } = *confirming;
+) -> Result<Option<Purchase>, TransitionError> {
+    let HoldConfirmation { id, payment, ticket_id, stamp, now } = *confirming;
     let found = check_transition(tx, id, |record| decide_confirm(record, &payment.claim, now));
     if found == Err(TransitionError::Rejected(ReservationRejection::Confirmed))
         && was_sold_by(tx, id, payment.claim.payment_id)?
     {
         // The payment has confirmed it, before its owner sold it on.
-        return reload(tx, id).map(|record| (record, false));
+        return Ok(None);
     }
-    let TransitionCheck::Apply(record, fence) = found? else {
-        return reload(tx, id).map(|record| (record, false));
-    };
+    let TransitionCheck::Apply(record, fence) = found? else { return Ok(None) };
     let seats = confirmation::own_seats_count(tx, id)?.ok_or(ReservationRejection::SeatLost)?;
     let (payment_id, payment_method) = (payment.claim.payment_id, payment.method.as_str());
     let event_id = stamp.event_id;
     let sold = SoldHold { id, payment_id, payment_method, seats, fence, event_id, now };
     confirmation::hold_confirm(tx, &sold)?;
     let items = items::item_list(tx, id)?;
-    for ticket in tickets_of(&items, ticket_ids) {
-        confirmation::ticket_insert(tx, &record.reservation, &ticket, now)?;
+    let tickets = tickets_of(&items, ticket_id);
+    assert_eq!(
+        tickets.len(),
+        record.reservation.quantity as usize,
+        "the quantity is the sum of the items"
+    );
+    for ticket in &tickets {
+        confirmation::ticket_insert(tx, &record.reservation, ticket, now)?;
     }
     if let Some(artist_id) = record.artist_id {
         let award = PointAward { action: PointAction::TicketPurchase, reference_id: id.0, now };
         points_award_ticket(tx, record.reservation.user_id, artist_id, award)?;
     }
-    announce_confirmed(tx, &record, &items, payment, stamp)?;
-    Ok((reload(tx, id)?, true))
+    let event = ReservationConfirmed {
+        reservation: record.reservation.snapshot(seat_ids(&items), stamp.time),
+        payment_id,
+        payment_method: Some(payment.method.clone()),
+    };
+    outbox::append(tx, stamp, &event)?;
+    let Reservation { event_id, user_id, .. } = record.reservation;
+    Ok(Some(Purchase { event_id, user_id }))
 }
 
 /// Records that the money of a cancelled reservation has gone back.
@@ -219,49 +230,24 @@ pub(crate) fn mark_refunded(
     payment_id: Uuid,
     money: ReturnedMoney,
     now: Timestamp,
-) -> Result<ReservationRecord, TransitionError> {
+) -> Result<(), TransitionError> {
     match check_transition(tx, id, |record| decide_refunded(record, payment_id, money))? {
-        TransitionCheck::AlreadyDone(record) => Ok(record),
+        TransitionCheck::AlreadyDone(_) => Ok(()),
         TransitionCheck::Apply(..) => {
-            transitions::reservation_mark_refunded(tx, id, money.returned, now)?;
-            reload(tx, id)
+            Ok(transitions::reservation_mark_refunded(tx, id, money.returned, now)?)
         }
     }
 }
 
 /// One ticket per person: one for a seat, several for a ticket type.
-fn tickets_of(items: &[ReservationItem], ticket_ids: &[Uuid]) -> Vec<NewTicket> {
+fn tickets_of(items: &[ReservationItem], ticket_id: &dyn Fn(usize) -> Uuid) -> Vec<NewTicket> {
     let units = items.iter().flat_map(|item| {
         let quantity = u16::try_from(item.quantity).expect("limits are small");
         (0..quantity).map(move |unit| (item, unit))
     });
-    let units: Vec<(&ReservationItem, u16)> = units.collect();
-    // Checked before pairing, which would drop surplus units.
-    assert_eq!(units.len(), ticket_ids.len(), "the quantity is the sum of the items");
-    units
-        .into_iter()
-        .zip(ticket_ids)
-        .map(|((item, unit), id)| NewTicket {
-            id: *id,
-            number: display_number('T', *id),
-            position: item.position,
-            unit,
-            seat_id: item.seat_id(),
-        })
-        .collect()
-}
-
-fn announce_confirmed(
-    tx: &mut Tx<'_>,
-    record: &ReservationRecord,
-    items: &[ReservationItem],
-    payment: &CompletedPayment,
-    stamp: &EventMetadata,
-) -> Result<(), StorageError> {
-    let event = ReservationConfirmed {
-        reservation: record.reservation.snapshot(seat_ids(items), stamp.time),
-        payment_id: payment.claim.payment_id,
-        payment_method: Some(payment.method.clone()),
+    let ticket = |(number, (item, unit)): (usize, (&ReservationItem, u16))| {
+        let (id, position, seat_id) = (ticket_id(number), item.position, item.seat_id());
+        NewTicket { id, number: display_number('T', id), position, unit, seat_id }
     };
-    outbox::append(tx, stamp, &event)
+    units.enumerate().map(ticket).collect()
 }

@@ -4,7 +4,7 @@ pub(crate) mod rules;
 
 use serde::Serialize;
 use urr_kernel::{Timestamp, Uuid, Won};
-use urr_storage::{StorageError, Tx};
+use urr_storage::{DbResult, Tx};
 use utoipa::ToSchema;
 
 use crate::reservations::cancel::check_owner;
@@ -54,7 +54,7 @@ struct RefundTerms {
 }
 
 impl RefundTerms {
-    fn load(tx: &mut Tx<'_>, id: ReservationId) -> Result<RefundTerms, StorageError> {
+    fn load(tx: &mut Tx<'_>, id: ReservationId) -> DbResult<RefundTerms> {
         let policy = transitions::cancel_policy_find(tx, id)?;
         let items = items::item_list(tx, id)?;
         Ok(RefundTerms { policy, items })
@@ -85,7 +85,7 @@ pub(crate) fn refund_for(
     record: &ReservationRecord,
     fee: FeeMode,
     now: Timestamp,
-) -> Result<Option<Won>, StorageError> {
+) -> DbResult<Option<Won>> {
     if record.reservation.status != ReservationStatus::Confirmed || fee == FeeMode::Waived {
         return Ok(None);
     }

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 
 use urr_kernel::{Timestamp, Uuid, Won};
 use urr_layout::SeatId;
-use urr_storage::{Row, StorageError, Tx, from_row, params};
+use urr_storage::{DbResult, Row, StorageError, Tx, from_row, params};
 
 use crate::in_list::for_each_chunk;
 use crate::memberships::points::PointAction;
@@ -28,14 +28,11 @@ pub(crate) const RECORD: &str = "select r.id, r.number, r.user_id, r.event_id, r
     s.status as sale_status, s.starts_at, s.artist_id, s.title as event_title, s.venue_name \
     from reservations as r join sales as s on s.event_id = r.event_id where";
 
-pub fn record_find(
-    tx: &mut Tx<'_>,
-    id: ReservationId,
-) -> Result<Option<ReservationRecord>, StorageError> {
+pub fn record_find(tx: &mut Tx<'_>, id: ReservationId) -> DbResult<Option<ReservationRecord>> {
     tx.query_opt(&format!("{RECORD} r.id = $1"), params![id], record_read)
 }
 
-pub(crate) fn record_read(row: &Row<'_>) -> Result<ReservationRecord, StorageError> {
+pub(crate) fn record_read(row: &Row<'_>) -> DbResult<ReservationRecord> {
     Ok(from_row!(row => ReservationRecord {
         payment_id, payment_method, refund_amount, end_reason, updated_at, sale_status, starts_at,
         artist_id, event_title, venue_name;
@@ -43,7 +40,7 @@ pub(crate) fn record_read(row: &Row<'_>) -> Result<ReservationRecord, StorageErr
     }))
 }
 
-pub(crate) fn reservation_read(row: &Row<'_>) -> Result<Reservation, StorageError> {
+pub(crate) fn reservation_read(row: &Row<'_>) -> DbResult<Reservation> {
     Ok(from_row!(row => Reservation {
         id, number, user_id, event_id, status, payment_status, total_amount, booking_fee, quantity,
         fence, expires_at, pinned_by, created_at
@@ -51,26 +48,23 @@ pub(crate) fn reservation_read(row: &Row<'_>) -> Result<Reservation, StorageErro
 }
 
 /// The cancellation policy that was agreed on when the reservation was made.
-pub fn cancel_policy_find(
-    tx: &mut Tx<'_>,
-    id: ReservationId,
-) -> Result<CancelPolicy, StorageError> {
+pub fn cancel_policy_find(tx: &mut Tx<'_>, id: ReservationId) -> DbResult<CancelPolicy> {
     let sql = "select cancel_policy from reservations where id = $1";
     tx.query_one(sql, params![id], |row| row.get_json("cancel_policy"))
 }
 
 /// The event chain of a reservation.
-pub fn flow_find(tx: &mut Tx<'_>, id: ReservationId) -> Result<EventChain, StorageError> {
+pub fn flow_find(tx: &mut Tx<'_>, id: ReservationId) -> DbResult<EventChain> {
     let sql = "select correlation_id, last_event_id from reservations where id = $1";
     tx.query_one(sql, params![id], flow_read)
 }
 
-fn flow_read(row: &Row<'_>) -> Result<EventChain, StorageError> {
+fn flow_read(row: &Row<'_>) -> DbResult<EventChain> {
     Ok(from_row!(row => EventChain { correlation_id, last_event_id }))
 }
 
 /// What a user holds or has bought of an event.
-pub fn live_quantity(tx: &mut Tx<'_>, event_id: Uuid, user_id: Uuid) -> Result<u32, StorageError> {
+pub fn live_quantity(tx: &mut Tx<'_>, event_id: Uuid, user_id: Uuid) -> DbResult<u32> {
     tx.query_one(
         "select coalesce(sum(quantity), 0)::bigint as total from reservations \
          where event_id = $1 and user_id = $2 and status in ('pending', 'confirmed')",
@@ -125,7 +119,7 @@ pub fn reservations_end(
     ids: &[Uuid],
     ending: ReservationEnding<'_>,
     now: Timestamp,
-) -> Result<Vec<EndedReservation>, StorageError> {
+) -> DbResult<Vec<EndedReservation>> {
     let mut ended = match ending {
         ReservationEnding::Expired => reservations_expire(tx, ids, now)?,
         ReservationEnding::Cancelled { reason, refund } => {
@@ -166,7 +160,7 @@ impl EndedReservation {
 
 const ENDED: &str = "refund_amount, payment_id, correlation_id, last_event_id";
 
-fn ended_read(row: &Row<'_>) -> Result<EndedReservation, StorageError> {
+fn ended_read(row: &Row<'_>) -> DbResult<EndedReservation> {
     Ok(from_row!(row => EndedReservation {
         refund_amount, payment_id;
         reservation: reservation_read(row)?,
@@ -180,7 +174,7 @@ fn reservations_expire(
     tx: &mut Tx<'_>,
     ids: &[Uuid],
     now: Timestamp,
-) -> Result<Vec<EndedReservation>, StorageError> {
+) -> DbResult<Vec<EndedReservation>> {
     let mut ended = Vec::new();
     for_each_chunk(ids, params![now], |list, values| {
         let sql = format!(
@@ -211,7 +205,7 @@ fn reservations_cancel(
     ids: &[Uuid],
     cancel: CancelStatement<'_>,
     now: Timestamp,
-) -> Result<Vec<EndedReservation>, StorageError> {
+) -> DbResult<Vec<EndedReservation>> {
     let CancelStatement { reason, refund, condition } = cancel;
     let mut ended = Vec::new();
     for_each_chunk(ids, params![now, reason, refund], |list, values| {
@@ -230,11 +224,7 @@ fn reservations_cancel(
 }
 
 /// Releases the seats of the reservations, if they are still theirs.
-fn seats_free(
-    tx: &mut Tx<'_>,
-    fence: i64,
-    ids: &[Uuid],
-) -> Result<HashSet<(Uuid, SeatId)>, StorageError> {
+fn seats_free(tx: &mut Tx<'_>, fence: i64, ids: &[Uuid]) -> DbResult<HashSet<(Uuid, SeatId)>> {
     let mut freed = HashSet::new();
     for_each_chunk(ids, params![fence], |list, values| {
         let sql = format!(
@@ -251,7 +241,7 @@ fn seats_free(
     Ok(freed)
 }
 
-fn stock_return(tx: &mut Tx<'_>, ids: &[Uuid]) -> Result<(), StorageError> {
+fn stock_return(tx: &mut Tx<'_>, ids: &[Uuid]) -> DbResult<()> {
     for_each_chunk(ids, &[], |list, values| {
         let sql = format!(
             "update ticket_types set available = available + returned.quantity from (\
@@ -266,7 +256,7 @@ fn stock_return(tx: &mut Tx<'_>, ids: &[Uuid]) -> Result<(), StorageError> {
 }
 
 /// The items are no longer live. Returns the seats among them by reservation.
-fn items_end(tx: &mut Tx<'_>, ids: &[Uuid]) -> Result<HashMap<Uuid, Vec<SeatId>>, StorageError> {
+fn items_end(tx: &mut Tx<'_>, ids: &[Uuid]) -> DbResult<HashMap<Uuid, Vec<SeatId>>> {
     let mut seats: HashMap<Uuid, Vec<SeatId>> = HashMap::new();
     for_each_chunk(ids, &[], |list, values| {
         let sql = format!(
@@ -284,7 +274,7 @@ fn items_end(tx: &mut Tx<'_>, ids: &[Uuid]) -> Result<HashMap<Uuid, Vec<SeatId>>
     Ok(seats)
 }
 
-fn tickets_invalidate(tx: &mut Tx<'_>, ids: &[Uuid]) -> Result<(), StorageError> {
+fn tickets_invalidate(tx: &mut Tx<'_>, ids: &[Uuid]) -> DbResult<()> {
     for_each_chunk(ids, &[], |list, values| {
         let sql = format!("update tickets set is_valid = false where reservation_id in ({list})");
         tx.execute(&sql, values)?;
@@ -294,7 +284,7 @@ fn tickets_invalidate(tx: &mut Tx<'_>, ids: &[Uuid]) -> Result<(), StorageError>
 
 /// Whether a ticket of the reservation was used. The tickets are locked: none is checked in until
 /// the transaction ends.
-pub fn ticket_was_used(tx: &mut Tx<'_>, id: ReservationId) -> Result<bool, StorageError> {
+pub fn ticket_was_used(tx: &mut Tx<'_>, id: ReservationId) -> DbResult<bool> {
     let used = tx.query(
         "select checked_in_at from tickets where reservation_id = $1 order by id for update",
         params![id],
@@ -309,7 +299,7 @@ pub fn hold_pin(
     id: ReservationId,
     payment_id: Uuid,
     now: Timestamp,
-) -> Result<(), StorageError> {
+) -> DbResult<()> {
     let rows = tx.execute(
         "update reservations set pinned_by = $2, pinned_at = $3, updated_at = $3 \
          where id = $1 and status = 'pending' and pinned_by is null",
@@ -324,7 +314,7 @@ pub fn hold_unpin(
     id: ReservationId,
     payment_id: Uuid,
     now: Timestamp,
-) -> Result<(), StorageError> {
+) -> DbResult<()> {
     let rows = tx.execute(
         "update reservations set pinned_by = null, pinned_at = null, updated_at = $3 \
          where id = $1 and status = 'pending' and pinned_by = $2",
@@ -339,7 +329,7 @@ pub fn reservation_mark_refunded(
     id: ReservationId,
     returned: Won,
     now: Timestamp,
-) -> Result<(), StorageError> {
+) -> DbResult<()> {
     let rows = tx.execute(
         "update reservations set payment_status = 'refunded', refund_amount = $2, \
          updated_at = $3 where id = $1 and payment_status = 'refunding'",

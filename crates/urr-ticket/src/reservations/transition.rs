@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use futures_util::future::join_all;
 use urr_kernel::{CallContext, Timestamp, Uuid, Won};
 use urr_storage::outbox::{self, EventMetadata};
-use urr_storage::{StorageError, Tx};
+use urr_storage::{DbResult, StorageError, Tx};
 
 use crate::inventory::store as sales;
 use crate::reservations::rules::{ReservationRecord, ReservationRejection, Transition};
@@ -129,7 +129,7 @@ pub(crate) fn announce(
     ended: &[EndedReservation],
     ending: ReservationEnding<'_>,
     prepared: &PreparedEvents,
-) -> Result<(), StorageError> {
+) -> DbResult<()> {
     let stamped = ended.iter().enumerate();
     let stamped = stamped.map(|(at, ended)| (prepared.stamp_in(ended.flow, at), ended));
     match ending {
@@ -165,12 +165,12 @@ impl TicketService {
     /// it ended, each announced once.
     pub(crate) async fn end_in_batches(
         &self,
-        end: impl Fn(&mut Tx<'_>, &PreparedEvents, Timestamp, u32) -> Result<usize, StorageError>
+        end: impl Fn(&mut Tx<'_>, &PreparedEvents, Timestamp, u32) -> DbResult<usize>
         + Copy
         + Send
         + Sync
         + 'static,
-    ) -> Result<u64, StorageError> {
+    ) -> DbResult<u64> {
         let mut ended = 0;
         loop {
             let context = CallContext::root(self.ids.next_id());

@@ -7,7 +7,7 @@ use urr_kernel::{CallContext, Timestamp, Uuid};
 use urr_layout::SeatId;
 use urr_service::idempotency::KeyedRequest;
 use urr_storage::outbox::EventMetadata;
-use urr_storage::{Db, StorageError, Tx};
+use urr_storage::{Db, DbResult, StorageError, Tx};
 
 use crate::inventory::rules::NotOnSale;
 use crate::reserve::rules::{
@@ -69,7 +69,7 @@ impl From<StorageError> for NotCommitted {
 
 /// Decides a batch and commits it. If a request breaks the transaction, the batch is halved until
 /// that request is alone, so that the others are not affected.
-pub async fn decide_batch(db: &Db, batch: HoldBatch) -> Vec<Result<HoldOutcome, StorageError>> {
+pub async fn decide_batch(db: &Db, batch: HoldBatch) -> Vec<DbResult<HoldOutcome>> {
     let mut outcomes = Vec::with_capacity(batch.requests.len());
     // Another event may have used the same key at the same moment: the second attempt sees it.
     let mut attempts_max = 2;
@@ -147,10 +147,7 @@ fn is_ones_fault(error: &StorageError) -> bool {
 }
 
 /// Maps a schema guard that refused again and again.
-fn last_guard(
-    failure: NotCommitted,
-    requested: &RequestedItems,
-) -> Result<HoldOutcome, StorageError> {
+fn last_guard(failure: NotCommitted, requested: &RequestedItems) -> DbResult<HoldOutcome> {
     let taken = |seat_ids: &[SeatId]| {
         tracing::error!(?seat_ids, "seats that look free are held or sold: run the audit");
         Ok(HoldOutcome::Rejected(HoldRejection::SeatsTaken { seat_ids: seat_ids.to_vec() }))
@@ -204,7 +201,7 @@ fn statuses_load(
     inventory: &Inventory,
     map: Option<&InventorySnapshot>,
     fence: i64,
-) -> Result<Statuses, StorageError> {
+) -> DbResult<Statuses> {
     // After a restore of the database the map contains changes that did not happen.
     let (mut statuses, after) = match map.filter(|map| map.seen <= fence) {
         Some(map) => (map.seats.statuses().clone(), map.seen),
@@ -220,7 +217,7 @@ fn statuses_load(
 fn outcomes(
     tx: &mut Tx<'_>,
     decisions: Vec<Result<HoldDecision, HoldRejection>>,
-) -> Result<Vec<HoldOutcome>, StorageError> {
+) -> DbResult<Vec<HoldOutcome>> {
     let repeated = |decision: &Result<HoldDecision, HoldRejection>| match decision {
         Ok(HoldDecision::Repeated(id)) => Some(*id),
         _ => None,
@@ -256,7 +253,7 @@ pub fn find_all_repeated(
     tx: &mut Tx<'_>,
     asked: &[KeyedRequest],
     now: Timestamp,
-) -> Result<Vec<Option<HoldOutcome>>, StorageError> {
+) -> DbResult<Vec<Option<HoldOutcome>>> {
     let earlier = earlier_request_list(tx, asked, now)?;
     let decide = |request: &KeyedRequest| {
         let earlier = earlier.get(&(request.user_id, request.key.clone()))?;

@@ -5,7 +5,7 @@
 //! best seats names none, so it locks none and is not checked here.
 
 use urr_kernel::{Clock, Uuid};
-use urr_storage::{Db, StorageError};
+use urr_storage::{Db, DbResult};
 
 use crate::TicketService;
 use crate::batcher::Batcher;
@@ -21,7 +21,7 @@ pub enum EarlyRejection {
 }
 
 /// Loads the tiers of buyers in batches, by artist.
-pub type TierBatcher = Batcher<Uuid, Result<Option<Tier>, StorageError>>;
+pub type TierBatcher = Batcher<Uuid, DbResult<Option<Tier>>>;
 
 /// At the opening of a pre-sale the tiers of many members are loaded together.
 pub fn tier_batcher(db: &Db, clock: &Clock) -> TierBatcher {

@@ -13,7 +13,7 @@ use axum::http::HeaderName;
 use axum::http::request::Parts;
 use tokio::time::timeout;
 use urr_contracts::clients::QueueClient;
-use urr_contracts::internal::queue::{FinishSlotBody, SlotCheck};
+use urr_contracts::internal::queue::{CheckSlots, FinishSlot, SlotCheck};
 use urr_kernel::{CallContext, Uuid};
 use urr_service::ApiError;
 
@@ -86,11 +86,11 @@ impl SlotChecker {
 
     /// Ends the slot of a user who has bought. It waits only a moment, so that a slow queue does not
     /// slow down payments; if it fails, the queue learns of the purchase from the event.
-    pub async fn finish(&self, purchase: FinishSlotBody, context: CallContext) {
+    pub async fn finish(&self, purchase: FinishSlot, context: CallContext) {
         let SlotChecker::Queue(slots) = self else { return };
         let queue = slots.queue.clone();
         let finish = tokio::spawn(async move {
-            if let Err(error) = queue.finish_slot(&purchase, &context).await {
+            if let Err(error) = queue.call(purchase, &context).await {
                 tracing::warn!(%error, "the slot of a buyer was not ended; the event will end it");
             }
         });
@@ -103,7 +103,7 @@ async fn check_together(queue: QueueClient, pending: Vec<PendingCheck>) -> Vec<S
     let context = pending.first().expect("a batch is not empty").context;
     let checks: Vec<SlotCheck> = pending.iter().map(|pending| pending.check).collect();
     let count = checks.len();
-    match queue.check_slots(checks, &context).await {
+    match queue.call(CheckSlots { checks }, &context).await.map(|answer| answer.live) {
         Ok(live) if live.len() == count => live
             .into_iter()
             .map(|is_live| is_live.then_some(()).ok_or(SlotError::NotLive))

@@ -10,7 +10,7 @@ use urr_kernel::{IdempotencyKey, Timestamp, Uuid};
 use urr_layout::SeatId;
 use urr_service::idempotency::{KEY_TTL, KeyedRequest, key_claim, key_complete, key_release};
 use urr_storage::outbox::{self, EventMetadata};
-use urr_storage::{Row, StorageError, Tx, params};
+use urr_storage::{DbResult, Row, StorageError, Tx, params};
 
 use crate::in_list::for_each_chunk;
 use crate::inventory::store as sales;
@@ -34,7 +34,7 @@ pub fn sale_state_load(
     event_id: Uuid,
     requests: &[HoldRequest],
     now: Timestamp,
-) -> Result<Option<SaleState>, StorageError> {
+) -> DbResult<Option<SaleState>> {
     let Some(sale) = sales::sale_lock_only(tx, event_id)? else { return Ok(None) };
     let mut state = SaleState {
         policy: sale.policy,
@@ -76,7 +76,7 @@ fn sale_state_fill(
     event_id: Uuid,
     requests: &[HoldRequest],
     state: &mut SaleState,
-) -> Result<(), StorageError> {
+) -> DbResult<()> {
     for request in requests {
         for &seat_id in request.requested.seat_ids() {
             state.seats.insert(seat_id, seat_is_free(tx, event_id, seat_id)?);
@@ -100,18 +100,14 @@ fn sale_state_fill(
     Ok(())
 }
 
-pub fn seat_is_free(
-    tx: &mut Tx<'_>,
-    event_id: Uuid,
-    seat_id: SeatId,
-) -> Result<bool, StorageError> {
+pub fn seat_is_free(tx: &mut Tx<'_>, event_id: Uuid, seat_id: SeatId) -> DbResult<bool> {
     let sql = "select status from seats where event_id = $1 and seat_id = $2";
     let status = tx.query_opt(sql, params![event_id, seat_id], |row| row.get("status"))?;
     Ok(status == Some(SeatStatus::Available))
 }
 
 /// Adds a live reservation to a buyer's holdings.
-pub(crate) fn buyer_add(buyer: &mut BuyerHoldings, row: &Row<'_>) -> Result<(), StorageError> {
+pub(crate) fn buyer_add(buyer: &mut BuyerHoldings, row: &Row<'_>) -> DbResult<()> {
     buyer.live_quantity += row.get::<u32>("quantity")?;
     if row.get::<ReservationStatus>("status")? == ReservationStatus::Pending {
         buyer.pending = Some(row.get("id")?);
@@ -122,7 +118,7 @@ pub(crate) fn buyer_add(buyer: &mut BuyerHoldings, row: &Row<'_>) -> Result<(), 
 /// A key with its owner, and what came of it.
 pub(crate) type EarlierEntry = ((Uuid, IdempotencyKey), EarlierRequest);
 
-pub(crate) fn earlier_request_read(row: &Row<'_>) -> Result<EarlierEntry, StorageError> {
+pub(crate) fn earlier_request_read(row: &Row<'_>) -> DbResult<EarlierEntry> {
     let (key, id): (String, String) = (row.get("key")?, row.get("resource_id")?);
     let key = IdempotencyKey::parse(&key).expect("only keys are stored");
     let reservation_id = ReservationId(id.parse().expect("a reservation came of it"));
@@ -136,7 +132,7 @@ pub fn earlier_request_list(
     tx: &mut Tx<'_>,
     asked: &[KeyedRequest],
     now: Timestamp,
-) -> Result<EarlierRequests, StorageError> {
+) -> DbResult<EarlierRequests> {
     let mut found = EarlierRequests::new();
     match tx.is_postgres() {
         true => found.extend(reserve_postgres::earlier_request_list(tx, asked)?),
@@ -150,10 +146,7 @@ pub fn earlier_request_list(
     Ok(found)
 }
 
-fn earlier_request_find(
-    tx: &mut Tx<'_>,
-    key: &KeyedRequest,
-) -> Result<Option<EarlierEntry>, StorageError> {
+fn earlier_request_find(tx: &mut Tx<'_>, key: &KeyedRequest) -> DbResult<Option<EarlierEntry>> {
     tx.query_opt(
         "select user_id, key, fingerprint, resource_id, created_at from idempotency_keys \
          where user_id = $1 and operation = $2 and key = $3",
@@ -163,10 +156,7 @@ fn earlier_request_find(
 }
 
 /// All ticket types of an event: there are few, and the sale's lock keeps them still.
-fn stock_list(
-    tx: &mut Tx<'_>,
-    event_id: Uuid,
-) -> Result<HashMap<Uuid, AvailableStock>, StorageError> {
+fn stock_list(tx: &mut Tx<'_>, event_id: Uuid) -> DbResult<HashMap<Uuid, AvailableStock>> {
     let rows = tx.query(
         "select id, name, price, available from ticket_types where event_id = $1",
         params![event_id],
@@ -189,7 +179,7 @@ pub fn holds_write(
     holds: &[NewHold<'_>],
     announcements: &[(EventMetadata, ReservationCreated)],
     terms: &HoldTerms,
-) -> Result<bool, StorageError> {
+) -> DbResult<bool> {
     let Some((first, _)) = holds.first() else { return Ok(true) };
     let event_id = first.reservation.event_id;
     if tx.is_postgres() {
@@ -221,7 +211,7 @@ pub fn seat_hold(
     seat_id: SeatId,
     fence: i64,
     is_unguarded: bool,
-) -> Result<bool, StorageError> {
+) -> DbResult<bool> {
     let rows = tx.execute(
         "update seats set status = 'held', reservation_id = $3, fence = $4 \
          where event_id = $1 and seat_id = $2 and (status = 'available' or $5)",
@@ -236,7 +226,7 @@ pub fn seat_drop(
     reservation: &Reservation,
     seat_id: SeatId,
     fence: i64,
-) -> Result<bool, StorageError> {
+) -> DbResult<bool> {
     let rows = tx.execute(
         "update seats set status = 'available', reservation_id = null, fence = $4 \
          where event_id = $1 and seat_id = $2 and reservation_id = $3 and status = 'held'",
@@ -256,7 +246,7 @@ pub fn hold_update(
     reservation: &Reservation,
     fence: i64,
     stamp: &EventMetadata,
-) -> Result<(), StorageError> {
+) -> DbResult<()> {
     let rows = tx.execute(
         "update reservations set fence = $3, updated_at = $4, last_event_id = $5, \
          quantity = (select sum(quantity) from reservation_items where reservation_id = $1), \
@@ -275,7 +265,7 @@ fn hold_insert(
     key: Option<&KeyedRequest>,
     stamp: &EventMetadata,
     terms: &HoldTerms,
-) -> Result<(), StorageError> {
+) -> DbResult<()> {
     let reservation = &hold.reservation;
     if let Some(key) = key {
         key_claim(tx, key, terms.now)?;
@@ -313,7 +303,7 @@ pub fn item_insert(
     reservation: &Reservation,
     item: &ReservationItem,
     is_live: bool,
-) -> Result<(), StorageError> {
+) -> DbResult<()> {
     let (seat_id, ticket_type_id) = subject_columns(item.subject);
     tx.execute(
         "insert into reservation_items (reservation_id, position, event_id, seat_id, \
@@ -345,7 +335,7 @@ pub(crate) fn subject_columns(subject: ItemSubject) -> (Option<SeatId>, Option<U
 }
 
 /// Takes what all holds together need of each ticket type, in the order of the ids.
-fn stock_take(tx: &mut Tx<'_>, holds: &[NewHold<'_>]) -> Result<bool, StorageError> {
+fn stock_take(tx: &mut Tx<'_>, holds: &[NewHold<'_>]) -> DbResult<bool> {
     let mut needed: BTreeMap<Uuid, u32> = BTreeMap::new();
     for item in holds.iter().flat_map(|(hold, _)| &hold.items) {
         if let ItemSubject::TicketType(ticket_type_id) = item.subject {
@@ -371,7 +361,7 @@ fn stock_take(tx: &mut Tx<'_>, holds: &[NewHold<'_>]) -> Result<bool, StorageErr
 pub fn holds_find(
     tx: &mut Tx<'_>,
     ids: &BTreeSet<ReservationId>,
-) -> Result<HashMap<ReservationId, Hold>, StorageError> {
+) -> DbResult<HashMap<ReservationId, Hold>> {
     let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
     let mut items = items::item_list_of(tx, &ids)?;
     let mut holds = HashMap::new();

@@ -11,7 +11,7 @@ use urr_kernel::{EventData, Uuid};
 use urr_layout::SeatId;
 use urr_service::idempotency::KeyedRequest;
 use urr_storage::outbox::{self, EventMetadata};
-use urr_storage::{Row, StorageError, Tx, params};
+use urr_storage::{DbResult, Row, Tx, params};
 
 use crate::reserve::OPERATION;
 use crate::reserve::rules::{HoldRequest, HoldTerms, SaleState};
@@ -27,7 +27,7 @@ pub(crate) fn sale_state_fill(
     event_id: Uuid,
     requests: &[HoldRequest],
     state: &mut SaleState,
-) -> Result<(), StorageError> {
+) -> DbResult<()> {
     let seat_ids: Vec<SeatId> =
         requests.iter().flat_map(|request| request.requested.seat_ids()).copied().collect();
     // A seat that does not exist is not free.
@@ -52,7 +52,7 @@ fn key_lists<'a>(asked: impl Iterator<Item = &'a KeyedRequest>) -> (String, Stri
 pub(crate) fn earlier_request_list(
     tx: &mut Tx<'_>,
     asked: &[KeyedRequest],
-) -> Result<Vec<EarlierEntry>, StorageError> {
+) -> DbResult<Vec<EarlierEntry>> {
     let (owners, keys) = key_lists(asked.iter());
     tx.query(
         "select sent.user_id, sent.key, kept.fingerprint, kept.resource_id, kept.created_at \
@@ -85,7 +85,7 @@ const SALE_STATE_FILL: &str = "\
     cross join lateral (select fingerprint, resource_id, created_at from idempotency_keys \
     where user_id = sent.user_id and operation = $6 and key = sent.key limit 1) as kept";
 
-fn sale_state_add(state: &mut SaleState, row: &Row<'_>) -> Result<(), StorageError> {
+fn sale_state_add(state: &mut SaleState, row: &Row<'_>) -> DbResult<()> {
     match row.get::<String>("kind")?.as_str() {
         "seat" => {
             let is_free = row.get::<String>("status")? == "available";
@@ -114,7 +114,7 @@ pub(crate) fn holds_write(
     holds: &[NewHold<'_>],
     announcements: &[(EventMetadata, ReservationCreated)],
     terms: &HoldTerms,
-) -> Result<bool, StorageError> {
+) -> DbResult<bool> {
     let (first, _) = holds.first().expect("the caller has something to write");
     let (items, facts) = (items_json(holds), outbox::rows_to_insert(tx, announcements));
     let seats: usize = holds.iter().map(|(hold, _)| hold.seat_ids().len()).sum();
@@ -179,10 +179,7 @@ const HOLDS_WRITE: &str = "\
     where seats.ctid = place.at and (seats.status = 'available' or $7::boolean)";
 
 /// Takes the quantities of all ticket types at once. `false`: one of them has too few.
-pub(crate) fn stock_take(
-    tx: &mut Tx<'_>,
-    needed: &BTreeMap<Uuid, u32>,
-) -> Result<bool, StorageError> {
+pub(crate) fn stock_take(tx: &mut Tx<'_>, needed: &BTreeMap<Uuid, u32>) -> DbResult<bool> {
     if needed.is_empty() {
         return Ok(true);
     }

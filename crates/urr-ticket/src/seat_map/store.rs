@@ -1,7 +1,7 @@
 //! Reads of seat maps in SQL.
 
 use urr_kernel::Uuid;
-use urr_storage::{StorageError, Tx, from_row, params};
+use urr_storage::{DbResult, Tx, from_row, params};
 
 use crate::SaleStatus;
 use crate::seat_map::SeatChange;
@@ -14,7 +14,7 @@ pub struct SaleMark {
     pub status: SaleStatus,
 }
 
-pub fn sale_mark(tx: &mut Tx<'_>, event_id: Uuid) -> Result<Option<SaleMark>, StorageError> {
+pub fn sale_mark(tx: &mut Tx<'_>, event_id: Uuid) -> DbResult<Option<SaleMark>> {
     tx.query_opt("select fence, status from sales where event_id = $1", params![event_id], |row| {
         Ok(from_row!(row => SaleMark { fence, status }))
     })
@@ -22,11 +22,7 @@ pub fn sale_mark(tx: &mut Tx<'_>, event_id: Uuid) -> Result<Option<SaleMark>, St
 
 /// The seats that changed after a number, in the order of their changes. Seats are made with the
 /// number 0, so after 0 are all that ever changed.
-pub fn seats_changed(
-    tx: &mut Tx<'_>,
-    event_id: Uuid,
-    after: i64,
-) -> Result<Vec<SeatChange>, StorageError> {
+pub fn seats_changed(tx: &mut Tx<'_>, event_id: Uuid, after: i64) -> DbResult<Vec<SeatChange>> {
     tx.query(
         "select seat_id, status, fence from seats where event_id = $1 and fence > $2 \
          order by fence, seat_id",
@@ -36,7 +32,7 @@ pub fn seats_changed(
 }
 
 /// The event that a ticket type belongs to.
-pub fn ticket_type_event(tx: &mut Tx<'_>, id: Uuid) -> Result<Option<Uuid>, StorageError> {
+pub fn ticket_type_event(tx: &mut Tx<'_>, id: Uuid) -> DbResult<Option<Uuid>> {
     tx.query_opt("select event_id from ticket_types where id = $1", params![id], |row| {
         row.get("event_id")
     })

@@ -4,7 +4,7 @@
 
 use urr_kernel::{Timestamp, Uuid, Won};
 use urr_service::Page;
-use urr_storage::{Row, StorageError, Tx, Value, from_row, params};
+use urr_storage::{DbResult, Row, StorageError, Tx, Value, from_row, params};
 
 use crate::ReservationId;
 use crate::display_number::display_number;
@@ -18,7 +18,7 @@ const TRANSFER: &str = "t.id, t.reservation_id, t.number, t.event_id, t.seller_i
     t.seller_payment_id, t.original_price, t.fee_percent, t.fee, t.status, t.end_reason, \
     t.buyer_id, t.pinned_by, t.payment_id, t.refund_amount, t.created_at, t.completed_at";
 
-fn transfer_read(row: &Row<'_>) -> Result<Transfer, StorageError> {
+fn transfer_read(row: &Row<'_>) -> DbResult<Transfer> {
     Ok(from_row!(row => Transfer {
         id, reservation_id, number, event_id, seller_id, seller_payment_id, status, end_reason,
         buyer_id, pinned_by, payment_id, refund_amount, created_at, completed_at;
@@ -30,13 +30,13 @@ fn transfer_read(row: &Row<'_>) -> Result<Transfer, StorageError> {
     }))
 }
 
-pub fn transfer_find(tx: &mut Tx<'_>, id: TransferId) -> Result<Option<Transfer>, StorageError> {
+pub fn transfer_find(tx: &mut Tx<'_>, id: TransferId) -> DbResult<Option<Transfer>> {
     let sql = format!("select {TRANSFER} from transfers as t where t.id = $1");
     tx.query_opt(&sql, params![id], transfer_read)
 }
 
 /// Locks the transfer until the transaction ends.
-pub fn transfer_lock(tx: &mut Tx<'_>, id: TransferId) -> Result<(), StorageError> {
+pub fn transfer_lock(tx: &mut Tx<'_>, id: TransferId) -> DbResult<()> {
     let sql = "select id from transfers where id = $1 for update";
     tx.query_one(sql, params![id], |_| Ok(()))
 }
@@ -47,10 +47,7 @@ pub struct ActiveListing {
     pub is_pinned: bool,
 }
 
-pub fn active_listing_find(
-    tx: &mut Tx<'_>,
-    id: ReservationId,
-) -> Result<Option<ActiveListing>, StorageError> {
+pub fn active_listing_find(tx: &mut Tx<'_>, id: ReservationId) -> DbResult<Option<ActiveListing>> {
     tx.query_opt(
         "select pinned_by from transfers where reservation_id = $1 and status = 'listed'",
         params![id],
@@ -71,7 +68,7 @@ pub struct NewTransfer {
 }
 
 /// Under the lock of the sale, which orders the attempts to sell a reservation.
-pub fn transfer_insert(tx: &mut Tx<'_>, new: &NewTransfer) -> Result<(), StorageError> {
+pub fn transfer_insert(tx: &mut Tx<'_>, new: &NewTransfer) -> DbResult<()> {
     tx.execute(
         "insert into transfers (id, reservation_id, number, event_id, seller_id, \
          seller_payment_id, original_price, fee_percent, fee, status, created_at, updated_at) \
@@ -101,11 +98,7 @@ pub struct TransferChange {
     pub now: Timestamp,
 }
 
-pub fn transfer_pin(
-    tx: &mut Tx<'_>,
-    step: TransferChange,
-    buyer_id: Uuid,
-) -> Result<(), StorageError> {
+pub fn transfer_pin(tx: &mut Tx<'_>, step: TransferChange, buyer_id: Uuid) -> DbResult<()> {
     let rows = tx.execute(
         "update transfers set pinned_by = $2, pinned_at = $3, buyer_id = $4, updated_at = $3 \
          where id = $1 and status = 'listed' and pinned_by is null",
@@ -115,7 +108,7 @@ pub fn transfer_pin(
     Ok(())
 }
 
-pub fn transfer_unpin(tx: &mut Tx<'_>, step: TransferChange) -> Result<(), StorageError> {
+pub fn transfer_unpin(tx: &mut Tx<'_>, step: TransferChange) -> DbResult<()> {
     let rows = tx.execute(
         "update transfers set pinned_by = null, pinned_at = null, buyer_id = null, \
          updated_at = $3 where id = $1 and status = 'listed' and pinned_by = $2",
@@ -126,7 +119,7 @@ pub fn transfer_unpin(tx: &mut Tx<'_>, step: TransferChange) -> Result<(), Stora
 }
 
 /// A pinned transfer is sold.
-pub fn transfer_complete(tx: &mut Tx<'_>, step: TransferChange) -> Result<(), StorageError> {
+pub fn transfer_complete(tx: &mut Tx<'_>, step: TransferChange) -> DbResult<()> {
     let rows = tx.execute(
         "update transfers set status = 'completed', payment_id = pinned_by, pinned_by = null, \
          pinned_at = null, completed_at = $3, updated_at = $3 \
@@ -137,11 +130,7 @@ pub fn transfer_complete(tx: &mut Tx<'_>, step: TransferChange) -> Result<(), St
     Ok(())
 }
 
-pub fn transfer_set_refund(
-    tx: &mut Tx<'_>,
-    step: TransferChange,
-    amount: Won,
-) -> Result<(), StorageError> {
+pub fn transfer_set_refund(tx: &mut Tx<'_>, step: TransferChange, amount: Won) -> DbResult<()> {
     let rows = tx.execute(
         "update transfers set refund_amount = $4, updated_at = $3 \
          where id = $1 and payment_id = $2 and refund_amount is null",
@@ -158,7 +147,7 @@ pub fn reservation_hand_over(
     transfer: &Transfer,
     step: TransferChange,
     payment_method: &str,
-) -> Result<(), StorageError> {
+) -> DbResult<()> {
     let rows = tx.execute(
         "update reservations set user_id = $2, payment_id = $3, payment_method = $4, \
          total_amount = total_amount + $5, booking_fee = booking_fee + $5, \
@@ -185,11 +174,7 @@ pub fn reservation_hand_over(
 }
 
 /// Reissues the tickets of a reservation with new numbers: the old ones are not valid any more.
-pub fn tickets_reissue(
-    tx: &mut Tx<'_>,
-    id: ReservationId,
-    number_ids: &[Uuid],
-) -> Result<(), StorageError> {
+pub fn tickets_reissue(tx: &mut Tx<'_>, id: ReservationId, number_ids: &[Uuid]) -> DbResult<()> {
     let ids: Vec<Uuid> = tx.query(
         "select id from tickets where reservation_id = $1 order by id",
         params![id],
@@ -206,11 +191,7 @@ pub fn tickets_reissue(
 }
 
 /// Whether this payment had paid for the reservation before it was sold on.
-pub fn was_sold_by(
-    tx: &mut Tx<'_>,
-    id: ReservationId,
-    seller_payment_id: Uuid,
-) -> Result<bool, StorageError> {
+pub fn was_sold_by(tx: &mut Tx<'_>, id: ReservationId, seller_payment_id: Uuid) -> DbResult<bool> {
     let sold = tx.query_opt(
         "select id from transfers where reservation_id = $1 and seller_payment_id = $2 \
          and status = 'completed'",
@@ -234,7 +215,7 @@ pub fn transfer_cancel(
     id: TransferId,
     reason: &str,
     now: Timestamp,
-) -> Result<Transfer, StorageError> {
+) -> DbResult<Transfer> {
     let sql = format!(
         "{END} where id = $3 and status = 'listed' and pinned_by is null returning {}",
         own_columns()
@@ -250,7 +231,7 @@ pub fn transfers_end_of(
     reservation_ids: &[Uuid],
     reason: &str,
     now: Timestamp,
-) -> Result<Vec<Transfer>, StorageError> {
+) -> DbResult<Vec<Transfer>> {
     let mut ended = Vec::new();
     for_each_chunk(reservation_ids, params![reason, now], |list, values| {
         let sql = format!(
@@ -270,7 +251,7 @@ pub fn transfers_end_started(
     reason: &str,
     now: Timestamp,
     limit: u32,
-) -> Result<Vec<Transfer>, StorageError> {
+) -> DbResult<Vec<Transfer>> {
     let sql = format!(
         "{END} where status = 'listed' and pinned_by is null and id in (\
              select id from transfers where status = 'listed' and pinned_by is null \
@@ -298,7 +279,7 @@ pub struct TransferSummary {
 const FROM: &str = "from transfers as t join reservations as r on r.id = t.reservation_id \
     join sales as s on s.event_id = t.event_id left join artists as a on a.id = s.artist_id";
 
-fn summary_read(row: &Row<'_>) -> Result<TransferSummary, StorageError> {
+fn summary_read(row: &Row<'_>) -> DbResult<TransferSummary> {
     Ok(from_row!(row => TransferSummary {
         quantity, event_title, venue_name, starts_at, artist_id, artist_name;
         transfer: transfer_read(row)?,
@@ -345,7 +326,7 @@ pub fn transfer_list(
     tx: &mut Tx<'_>,
     filter: &TransferFilter,
     page: Page,
-) -> Result<Vec<TransferSummary>, StorageError> {
+) -> DbResult<Vec<TransferSummary>> {
     let (wanted, mut values) = filter.condition();
     let (limit, offset) = (values.len() + 1, values.len() + 2);
     values.extend([Value::Int(i64::from(page.limit())), Value::Int(page.offset())]);
@@ -357,7 +338,7 @@ pub fn transfer_list(
     tx.query(&sql, &values, summary_read)
 }
 
-pub fn transfer_count(tx: &mut Tx<'_>, filter: &TransferFilter) -> Result<u64, StorageError> {
+pub fn transfer_count(tx: &mut Tx<'_>, filter: &TransferFilter) -> DbResult<u64> {
     let (wanted, values) = filter.condition();
     let sql = format!("select count(*) as total {FROM} where {wanted}");
     tx.query_one(&sql, &values, |row| row.get("total"))

@@ -55,8 +55,8 @@ contract! {
         let (id, user_id) = (record.reservation.id, record.reservation.user_id);
         let claim = world.pin(&record).await;
         world.clock.advance(10 * MINUTE);
-        let again = world.ticket.pin_hold(id, user_id, claim).await;
-        assert_eq!(again.unwrap().reservation.pinned_by, Some(claim.payment_id));
+        world.ticket.pin_hold(id, user_id, claim).await.unwrap();
+        assert_eq!(world.find(id).await.reservation.pinned_by, Some(claim.payment_id));
         let first = world.confirm(id, claim).await.unwrap();
         assert_eq!(world.confirm(id, claim).await, Ok(first.clone()));
         assert_eq!(world.announced("RESERVATION_CONFIRMED").await.len(), 1);
@@ -67,8 +67,8 @@ contract! {
         let other = world.hold(event_id, world.ids.next_id(), &[1]).await;
         let claim = world.pin(&other).await;
         for _ in 0..2 {
-            let unpinned = world.ticket.unpin_hold(other.reservation.id, claim.payment_id).await;
-            assert_eq!(unpinned.unwrap().reservation.pinned_by, None);
+            world.ticket.unpin_hold(other.reservation.id, claim.payment_id).await.unwrap();
+            assert_eq!(world.find(other.reservation.id).await.reservation.pinned_by, None);
         }
         world.assert_agrees().await;
     }

@@ -97,7 +97,8 @@ impl World {
         claim: PaymentClaim,
     ) -> Result<ReservationRecord, TransitionError> {
         let made = CompletedPayment { claim, method: "card".to_owned() };
-        self.ticket.confirm_reservation(id, made, self.context()).await
+        self.ticket.confirm_reservation(id, made, self.context()).await?;
+        Ok(self.find(id).await)
     }
 
     /// Pins and confirms.
@@ -116,9 +117,9 @@ impl World {
         paid: &PaidReservation,
         amount: i64,
     ) -> Result<ReservationRecord, TransitionError> {
-        self.ticket
-            .mark_refunded(paid.id(), paid.payment_id, ReturnedMoney::whole(Won::new(amount)))
-            .await
+        let money = ReturnedMoney::whole(Won::new(amount));
+        self.ticket.mark_refunded(paid.id(), paid.payment_id, money).await?;
+        Ok(self.find(paid.id()).await)
     }
 
     /// One sweep for holds whose time is over.

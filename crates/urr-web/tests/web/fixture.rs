@@ -63,6 +63,14 @@ pub struct Answer {
 
 impl TestPages {
     pub fn new(files: &[BuiltFile], api: Router) -> TestPages {
+        TestPages::with_sandbox(true, files, api)
+    }
+
+    pub fn without_sandbox(files: &[BuiltFile], api: Router) -> TestPages {
+        TestPages::with_sandbox(false, files, api)
+    }
+
+    fn with_sandbox(has_sandbox: bool, files: &[BuiltFile], api: Router) -> TestPages {
         let asked = Arc::new(AtomicU32::new(0));
         let counter = Arc::clone(&asked);
         let api = api.layer(axum::middleware::map_request(move |request: Request| {
@@ -71,17 +79,38 @@ impl TestPages {
         }));
         let site =
             Site::new(files, PaymentScripts::Own).expect("a test request and its answer are sound");
-        let settings = WebSettings { public_url: None, seen_ttl: Duration::from_secs(600) };
+        let settings =
+            WebSettings { public_url: None, seen_ttl: Duration::from_secs(600), has_sandbox };
         let pages = WebPages::new(site, PageApi::new(api), settings, Clock::System);
         TestPages { router: pages.router(), asked }
     }
 
     pub async fn send(&self, method: Method, path: &str, headers: &[(&str, &str)]) -> Answer {
+        self.send_body(method, path, headers, "").await
+    }
+
+    pub async fn send_form(
+        &self,
+        path: &str,
+        headers: &[(&str, &str)],
+        form: &'static str,
+    ) -> Answer {
+        self.send_body(Method::POST, path, headers, form).await
+    }
+
+    async fn send_body(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &'static str,
+    ) -> Answer {
         let mut request = Request::builder().method(method).uri(path).header("host", "urr.kr");
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let request = request.body(Body::empty()).expect("a test request and its answer are sound");
+        let request =
+            request.body(Body::from(body)).expect("a test request and its answer are sound");
         let Ok(response) = self.router.clone().oneshot(request).await;
         Answer::read(response).await
     }

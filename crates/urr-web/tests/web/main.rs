@@ -2,4 +2,5 @@
 
 mod fixture;
 mod queue;
+mod sandbox;
 mod site;

@@ -242,7 +242,7 @@ async fn joining_and_leaving_are_forms_in_the_name_of_the_client() {
         (
             StatusCode::UNAUTHORIZED,
             "TOKEN_EXPIRED",
-            (303, format!("/login?next=%2Fqueue%2F{EVENT}")),
+            (303, format!("/login?return=%2Fqueue%2F{EVENT}")),
         ),
         (StatusCode::FORBIDDEN, "CROSS_SITE_REQUEST", (403, String::new())),
         (StatusCode::CONFLICT, "TOO_MANY_QUEUES", (303, page_path() + "?plain")),
@@ -279,5 +279,5 @@ async fn those_who_come_without_an_event_find_their_lines() {
     assert_eq!((moved.status, moved.header("location")), (303, &*page_path()));
     let body = json!({ "error": "No.", "code": "AUTHENTICATION_REQUIRED", "traceId": null });
     let nobody = FakeRoom::new().status(StatusCode::UNAUTHORIZED, body).pages();
-    assert!(nobody.page("/queue").await.body.contains("/login?next=%2Fqueue"));
+    assert!(nobody.page("/queue").await.body.contains("/login?return=%2Fqueue"));
 }

@@ -10,7 +10,7 @@ use anyhow::{Result, bail, ensure};
 use clap::{Args, Subcommand};
 use urr_contracts::clients::TicketClient;
 use urr_kernel::{Clock, Timestamp};
-use urr_service::{Caller, LocalRouter, Upstream};
+use urr_service::{Caller, LocalService, Upstream};
 use urr_storage::Db;
 
 use self::report::MoneyReport;
@@ -112,21 +112,22 @@ impl PaymentAccess {
         );
         let kit = kit();
         let mut databases = Vec::new();
-        let tickets = LocalRouter::default();
+        let tickets = LocalService::default();
         if engines::has_tables(config, ProcessRole::Ticket) {
             let db = engines::open_storage(config, ProcessRole::Ticket, &kit.clock).await?;
             databases.push(db.clone());
             let service = ticket_service_to_read(config, db, &ClockAndIds::system()).service(&kit);
-            tickets.set(service.local_router());
+            tickets.set(&service);
         }
         let db = engines::open_storage(config, ProcessRole::Payment, &kit.clock).await?;
         databases.push(db.clone());
-        // Without tables of the ticket service, its router stays empty and does not answer.
+        // Without its tables the ticket service is not set and does not answer.
         let tickets = Upstream::local(Caller::Payment, ProcessRole::Ticket.name(), tickets, &kit);
         let payments =
             payment_service(config, db, &ClockAndIds::system(), TicketClient::new(tickets))?;
-        let router = payments.service(&kit).local_router();
-        let upstream = Upstream::local(Caller::Operator, ProcessRole::Payment.name(), router, &kit);
+        let service = &payments.service(&kit);
+        let upstream =
+            Upstream::local(Caller::Operator, ProcessRole::Payment.name(), service, &kit);
         let location = match engines::is_on_sqlite(config, ProcessRole::Payment) {
             true => format!("the data folder {folder}"),
             false => "PostgreSQL".to_owned(),

@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use urr_contracts::clients::QueueClient;
+use urr_contracts::internal::queue::{ChangeRoom, ClearRoom, GetRoom, ListRooms};
 use urr_kernel::Uuid;
 
 use super::operator::{Operator, OperatorTarget};
@@ -24,7 +25,7 @@ const ROOMS: OperatorTarget = OperatorTarget {
 };
 
 /// The longest page that the service gives.
-const PAGE_LIMIT: u32 = 100;
+const PAGE_LIMIT: i64 = 100;
 
 #[derive(Debug, Args)]
 pub struct QueueArgs {
@@ -159,7 +160,8 @@ async fn run_command(operator: &Operator, command: QueueCommand, json: bool) -> 
         QueueCommand::Resume { event } => (event, json!({ "paused": false })),
         QueueCommand::Message { event, text, .. } => (event, json!({ "message": text })),
     };
-    let changed = client.change_room(event, &body, context).await;
+    let change = serde_json::from_value(body)?;
+    let changed = client.call(ChangeRoom { event_id: event, change }, context).await;
     show_room(&changed.map_err(|error| operator.explain(error))?, json)
 }
 
@@ -179,7 +181,8 @@ async fn list_rooms(operator: &Operator) -> Result<Vec<Value>> {
     let client = QueueClient::new(operator.upstream());
     let mut rooms = Vec::new();
     for number in 1.. {
-        let page = client.list_rooms(number, PAGE_LIMIT, operator.context()).await;
+        let request = ListRooms { page: Some(i64::from(number)), limit: Some(PAGE_LIMIT) };
+        let page = client.call(request, operator.context()).await;
         let page = page.map_err(|error| operator.explain(error))?;
         rooms.extend(page.rooms);
         if number >= page.pagination.total_pages {
@@ -190,7 +193,8 @@ async fn list_rooms(operator: &Operator) -> Result<Vec<Value>> {
 }
 
 async fn get_room(operator: &Operator, event: Uuid) -> Result<Value> {
-    let room = QueueClient::new(operator.upstream()).get_room(event, operator.context()).await;
+    let client = QueueClient::new(operator.upstream());
+    let room = client.call(GetRoom { event_id: event }, operator.context()).await;
     room.map_err(|error| operator.explain(error))
 }
 
@@ -204,7 +208,8 @@ async fn clear(operator: &Operator, event: Uuid, is_confirmed: bool, json: bool)
         confirm(&get_room(operator, event).await?)?;
     }
     let client = QueueClient::new(operator.upstream());
-    let cleared = client.clear_room(event, operator.context()).await;
+    let request = ClearRoom { event_id: event, confirm: Some(event) };
+    let cleared = client.call(request, operator.context()).await;
     let cleared = cleared.map_err(|error| operator.explain(error))?;
     if json {
         return print_line(&serde_json::to_string_pretty(&cleared)?);

@@ -18,7 +18,7 @@ use urr_kernel::{DomainEvent, Uuid};
 use urr_queue::QueueService;
 use urr_redis::Redis;
 use urr_service::{
-    Caller, Health, HttpClient, InternalCredentials, LocalRouter, Metrics, RemoteService,
+    Caller, Health, HttpClient, InternalCredentials, LocalService, Metrics, RemoteService,
     RequestLimits, Service, ServiceKit, ServiceUrl, Upstream,
 };
 use urr_stats::{StatsParts, StatsService};
@@ -57,7 +57,7 @@ pub struct Builder<'a> {
     bus_metrics: urr_bus::BusMetrics,
     client: HttpClient,
     /// The services of this process, which call each other before all of them have started.
-    routers: BTreeMap<ProcessRole, LocalRouter>,
+    local: BTreeMap<ProcessRole, LocalService>,
     /// Spawned when all services have started, because jobs call other services.
     jobs: Vec<(&'static str, BackgroundTask)>,
 }
@@ -101,7 +101,7 @@ impl<'a> Builder<'a> {
             roles,
             bus_metrics: kit.metrics.with_registry(urr_bus::BusMetrics::register),
             client: HttpClient::new(),
-            routers: roles.iter().map(|role| (*role, LocalRouter::default())).collect(),
+            local: roles.iter().map(|role| (*role, LocalService::default())).collect(),
             jobs: Vec::new(),
         })
     }
@@ -124,7 +124,7 @@ impl<'a> Builder<'a> {
                 ProcessRole::Stats => self.start_stats(db),
                 ProcessRole::Mail => mail::start(self, db)?,
             };
-            self.routers[&role].set(service.local_router());
+            self.local[&role].set(&service);
             self.services.push(service);
         }
         for (name, jobs) in std::mem::take(&mut self.jobs) {
@@ -143,8 +143,8 @@ impl<'a> Builder<'a> {
 
     /// A service as one of its callers reaches it: in this process, or at its address.
     pub fn upstream(&self, caller: Caller, role: ProcessRole) -> Result<Upstream> {
-        if let Some(router) = self.routers.get(&role) {
-            return Ok(Upstream::local(caller, role.name(), router.clone(), self.kit));
+        if let Some(service) = self.local.get(&role) {
+            return Ok(Upstream::local(caller, role.name(), service.clone(), self.kit));
         }
         let credentials = InternalCredentials::from_root(&self.config.internal.token);
         let remote = RemoteService {

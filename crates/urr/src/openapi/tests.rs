@@ -60,9 +60,9 @@ fn a_schema_name_is_declared_once() {
 
 #[test]
 fn the_schema_scan_finds_two_types_of_one_name() {
-    let source = "#[derive(Debug, Serialize, ToSchema)]\n#[serde(x)]\npub struct SeatView {}\n\
-                  #[derive(Clone)]\nstruct Other;\n#[derive(ToSchema)]\nenum SeatView<T> {}";
-    assert_eq!(schemas_in(source), ["SeatView", "SeatView"]);
+    let source = "#[derive(Debug, Serialize, ToSchema)]\n#[serde(x)]\npub struct SampleView {}\n\
+                  #[derive(Clone)]\nstruct Other;\n#[derive(ToSchema)]\nenum SampleView<T> {}";
+    assert_eq!(schemas_in(source), ["SampleView", "SampleView"]);
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! The tables of the sandbox: checkouts, and movements of money, once per idempotency key.
 
+use std::time::Duration;
+
 use urr_kernel::{Timestamp, Won};
-use urr_storage::{Row, StorageError, Tx, from_row, params};
+use urr_storage::{DbResult, Row, Tx, from_row, params};
 
 use super::TestCard;
 use crate::provider::{CURRENCY, ChargeRequest, ProviderPayment, ProviderState, RefundRequest};
@@ -30,16 +32,20 @@ struct SandboxPayment {
     charged: Won,
     refunded: Won,
     refusal: Option<String>,
+    created_at: Timestamp,
     approved_at: Option<Timestamp>,
 }
 
 const COLUMNS: &str =
-    "payment_key, order_id, amount, attempts, charged, refunded, refusal, approved_at";
+    "payment_key, order_id, amount, attempts, charged, refunded, refusal, created_at, approved_at";
+/// How long a buyer's agreement can be used for a first charge, as with Toss.
+const KEY_LIFE: Duration = Duration::from_mins(10);
 
 impl SandboxPayment {
-    fn read(row: &Row<'_>) -> Result<SandboxPayment, StorageError> {
+    fn read(row: &Row<'_>) -> DbResult<SandboxPayment> {
         Ok(from_row!(row => SandboxPayment {
-            payment_key, order_id, amount, attempts, charged, refunded, refusal, approved_at
+            payment_key, order_id, amount, attempts, charged, refunded, refusal, created_at,
+            approved_at
         }))
     }
 
@@ -83,7 +89,7 @@ pub(super) fn payment_insert(
     tx: &mut Tx<'_>,
     agreed: &CheckoutAgreement<'_>,
     now: Timestamp,
-) -> Result<(), StorageError> {
+) -> DbResult<()> {
     tx.execute(
         "insert into sandbox_payments \
          (payment_key, order_id, amount, attempts, charged, refunded, created_at) \
@@ -99,7 +105,7 @@ pub(super) fn payment_charge(
     charge: &ChargeRequest,
     card: TestCard,
     now: Timestamp,
-) -> Result<SandboxOutcome, StorageError> {
+) -> DbResult<SandboxOutcome> {
     let Some(line) = payment_lock(tx, &charge.payment_key)? else {
         return Ok(SandboxOutcome::Refused("NOT_FOUND_PAYMENT".to_owned()));
     };
@@ -108,6 +114,10 @@ pub(super) fn payment_charge(
     }
     if let Some(refusal) = line.refusal {
         return Ok(SandboxOutcome::Refused(refusal));
+    }
+    // An attempt that was made in time may be repeated later.
+    if line.attempts == 0 && now > line.created_at + KEY_LIFE {
+        return payment_refuse(tx, &line, "NOT_FOUND_PAYMENT_SESSION");
     }
     match movement_payment_key(tx, &charge.idempotency_key)? {
         Some(key) if key == line.payment_key => {
@@ -151,7 +161,7 @@ pub(super) fn payment_return(
     what: &RefundRequest,
     card: TestCard,
     now: Timestamp,
-) -> Result<SandboxOutcome, StorageError> {
+) -> DbResult<SandboxOutcome> {
     let line = payment_lock(tx, &what.payment_key)?.filter(|line| line.order_id == what.order_id);
     let Some(line) = line else {
         return Ok(SandboxOutcome::Refused("NOT_FOUND_PAYMENT".to_owned()));
@@ -191,7 +201,7 @@ pub(super) fn payment_find(
     tx: &mut Tx<'_>,
     order_id: &str,
     payment_key: Option<&str>,
-) -> Result<Option<ProviderPayment>, StorageError> {
+) -> DbResult<Option<ProviderPayment>> {
     let sql = format!(
         "select {COLUMNS} from sandbox_payments where order_id = $1 \
          order by created_at, payment_key"
@@ -210,7 +220,7 @@ pub(super) fn payment_list(
     tx: &mut Tx<'_>,
     from: Timestamp,
     to: Timestamp,
-) -> Result<Vec<ProviderPayment>, StorageError> {
+) -> DbResult<Vec<ProviderPayment>> {
     let sql = format!(
         "select {COLUMNS} from sandbox_payments where payment_key in \
          (select payment_key from sandbox_movements where moved_at >= $1 and moved_at < $2) \
@@ -220,19 +230,12 @@ pub(super) fn payment_list(
     Ok(lines.into_iter().map(SandboxPayment::into_payment).collect())
 }
 
-fn payment_lock(
-    tx: &mut Tx<'_>,
-    payment_key: &str,
-) -> Result<Option<SandboxPayment>, StorageError> {
+fn payment_lock(tx: &mut Tx<'_>, payment_key: &str) -> DbResult<Option<SandboxPayment>> {
     let sql = format!("select {COLUMNS} from sandbox_payments where payment_key = $1 for update");
     tx.query_opt(&sql, params![payment_key], SandboxPayment::read)
 }
 
-fn payment_refuse(
-    tx: &mut Tx<'_>,
-    line: &SandboxPayment,
-    code: &str,
-) -> Result<SandboxOutcome, StorageError> {
+fn payment_refuse(tx: &mut Tx<'_>, line: &SandboxPayment, code: &str) -> DbResult<SandboxOutcome> {
     tx.execute(
         "update sandbox_payments set refusal = $2 where payment_key = $1",
         params![line.payment_key, code],
@@ -240,14 +243,14 @@ fn payment_refuse(
     Ok(SandboxOutcome::Refused(code.to_owned()))
 }
 
-fn order_is_charged(tx: &mut Tx<'_>, order_id: &str) -> Result<bool, StorageError> {
+fn order_is_charged(tx: &mut Tx<'_>, order_id: &str) -> DbResult<bool> {
     let sql = "select payment_key from sandbox_payments where order_id = $1 and charged > 0";
     let charged: Option<String> =
         tx.query_opt(sql, params![order_id], |row| row.get("payment_key"))?;
     Ok(charged.is_some())
 }
 
-fn movement_payment_key(tx: &mut Tx<'_>, key: &str) -> Result<Option<String>, StorageError> {
+fn movement_payment_key(tx: &mut Tx<'_>, key: &str) -> DbResult<Option<String>> {
     let sql = "select payment_key from sandbox_movements where idempotency_key = $1";
     tx.query_opt(sql, params![key], |row| row.get("payment_key"))
 }
@@ -258,7 +261,7 @@ fn movement_insert(
     payment_key: &str,
     amount: Won,
     now: Timestamp,
-) -> Result<(), StorageError> {
+) -> DbResult<()> {
     tx.execute(
         "insert into sandbox_movements (idempotency_key, payment_key, amount, moved_at) \
          values ($1, $2, $3, $4)",

@@ -1,7 +1,7 @@
 //! The projection of the catalog in SQL.
 
 use urr_kernel::{Timestamp, Uuid};
-use urr_storage::{StorageError, Tx, params};
+use urr_storage::{DbResult, Tx, params};
 
 use crate::SaleStatus;
 use crate::inventory::projection::CatalogState;
@@ -10,7 +10,7 @@ use urr_contracts::events::inventory::InventoryReady;
 
 /// The state of an event under the lock that orders its changes. The row is created if there is
 /// none, so that concurrent consumers wait for it.
-pub fn catalog_state_lock(tx: &mut Tx<'_>, event_id: Uuid) -> Result<CatalogState, StorageError> {
+pub fn catalog_state_lock(tx: &mut Tx<'_>, event_id: Uuid) -> DbResult<CatalogState> {
     tx.execute(
         "insert into event_states (event_id, status) values ($1, 'open') \
          on conflict (event_id) do nothing",
@@ -23,11 +23,7 @@ pub fn catalog_state_lock(tx: &mut Tx<'_>, event_id: Uuid) -> Result<CatalogStat
     )
 }
 
-pub fn catalog_state_update(
-    tx: &mut Tx<'_>,
-    event_id: Uuid,
-    state: &CatalogState,
-) -> Result<(), StorageError> {
+pub fn catalog_state_update(tx: &mut Tx<'_>, event_id: Uuid, state: &CatalogState) -> DbResult<()> {
     let to_json = |facts| serde_json::to_value(facts).expect("facts are JSON");
     tx.execute(
         "update event_states set status = $2, facts = $3 where event_id = $1",
@@ -37,7 +33,7 @@ pub fn catalog_state_update(
 }
 
 /// Changes nothing if the sale has newer facts or does not exist yet.
-pub fn sale_update(tx: &mut Tx<'_>, event_id: Uuid, facts: &SaleFacts) -> Result<(), StorageError> {
+pub fn sale_update(tx: &mut Tx<'_>, event_id: Uuid, facts: &SaleFacts) -> DbResult<()> {
     tx.execute(
         "update sales set revision = $2, title = $3, venue_name = $4, artist_id = $5, \
          starts_at = $6, sale_starts_at = $7, sale_ends_at = $8, has_presale = $9, \
@@ -64,7 +60,7 @@ pub fn sale_close(
     event_id: Uuid,
     status: SaleStatus,
     cause: Uuid,
-) -> Result<(), StorageError> {
+) -> DbResult<()> {
     tx.execute(
         "update sales set status = $2, closed_by = $3 where event_id = $1 and status <> $2",
         params![event_id, status, cause],
@@ -73,11 +69,7 @@ pub fn sale_close(
 }
 
 /// Marks the sale as emptied: what was sold stays as it is.
-pub fn sale_mark_emptied(
-    tx: &mut Tx<'_>,
-    event_id: Uuid,
-    now: Timestamp,
-) -> Result<(), StorageError> {
+pub fn sale_mark_emptied(tx: &mut Tx<'_>, event_id: Uuid, now: Timestamp) -> DbResult<()> {
     tx.execute(
         "update sales set emptied_at = $2 where event_id = $1 and emptied_at is null",
         params![event_id, now],
@@ -86,7 +78,7 @@ pub fn sale_mark_emptied(
 }
 
 /// Counts the inventory of an event. The caller fills in the revision.
-pub fn inventory_count(tx: &mut Tx<'_>, event_id: Uuid) -> Result<InventoryReady, StorageError> {
+pub fn inventory_count(tx: &mut Tx<'_>, event_id: Uuid) -> DbResult<InventoryReady> {
     tx.query_one(
         "select (select count(*) from seats where event_id = $1) as seats, \
          count(*) as ticket_types, coalesce(sum(total), 0)::bigint as tickets \

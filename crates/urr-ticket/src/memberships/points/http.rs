@@ -1,23 +1,12 @@
 //! The internal calls of the community: points for posts and comments.
 
-use axum::extract::State;
-use axum::routing::post;
 use urr_contracts::internal::ticket::{
-    AWARD_POINTS, AwardPointsAnswer, AwardPointsBody, RETURN_POINTS, ReturnPointsAnswer,
-    ReturnPointsBody,
+    AwardPoints, AwardPointsAnswer, ReturnPoints, ReturnPointsAnswer,
 };
-use urr_service::{ApiError, Json, internal_routes};
-use utoipa_axum::router::OpenApiRouter;
+use urr_kernel::CallContext;
+use urr_service::ApiError;
 
 use crate::{PointAction, PointRecipients, TicketService};
-
-/// They are not part of the public description.
-pub fn routes() -> OpenApiRouter<TicketService> {
-    let routes = OpenApiRouter::new()
-        .route(AWARD_POINTS.path, post(award_points))
-        .route(RETURN_POINTS.path, post(return_points));
-    internal_routes(AWARD_POINTS.callers, routes)
-}
 
 fn parse_action(name: &str) -> Result<PointAction, ApiError> {
     PointAction::parse_of_community(name).ok_or_else(|| {
@@ -27,22 +16,24 @@ fn parse_action(name: &str) -> Result<PointAction, ApiError> {
 }
 
 /// The number of points follows from the action.
-async fn award_points(
-    State(ticket): State<TicketService>,
-    Json(body): Json<AwardPointsBody>,
-) -> Result<Json<AwardPointsAnswer>, ApiError> {
-    let action = parse_action(&body.action_type)?;
-    let members = PointRecipients { user_id: body.user_id, artist_id: body.artist_id };
-    let memberships = ticket.award_points(members, action, body.reference_id).await?;
-    Ok(Json(AwardPointsAnswer { points: action.points(), memberships }))
+pub async fn award_points(
+    ticket: TicketService,
+    call: AwardPoints,
+    _: CallContext,
+) -> Result<AwardPointsAnswer, ApiError> {
+    let action = parse_action(&call.action_type)?;
+    let members = PointRecipients { user_id: call.user_id, artist_id: call.artist_id };
+    let memberships = ticket.award_points(members, action, call.reference_id).await?;
+    Ok(AwardPointsAnswer { points: action.points(), memberships })
 }
 
 /// The post or comment that was rewarded was deleted.
-async fn return_points(
-    State(ticket): State<TicketService>,
-    Json(body): Json<ReturnPointsBody>,
-) -> Result<Json<ReturnPointsAnswer>, ApiError> {
-    let action = parse_action(&body.action_type)?;
-    ticket.revoke_points(action, body.reference_id).await?;
-    Ok(Json(ReturnPointsAnswer { ok: true }))
+pub async fn return_points(
+    ticket: TicketService,
+    call: ReturnPoints,
+    _: CallContext,
+) -> Result<ReturnPointsAnswer, ApiError> {
+    let action = parse_action(&call.action_type)?;
+    ticket.revoke_points(action, call.reference_id).await?;
+    Ok(ReturnPointsAnswer { ok: true })
 }

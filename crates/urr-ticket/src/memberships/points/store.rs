@@ -3,7 +3,7 @@
 use serde::Serialize;
 use urr_kernel::{Timestamp, Uuid};
 use urr_service::Page;
-use urr_storage::{StorageError, Tx, Value, from_row, params};
+use urr_storage::{DbResult, StorageError, Tx, Value, from_row, params};
 use utoipa::ToSchema;
 
 use crate::in_list::for_each_chunk;
@@ -56,7 +56,7 @@ pub fn points_award_ticket(
     user_id: Uuid,
     artist_id: Uuid,
     award: PointAward,
-) -> Result<(), StorageError> {
+) -> DbResult<()> {
     let condition = "user_id = $5 and artist_id = $6 and status = 'active' and expires_at > $4";
     insert_and_add(tx, award, condition, params![user_id, artist_id]).map(|_| ())
 }
@@ -66,7 +66,7 @@ pub fn points_award_member(
     tx: &mut Tx<'_>,
     membership_id: Uuid,
     award: PointAward,
-) -> Result<bool, StorageError> {
+) -> DbResult<bool> {
     Ok(insert_and_add(tx, award, "id = $5", params![membership_id])? == 1)
 }
 
@@ -76,7 +76,7 @@ pub fn points_award_limited(
     tx: &mut Tx<'_>,
     members: PointRecipients,
     award: PointAward,
-) -> Result<u64, StorageError> {
+) -> DbResult<u64> {
     let per_day_max = award.action.per_day_max().expect("what has no limit is awarded elsewhere");
     let ids: Vec<Uuid> = tx.query(
         "select id from memberships where user_id = $1 and ($2::uuid is null or artist_id = $2) \
@@ -101,7 +101,7 @@ fn insert_and_add(
     award: PointAward,
     condition: &str,
     values: &[Value<'_>],
-) -> Result<u64, StorageError> {
+) -> DbResult<u64> {
     let insert = format!(
         "insert into membership_points (membership_id, action, reference_id, points, created_at) \
          select id, $1::text, $2::uuid, $3::bigint, $4::timestamptz from memberships \
@@ -140,7 +140,7 @@ pub fn points_revoke(
     action: PointAction,
     reference_ids: &[Uuid],
     now: Timestamp,
-) -> Result<(), StorageError> {
+) -> DbResult<()> {
     let ids = members_lock(tx, action, reference_ids)?;
     if ids.is_empty() {
         return Ok(());
@@ -164,7 +164,7 @@ fn members_lock(
     tx: &mut Tx<'_>,
     action: PointAction,
     reference_ids: &[Uuid],
-) -> Result<Vec<Uuid>, StorageError> {
+) -> DbResult<Vec<Uuid>> {
     let mut ids: Vec<Uuid> = Vec::new();
     for_each_chunk(reference_ids, params![action.as_str()], |list, values| {
         let sql = format!(
@@ -184,7 +184,7 @@ fn members_lock(
 }
 
 /// Sets balances to the sums of their entries.
-fn balances_set(tx: &mut Tx<'_>, ids: &[Uuid]) -> Result<(), StorageError> {
+fn balances_set(tx: &mut Tx<'_>, ids: &[Uuid]) -> DbResult<()> {
     for_each_chunk(ids, &[], |list, values| {
         let tier = tier_of("total.points");
         let sql = format!(
@@ -203,7 +203,7 @@ pub fn point_entry_list(
     tx: &mut Tx<'_>,
     membership_id: Uuid,
     page: Page,
-) -> Result<Vec<PointEntry>, StorageError> {
+) -> DbResult<Vec<PointEntry>> {
     tx.query(
         "select action, reference_id, points, created_at from membership_points \
          where membership_id = $1 order by created_at desc, action desc, reference_id desc \
@@ -213,7 +213,7 @@ pub fn point_entry_list(
     )
 }
 
-pub fn point_entry_count(tx: &mut Tx<'_>, membership_id: Uuid) -> Result<u64, StorageError> {
+pub fn point_entry_count(tx: &mut Tx<'_>, membership_id: Uuid) -> DbResult<u64> {
     let sql = "select count(*) as total from membership_points where membership_id = $1";
     tx.query_one(sql, params![membership_id], |row| row.get("total"))
 }

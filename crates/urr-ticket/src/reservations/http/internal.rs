@@ -1,15 +1,11 @@
 //! The internal calls about reservations: payments cancel and reconcile them, mails describe them.
 
-use axum::extract::State;
-use axum::routing::{get, post};
 use urr_contracts::internal::ticket::{
-    CANCEL_RESERVATION, CancelReservationBody, GET_RESERVATION_SUMMARY, LIST_PAID_RESERVATIONS,
-    PaidReservationPage, PaidReservationQuery, PayableAnswer, ReservationSummary,
-    ReservationSummaryAnswer,
+    CancelReservation, GetReservationSummary, ListPaidReservations, PaidReservationPage,
+    PayableAnswer, ReservationSummary, ReservationSummaryAnswer,
 };
-use urr_kernel::Uuid;
-use urr_service::{ApiError, Context, Json, Path, Query, internal_routes};
-use utoipa_axum::router::OpenApiRouter;
+use urr_kernel::CallContext;
+use urr_service::ApiError;
 
 use crate::payables::reservation_view;
 use crate::reservations::http::admin::parse_reason;
@@ -17,41 +13,30 @@ use crate::{AdminCancel, FeeMode, ReservationId, ReservationRecord, TicketServic
 
 const PAID_PER_PAGE: u32 = 200;
 
-/// They are not part of the public description.
-pub fn routes() -> OpenApiRouter<TicketService> {
-    let for_payments = OpenApiRouter::new()
-        .route(LIST_PAID_RESERVATIONS.path, get(list_paid_reservations))
-        .route(CANCEL_RESERVATION.path, post(cancel_reservation));
-    let for_mails =
-        OpenApiRouter::new().route(GET_RESERVATION_SUMMARY.path, get(get_reservation_summary));
-    internal_routes(CANCEL_RESERVATION.callers, for_payments)
-        .merge(internal_routes(GET_RESERVATION_SUMMARY.callers, for_mails))
-}
-
 /// Every reservation that was ever paid, in the order of ids, for reconciliation.
-async fn list_paid_reservations(
-    State(ticket): State<TicketService>,
-    Query(query): Query<PaidReservationQuery>,
-) -> Result<Json<PaidReservationPage>, ApiError> {
-    let (records, more) = ticket.list_paid(query.after.map(ReservationId), PAID_PER_PAGE).await?;
+pub async fn list_paid_reservations(
+    ticket: TicketService,
+    call: ListPaidReservations,
+    _: CallContext,
+) -> Result<PaidReservationPage, ApiError> {
+    let (records, more) = ticket.list_paid(call.after.map(ReservationId), PAID_PER_PAGE).await?;
     let now = ticket.clock.now();
     let reservations = records.into_iter().map(|record| reservation_view(record, now)).collect();
-    Ok(Json(PaidReservationPage { reservations, more }))
+    Ok(PaidReservationPage { reservations, more })
 }
 
 /// Cancels for a user who asks for a refund where they paid. The refund is decided and announced
 /// here; the payment service follows the announcement, so that there is one way only.
-async fn cancel_reservation(
-    State(ticket): State<TicketService>,
-    Context(context): Context,
-    Path(id): Path<Uuid>,
-    Json(body): Json<CancelReservationBody>,
-) -> Result<Json<PayableAnswer>, ApiError> {
-    let id = ReservationId(id);
-    let record = match (body.user_id, body.admin_id) {
+pub async fn cancel_reservation(
+    ticket: TicketService,
+    call: CancelReservation,
+    context: CallContext,
+) -> Result<PayableAnswer, ApiError> {
+    let id = ReservationId(call.id);
+    let record = match (call.user_id, call.admin_id) {
         (Some(user_id), None) => ticket.cancel_reservation(id, user_id, context).await?,
         (None, Some(admin_id)) => {
-            let (reason, payment_id) = (parse_reason(&body.reason)?, body.payment_id);
+            let (reason, payment_id) = (parse_reason(&call.reason)?, call.payment_id);
             let by = AdminCancel { admin_id, reason, fee: FeeMode::Waived, payment_id };
             ticket.cancel_as_admin(id, by, context).await?
         }
@@ -61,14 +46,15 @@ async fn cancel_reservation(
         }
     };
     let payable = reservation_view(record, ticket.clock.now());
-    Ok(Json(PayableAnswer { payable }))
+    Ok(PayableAnswer { payable })
 }
 
-async fn get_reservation_summary(
-    State(ticket): State<TicketService>,
-    Path(id): Path<Uuid>,
-) -> Result<Json<ReservationSummaryAnswer>, ApiError> {
-    let details = ticket.reservation_details(ReservationId(id)).await?;
+pub async fn get_reservation_summary(
+    ticket: TicketService,
+    call: GetReservationSummary,
+    _: CallContext,
+) -> Result<ReservationSummaryAnswer, ApiError> {
+    let details = ticket.reservation_details(ReservationId(call.id)).await?;
     let places = details.places();
     let ReservationRecord { reservation, event_title, venue_name, starts_at, .. } = details.record;
     let reservation = ReservationSummary {
@@ -80,5 +66,5 @@ async fn get_reservation_summary(
         places,
         quantity: reservation.quantity,
     };
-    Ok(Json(ReservationSummaryAnswer { reservation }))
+    Ok(ReservationSummaryAnswer { reservation })
 }

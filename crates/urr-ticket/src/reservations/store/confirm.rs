@@ -2,7 +2,7 @@
 
 use urr_kernel::{Timestamp, Uuid};
 use urr_layout::SeatId;
-use urr_storage::{StorageError, Tx, params};
+use urr_storage::{DbResult, Tx, params};
 
 use crate::{Reservation, ReservationId};
 
@@ -22,7 +22,7 @@ pub struct SoldHold<'a> {
 
 /// How many seats the hold has. None: they are not all its own, which only a bug can cause, and
 /// then nothing may be sold. Seat by seat: a join might read all seats of the event.
-pub fn own_seats_count(tx: &mut Tx<'_>, id: ReservationId) -> Result<Option<u64>, StorageError> {
+pub fn own_seats_count(tx: &mut Tx<'_>, id: ReservationId) -> DbResult<Option<u64>> {
     tx.query_one(
         "select count(*) as total, coalesce(sum((select count(*) from seats \
          where seats.event_id = item.event_id and seats.seat_id = item.seat_id \
@@ -38,7 +38,7 @@ pub fn own_seats_count(tx: &mut Tx<'_>, id: ReservationId) -> Result<Option<u64>
 }
 
 /// A pinned hold is sold.
-pub fn hold_confirm(tx: &mut Tx<'_>, sold: &SoldHold<'_>) -> Result<(), StorageError> {
+pub fn hold_confirm(tx: &mut Tx<'_>, sold: &SoldHold<'_>) -> DbResult<()> {
     let rows = tx.execute(
         "update reservations set status = 'confirmed', payment_status = 'paid', \
          payment_id = pinned_by, pinned_by = null, pinned_at = null, payment_method = $3, \
@@ -73,7 +73,7 @@ pub fn ticket_insert(
     reservation: &Reservation,
     new: &NewTicket,
     now: Timestamp,
-) -> Result<(), StorageError> {
+) -> DbResult<()> {
     tx.execute(
         "insert into tickets (id, number, reservation_id, event_id, position, unit, seat_id, \
          issue, is_valid, created_at) values ($1, $2, $3, $4, $5, $6, $7, 1, true, $8)",

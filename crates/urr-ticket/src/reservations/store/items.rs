@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 
 use urr_kernel::Uuid;
-use urr_storage::{Row, StorageError, Tx, from_row};
+use urr_storage::{DbResult, Row, StorageError, Tx, from_row};
 
 use crate::in_list::for_each_chunk;
 use crate::{ItemSubject, ReservationId, ReservationItem};
 
 /// The items of a reservation, ended or not.
-pub fn item_list(tx: &mut Tx<'_>, id: ReservationId) -> Result<Vec<ReservationItem>, StorageError> {
+pub fn item_list(tx: &mut Tx<'_>, id: ReservationId) -> DbResult<Vec<ReservationItem>> {
     Ok(item_list_of(tx, &[id.0])?.remove(&id.0).unwrap_or_default())
 }
 
@@ -17,7 +17,7 @@ pub fn item_list(tx: &mut Tx<'_>, id: ReservationId) -> Result<Vec<ReservationIt
 pub fn item_list_of(
     tx: &mut Tx<'_>,
     ids: &[Uuid],
-) -> Result<HashMap<Uuid, Vec<ReservationItem>>, StorageError> {
+) -> DbResult<HashMap<Uuid, Vec<ReservationItem>>> {
     let mut items: HashMap<Uuid, Vec<ReservationItem>> = HashMap::new();
     for_each_chunk(ids, &[], |list, values| {
         let sql = format!(
@@ -35,7 +35,7 @@ pub fn item_list_of(
     Ok(items)
 }
 
-fn item_read(row: &Row<'_>) -> Result<ReservationItem, StorageError> {
+fn item_read(row: &Row<'_>) -> DbResult<ReservationItem> {
     let subject = match row.get("seat_id")? {
         Some(seat_id) => ItemSubject::Seat(seat_id),
         None => ItemSubject::TicketType(row.get("ticket_type_id")?),

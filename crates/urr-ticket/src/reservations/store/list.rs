@@ -3,7 +3,7 @@
 use urr_kernel::{Timestamp, Uuid};
 use urr_layout::SeatId;
 use urr_service::Page;
-use urr_storage::{StorageError, Tx, Value, from_row, params};
+use urr_storage::{DbResult, Tx, Value, from_row, params};
 
 use crate::reservations::rules::ReservationRecord;
 use crate::reservations::store::{RECORD, record_read};
@@ -22,7 +22,7 @@ pub fn record_page(
     tx: &mut Tx<'_>,
     filter: &ReservationFilter,
     page: Page,
-) -> Result<Vec<ReservationRecord>, StorageError> {
+) -> DbResult<Vec<ReservationRecord>> {
     let (wanted, mut values) = filter.condition();
     let (limit, offset) = (values.len() + 1, values.len() + 2);
     values.extend([Value::Int(i64::from(page.limit())), Value::Int(page.offset())]);
@@ -30,7 +30,7 @@ pub fn record_page(
     tx.query(&sql, &values, record_read)
 }
 
-pub fn record_count(tx: &mut Tx<'_>, filter: &ReservationFilter) -> Result<u64, StorageError> {
+pub fn record_count(tx: &mut Tx<'_>, filter: &ReservationFilter) -> DbResult<u64> {
     let (wanted, values) = filter.condition();
     let sql = format!("select count(*) as total from reservations as r where {wanted}");
     tx.query_one(&sql, &values, |row| row.get("total"))
@@ -41,7 +41,7 @@ pub fn paid_page(
     tx: &mut Tx<'_>,
     after: Option<ReservationId>,
     limit: u32,
-) -> Result<Vec<ReservationRecord>, StorageError> {
+) -> DbResult<Vec<ReservationRecord>> {
     let sql = format!("{RECORD} r.id > $1 and r.payment_id is not null order by r.id limit $2");
     tx.query(&sql, params![after.map_or(Uuid::nil(), |id| id.0), limit], record_read)
 }
@@ -78,7 +78,7 @@ pub struct StoredTicket {
     pub checked_in_at: Option<Timestamp>,
 }
 
-pub fn ticket_list(tx: &mut Tx<'_>, id: ReservationId) -> Result<Vec<StoredTicket>, StorageError> {
+pub fn ticket_list(tx: &mut Tx<'_>, id: ReservationId) -> DbResult<Vec<StoredTicket>> {
     tx.query(
         "select id, number, event_id, position, seat_id, issue, is_valid, checked_in_at \
          from tickets where reservation_id = $1 order by position, unit",

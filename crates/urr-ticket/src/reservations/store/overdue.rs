@@ -1,7 +1,7 @@
 //! Expired holds and closed sales in SQL.
 
 use urr_kernel::{Timestamp, Uuid};
-use urr_storage::{StorageError, Tx, from_row, params};
+use urr_storage::{DbResult, Tx, from_row, params};
 
 use crate::SaleStatus;
 use crate::inventory::store as sales;
@@ -26,7 +26,7 @@ pub fn hold_list(
     now: Timestamp,
     after: Overdue,
     limit: u32,
-) -> Result<Vec<Overdue>, StorageError> {
+) -> DbResult<Vec<Overdue>> {
     tx.query(
         "select expires_at, id, event_id from reservations \
          where status = 'pending' and pinned_by is null and expires_at <= $1 \
@@ -37,7 +37,7 @@ pub fn hold_list(
 }
 
 /// Whether the sale is unlocked; if so, this transaction has locked it.
-pub fn sale_is_free(tx: &mut Tx<'_>, event_id: Uuid) -> Result<bool, StorageError> {
+pub fn sale_is_free(tx: &mut Tx<'_>, event_id: Uuid) -> DbResult<bool> {
     let free = tx.query_opt(
         "select event_id from sales where event_id = $1 for update skip locked",
         params![event_id],
@@ -64,7 +64,7 @@ pub fn sale_list_to_empty(
     now: Timestamp,
     after: Uuid,
     limit: u32,
-) -> Result<Vec<ClosedSale>, StorageError> {
+) -> DbResult<Vec<ClosedSale>> {
     tx.query(
         "select event_id, status, starts_at, closed_by from sales where status <> 'open' \
          and emptied_at is null and event_id > $1 order by event_id limit $2",
@@ -85,7 +85,7 @@ pub fn live_list(
     sale: &ClosedSale,
     after: Uuid,
     limit: u32,
-) -> Result<Vec<Uuid>, StorageError> {
+) -> DbResult<Vec<Uuid>> {
     tx.query(
         "select id from reservations where event_id = $1 and id > $2 and (status = 'pending' \
          or (status = 'confirmed' and not $3)) and pinned_by is null order by id limit $4",
@@ -95,11 +95,7 @@ pub fn live_list(
 }
 
 /// Marks a closed sale as emptied if no reservation is left to end.
-pub fn sale_mark_emptied(
-    tx: &mut Tx<'_>,
-    sale: &ClosedSale,
-    now: Timestamp,
-) -> Result<(), StorageError> {
+pub fn sale_mark_emptied(tx: &mut Tx<'_>, sale: &ClosedSale, now: Timestamp) -> DbResult<()> {
     // Under the lock all reservations that began before the sale was closed are committed. No seat
     // changes, so the change is not numbered.
     if sales::sale_lock_only(tx, sale.event_id)?.is_none() {

@@ -4,7 +4,9 @@
 use anyhow::Result;
 use serde_json::{Value, json};
 use urr_contracts::clients::{ClientError, PaymentClient};
-use urr_contracts::internal::payment::{LedgerAudit, ProviderAudit, TicketAudit};
+use urr_contracts::internal::payment::{
+    AuditLedger, AuditProvider, AuditTickets, LedgerAudit, ProviderAudit, TicketAudit,
+};
 use urr_kernel::Timestamp;
 
 use crate::command::operator::Operator;
@@ -25,11 +27,11 @@ impl MoneyReport {
     pub async fn load(operator: &Operator, since: Timestamp) -> Result<MoneyReport> {
         let (client, context) = (PaymentClient::new(operator.upstream()), operator.context());
         let explain = |error: ClientError| operator.explain(error);
-        let ledger = client.audit_ledger(context).await.map_err(explain)?;
+        let ledger = client.call(AuditLedger {}, context).await.map_err(explain)?;
         let mut missing = Vec::new();
         let mut note =
             |what: &str, error: anyhow::Error| missing.push(format!("{what}: {error:#}"));
-        let provider = client.audit_provider(since, context).await.map_err(explain);
+        let provider = client.call(AuditProvider { since }, context).await.map_err(explain);
         let provider = provider.map_err(|error| note("the provider's payments", error)).ok();
         let tickets = load_tickets(&client, operator).await.map_err(explain);
         let tickets = tickets.map_err(|error| note("the tickets", error)).ok();
@@ -62,9 +64,9 @@ async fn load_tickets(
     client: &PaymentClient,
     operator: &Operator,
 ) -> Result<TicketAudit, ClientError> {
-    let mut all = client.audit_tickets(None, operator.context()).await?;
-    while let Some(after) = all.next {
-        let page = client.audit_tickets(Some(after), operator.context()).await?;
+    let mut all = client.call(AuditTickets { after: None }, operator.context()).await?;
+    while all.next.is_some() {
+        let page = client.call(AuditTickets { after: all.next }, operator.context()).await?;
         all.reservations += page.reservations;
         all.payments += page.payments;
         all.differences.extend(page.differences);

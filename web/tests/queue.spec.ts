@@ -1,0 +1,132 @@
+/** The waiting page, which the program makes. The page is real; a test decides what the room says. */
+import type { Page } from '@playwright/test';
+import { eventWith, expect, expectAccessible, expectNoSidewaysScroll, test } from './fan';
+
+const waiting = {
+  status: 'queued',
+  queued: true,
+  phase: 'open',
+  number: 900,
+  position: 42,
+  peopleAhead: 41,
+  peopleBehind: 1200,
+  estimatedWait: 120,
+  estimatedWaitRange: { from: 90, to: 240 },
+  queueSize: 1242,
+  currentUsers: 100,
+  threshold: 100,
+  nextPoll: 0.5,
+  opensAt: null,
+  soldOut: false,
+  message: '무대 점검 중입니다',
+  text: null,
+};
+
+/** Answers of the room, which a test may change while the page is open. */
+async function room(page: Page, first: Partial<typeof waiting> = {}) {
+  const state = { status: { ...waiting, ...first } as Record<string, unknown>, isDown: false };
+  await page.route(/\/api\/queue\/(check|status)\//, async (route) => {
+    if (state.isDown) await route.abort('internetdisconnected');
+    else await route.fulfill({ json: state.status });
+  });
+  await page.route('/api/queue/crowd/*', async (route) => {
+    const crowd = await (await route.fetch()).json();
+    const { message, soldOut } = state.status;
+    await route.fulfill({ json: { ...crowd, message, soldOut } });
+  });
+  return state;
+}
+
+async function waitingPage(page: Page): Promise<string> {
+  return `/queue/${await eventWith(page, 'on_sale')}`;
+}
+
+test.use({ viewport: { width: 360, height: 740 } });
+
+test('shows the place and what it means, and keeps it over a reload', async ({ fanPage: page }) => {
+  await room(page);
+  await page.goto(await waitingPage(page));
+  const figure = page.getByRole('heading', { level: 1 }).filter({ visible: true });
+  await expect(figure).toContainText('42번째');
+  await expect(page.getByText('41명')).toBeVisible();
+  await expect(page.getByText('2분 ~ 4분')).toBeVisible();
+  await expect(page.getByText('무대 점검 중입니다').first()).toBeVisible();
+  await expect(page).toHaveTitle(/^42번째/);
+  await expect(page.getByRole('status')).toContainText('42번째');
+  await expectAccessible(page);
+  await expectNoSidewaysScroll(page);
+  await page.reload();
+  await expect(figure).toContainText('42번째');
+});
+
+test('announces the turn and counts a minute', async ({ fanPage: page }) => {
+  const state = await room(page);
+  await page.goto(await waitingPage(page));
+  await expect(page.getByText('41명')).toBeVisible();
+  const ends = new Date(Date.now() + 600_000).toISOString();
+  state.status = { ...waiting, status: 'active', queued: false, position: null, nextPoll: 3 };
+  Object.assign(state.status, { slotEndsAt: ends, slotLastEnd: ends });
+  await expect(page.getByRole('heading', { name: '입장하실 차례입니다' })).toBeVisible();
+  await expect(page).toHaveTitle(/입장하실 차례입니다/);
+  await expect(page.getByText(/\d+초 뒤 자동으로 이동합니다/)).toBeVisible();
+  await expect(page.getByRole('link', { name: '예매하러 가기' })).toHaveAttribute(
+    'href',
+    /\/events\/.+\/(seats|book)$/,
+  );
+  await expectAccessible(page);
+});
+
+test('says at once that everything is sold', async ({ fanPage: page }) => {
+  const state = await room(page);
+  await page.goto(await waitingPage(page));
+  await expect(page.getByText('41명')).toBeVisible();
+  await expect(page.getByRole('alert')).toBeHidden();
+  state.status = { ...waiting, soldOut: true };
+  await expect(page.getByRole('alert')).toContainText('모든 티켓이 판매되었습니다');
+});
+
+test.describe('without a network', () => {
+  test.use({ allowed: /ERR_INTERNET_DISCONNECTED/ });
+
+  test('says so, keeps the place on the page, and goes on', async ({ fanPage: page }) => {
+    const state = await room(page);
+    await page.goto(await waitingPage(page));
+    await expect(page.getByText('41명')).toBeVisible();
+    state.isDown = true;
+    await expect(page.getByText('연결이 끊겼습니다').last()).toBeVisible();
+    await expect(page.getByText('41명')).toBeVisible();
+    state.isDown = false;
+    state.status = { ...waiting, position: 7, peopleAhead: 6 };
+    await expect(page.getByText('6명', { exact: true })).toBeVisible({ timeout: 20_000 });
+  });
+});
+
+test('asks for a login, and comes back', async ({ page }) => {
+  const path = await waitingPage(page);
+  await page.goto(path);
+  const link = page.getByRole('link', { name: '로그인하고 줄 서기' });
+  await expect(link).toHaveAttribute('href', `/login?return=${encodeURIComponent(path)}`);
+  await expectAccessible(page);
+});
+
+test('leaves the line only after a second press, and does not join again by itself', async ({
+  fanPage: page,
+}) => {
+  await room(page);
+  await page.goto(await waitingPage(page));
+  await page.getByText('줄에서 나가기').click();
+  await page.getByRole('button', { name: '순번을 포기하고 나가기' }).click();
+  await expect(page.getByRole('heading', { name: '줄에서 나왔습니다' })).toBeVisible();
+  await page.reload();
+  await expect(page.getByRole('heading', { name: '줄에서 나왔습니다' })).toBeVisible();
+});
+
+test.describe('without scripts', () => {
+  test.use({ javaScriptEnabled: false });
+
+  test('offers to join by a form', async ({ fanPage: page }) => {
+    await page.goto(await waitingPage(page));
+    await expect(page).toHaveURL(/\?plain$/);
+    await expect(page.getByRole('button', { name: '줄 서기' })).toBeVisible();
+  });
+});
