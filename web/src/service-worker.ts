@@ -21,6 +21,8 @@ const TICKET = /^\/api\/reservations\/[0-9a-f-]{36}$/;
 const NOT_OURS = /^\/(api|queue|docs|sandbox)(\/|$)/;
 const ID = /[0-9a-f]{8}-[0-9a-f-]{27}/g;
 const buildFiles = new Set(build);
+/** Answers vary by language and encoding; one browser keeps one of each. */
+const IGNORE_VARY = { ignoreVary: true };
 
 worker.addEventListener('install', (event) => {
   event.waitUntil(keepFiles());
@@ -58,7 +60,7 @@ async function forgetOldBuilds(): Promise<void> {
 
 async function fileFirst(request: Request): Promise<Response> {
   const files = await caches.open(FILES);
-  const kept = await files.match(request);
+  const kept = await files.match(request, IGNORE_VARY);
   if (kept) return kept;
   const response = await fetch(request);
   if (response.ok) await files.put(request, response.clone());
@@ -74,7 +76,11 @@ async function shell(request: Request, url: URL): Promise<Response> {
     if (response.ok && !response.redirected) await shells.put(route, response.clone());
     return response;
   } catch {
-    return (await shells.match(route)) ?? (await shells.match('/offline')) ?? Response.error();
+    return (
+      (await shells.match(route, IGNORE_VARY)) ??
+      (await shells.match('/offline', IGNORE_VARY)) ??
+      Response.error()
+    );
   }
 }
 
@@ -85,7 +91,7 @@ async function ticket(request: Request): Promise<Response> {
     if (response.ok) await tickets.put(request.url, response.clone());
     return response;
   } catch (error) {
-    const kept = await tickets.match(request.url, { ignoreVary: true });
+    const kept = await tickets.match(request.url, IGNORE_VARY);
     if (kept) return kept;
     throw error;
   }
