@@ -25,19 +25,20 @@ build: web ## Build the program into target/release/urr
 # What pages are made from: everything below web that is not made itself.
 web_sources := $(shell find web \( -name node_modules -o -name build -o -name .svelte-kit \
 	-o -name test-results -o -path web/src/lib/text/messages -o -path web/src/lib/styles/fonts \) \
-	-prune -o -type f ! -name schema.d.ts -print) docs/openapi.json scripts/build-web.sh
+	-prune -o -type f ! -name schema.d.ts -print) docs/openapi.json scripts/build-web.sh scripts/node.sh
 
 web: web/build/routes.json ## Build the pages that the program carries, if their sources changed
 
 web/build/routes.json: $(web_sources)
 	scripts/build-web.sh
 
-servers: ## Install what tests need (PostgreSQL, Redis, Kafka, SQS, Schemathesis)
+servers: ## Install what tests need (PostgreSQL, Redis, Kafka, SQS, Schemathesis, Chromium)
 	scripts/install-test-servers.sh
 
-test: ## Run all tests, on the embedded engines and on the real servers
+test: web ## Run all tests, on the embedded engines, on the real servers and in a browser
 	scripts/install-test-servers.sh || test "$${CI:-}" != true
 	cargo test --workspace --locked
+	scripts/test-web.sh
 
 bench: ## Print speeds beside a baseline of the same run
 	scripts/install-test-servers.sh

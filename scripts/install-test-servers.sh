@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Installs the servers that the contract tests start privately: PostgreSQL, Redis, Kafka and an
-# SQS-compatible server; and Schemathesis, which tries the interface with whatever its description
-# allows and forbids. Safe to run again: what is present is left alone.
+# Installs what the tests use: the servers that they start privately (PostgreSQL, Redis, Kafka and an
+# SQS-compatible server), Chromium for the tests of pages, and Schemathesis, which tries the interface
+# with whatever its description allows and forbids. Safe to run again: what is present is left alone.
 #
-# PostgreSQL, Redis, Java and Maven come from the distribution (as root on Debian). Kafka and
+# PostgreSQL, Redis, Java, Maven and Chromium come from the distribution (as root on Debian). Kafka and
 # ElasticMQ come as Maven artifacts into a cache folder, which may be kept between CI runs.
 #
 # ElasticMQ rather than moto: moto starts sooner (0.4 s against 1.3 s), but its FIFO queues accept a
@@ -45,6 +45,10 @@ postgresql_version() {
     else
         has initdb && has psql && postgres --version 2>/dev/null | sed -E 's/^[^0-9]*([0-9.]+).*/\1/'
     fi
+}
+
+chromium_version() {
+    has chromium && chromium --version 2>/dev/null | sed -E 's/^[^0-9]*([0-9.]+).*/\1/'
 }
 
 redis_version() {
@@ -184,6 +188,7 @@ main() {
 
     want postgresql postgresql_version postgresql \
         "install PostgreSQL 15 or newer (initdb, postgres, psql, pgbench)"
+    want chromium chromium_version chromium "install Chromium"
     want redis redis_version redis-server "install Redis 7 or newer (redis-server, redis-cli)"
     # OpenJDK 17 in Debian 12; the name outlives the version.
     want java java_version default-jre-headless "install Java $JAVA_VERSION_MIN or newer"
