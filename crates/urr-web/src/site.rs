@@ -64,15 +64,15 @@ pub enum SiteError {
 /// The files and pages of a built site.
 pub struct Site {
     files: HashMap<&'static str, SiteFile>,
-    pages: Vec<Page>,
-    not_found: Page,
+    pages: Vec<SitePage>,
+    not_found: SitePage,
 }
 
 /// What the site has at a path.
 pub enum SiteAnswer<'a> {
     File(&'a SiteFile),
     /// The page and the segments that its pattern names.
-    Page(&'a Page, Vec<&'a str>),
+    Page(&'a SitePage, Vec<&'a str>),
     /// The same path without the slash at its end.
     Redirect(String),
     Unknown,
@@ -91,7 +91,7 @@ impl Site {
         };
         let page = |pattern: &str, shells: &ShellPaths, status| {
             let files = [find(&shells.ko)?, find(&shells.en)?];
-            Ok::<_, SiteError>(Page::new(pattern, files, status, payment))
+            Ok::<_, SiteError>(SitePage::new(pattern, files, status, payment))
         };
         let pages = routes.iter().map(|route| page(&route.pattern, &route.shells, StatusCode::OK));
         let shells = || routes.iter().map(|route| &route.shells).chain([&not_found]);
@@ -109,7 +109,7 @@ impl Site {
 
     fn not_built() -> Site {
         let files = [&NOT_BUILT, &NOT_BUILT];
-        let page = |pattern, status| Page::new(pattern, files, status, PaymentScripts::Own);
+        let page = |pattern, status| SitePage::new(pattern, files, status, PaymentScripts::Own);
         Site {
             files: HashMap::new(),
             pages: vec![page("/", StatusCode::OK)],
@@ -163,7 +163,7 @@ impl PathPattern {
 }
 
 /// A page of the site in both languages.
-pub struct Page {
+pub struct SitePage {
     pattern: PathPattern,
     status: StatusCode,
     korean: Shell,
@@ -177,14 +177,14 @@ struct Shell {
     policy: HeaderValue,
 }
 
-impl Page {
+impl SitePage {
     fn new(
         pattern: &str,
         [korean, english]: [&BuiltFile; 2],
         status: StatusCode,
         payment: PaymentScripts,
-    ) -> Page {
-        Page {
+    ) -> SitePage {
+        SitePage {
             // Routes live as long as the program, and metrics name them.
             pattern: PathPattern(String::from(pattern).leak()),
             status,
