@@ -39,6 +39,13 @@ async function chooseInList(page: Page, section = 0): Promise<void> {
   await seat.click();
 }
 
+/** While a dialog appears its colours are mixed with what is below. */
+async function dialogAtRest(page: Page): Promise<void> {
+  await page
+    .locator('dialog[open]')
+    .evaluate((dialog) => Promise.all(dialog.getAnimations().map((one) => one.finished)));
+}
+
 /** Agrees, and chooses a test card in the payment window. */
 async function pay(page: Page, card = 'approve'): Promise<void> {
   await page.getByLabel(/결제에 동의합니다|agree to pay/).check();
@@ -121,6 +128,7 @@ test('the list has the same powers, and the back button keeps the hold', async (
 test('the best seats beside each other are held at once', async ({ fanPage: page }) => {
   await openSeats(page);
   await page.getByRole('button', { name: '자동 선택' }).click();
+  await dialogAtRest(page);
   await expectAccessible(page);
   await page.getByRole('button', { name: '하나 늘리기' }).click();
   await page.getByRole('button', { name: '좌석 잡기' }).click();
@@ -267,6 +275,7 @@ test.describe('refusals', () => {
     await page.keyboard.press('Escape');
 
     await page.getByRole('button', { name: '예매 취소' }).click();
+    await dialogAtRest(page);
     await expectAccessible(page);
     const confirm = page.getByRole('button', { name: /취소하고 [\d,]+원 돌려받기/ });
     const promised = (await confirm.textContent())?.match(/[\d,]+원/)?.[0] ?? '';
