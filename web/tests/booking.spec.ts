@@ -1,4 +1,4 @@
-import { request, type Page } from '@playwright/test';
+import { type APIRequestContext, type Page, request } from '@playwright/test';
 import {
   eventWith,
   expect,
@@ -37,6 +37,13 @@ async function chooseInList(page: Page, section = 0): Promise<void> {
   await page.locator(`[data-section="${section}"]`).click();
   const seat = page.locator('.seat[aria-pressed="false"]').first();
   await seat.click();
+}
+
+/** While a dialog appears its colours are mixed with what is below. */
+async function dialogAtRest(page: Page): Promise<void> {
+  await page
+    .locator('dialog[open]')
+    .evaluate((dialog) => Promise.all(dialog.getAnimations().map((one) => one.finished)));
 }
 
 /** Agrees, and chooses a test card in the payment window. */
@@ -121,6 +128,7 @@ test('the list has the same powers, and the back button keeps the hold', async (
 test('the best seats beside each other are held at once', async ({ fanPage: page }) => {
   await openSeats(page);
   await page.getByRole('button', { name: '자동 선택' }).click();
+  await dialogAtRest(page);
   await expectAccessible(page);
   await page.getByRole('button', { name: '하나 늘리기' }).click();
   await page.getByRole('button', { name: '좌석 잡기' }).click();
@@ -267,6 +275,7 @@ test.describe('refusals', () => {
     await page.keyboard.press('Escape');
 
     await page.getByRole('button', { name: '예매 취소' }).click();
+    await dialogAtRest(page);
     await expectAccessible(page);
     const confirm = page.getByRole('button', { name: /취소하고 [\d,]+원 돌려받기/ });
     const promised = (await confirm.textContent())?.match(/[\d,]+원/)?.[0] ?? '';
@@ -276,23 +285,67 @@ test.describe('refusals', () => {
   });
 });
 
-/** Another fan holds the seat. */
-async function takeSeat(eventId: string, seat: number): Promise<void> {
-  const account = await registerFan('faster');
+/** Another fan, through the API. */
+async function otherFan(label: string): Promise<APIRequestContext> {
+  const { email, password } = await registerFan(label);
   const api = await request.newContext({
     baseURL: process.env.URR_URL ?? '',
     extraHTTPHeaders: SAME_ORIGIN,
   });
-  const { email, password } = account;
   await api.post('/api/auth/login', { data: { email, password } });
+  return api;
+}
+
+/** Holds seats, and returns the id of the reservation. */
+async function hold(api: APIRequestContext, eventId: string, seatIds: number[]): Promise<string> {
   const { entryToken } = await (await api.post(`/api/queue/check/${eventId}`)).json();
   const held = await api.post('/api/seats/reserve', {
-    data: { eventId, seatIds: [seat] },
+    data: { eventId, seatIds },
     headers: { 'x-queue-entry-token': entryToken },
   });
   expect(held.status(), await held.text()).toBe(201);
+  return (await held.json()).reservation.id;
+}
+
+async function takeSeat(eventId: string, seat: number): Promise<void> {
+  const api = await otherFan('faster');
+  await hold(api, eventId, [seat]);
   await api.dispose();
 }
+
+async function join(api: APIRequestContext, artistId: string): Promise<void> {
+  const options = { data: { artistId }, headers: SAME_ORIGIN };
+  const subscribed = await api.post('/api/memberships/subscribe', options);
+  if (subscribed.status() === 409) return;
+  const { membershipId: referenceId } = await subscribed.json();
+  const data = { paymentType: 'membership', referenceId, paymentMethod: 'approve' };
+  const paid = await api.post('/api/payments/process', { data, headers: SAME_ORIGIN });
+  expect(paid.status(), await paid.text()).toBe(200);
+}
+
+test('a ticket that another member sells is bought at the same checkout', async ({
+  fanPage: page,
+}) => {
+  const id = await eventWith(page, 'on_sale');
+  const { event } = await (await page.request.get(`/api/events/${id}`)).json();
+  const seller = await otherFan('seller');
+  await join(seller, event.artistId);
+  await join(page.request, event.artistId);
+  const reservationId = await hold(seller, id, [event.capacity - 1]);
+  const data = { reservationId, paymentMethod: 'approve' };
+  await seller.post('/api/payments/process', { data });
+  const listed = await seller.post('/api/transfers', { data: { reservationId } });
+  expect(listed.status(), await listed.text()).toBe(201);
+  const { transfer } = await listed.json();
+
+  await page.goto(`/checkout/transfer/${transfer.id}`);
+  await expect(page.getByText(/양도 수수료/)).toBeVisible();
+  await expectAccessible(page);
+  await pay(page);
+  await page.getByRole('link', { name: '티켓 보기' }).click();
+  await expect(page.getByRole('img', { name: /입장 QR 코드/ })).toBeVisible();
+  await seller.dispose();
+});
 
 test('an unclear payment is checked until it is decided', async ({ fanPage: page }) => {
   await holdOne(page);
