@@ -1,7 +1,7 @@
 /** What the tests share: a page that is watched, a fan with an account, and the accessibility check. */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { test as base, expect, request, type Page } from '@playwright/test';
+import { test as base, expect, request, type Page, type Route } from '@playwright/test';
 import { findNonce } from '../src/lib/session/sha256';
 
 const axeSource = readFileSync(
@@ -148,4 +148,15 @@ export async function eventWith(page: Page, status: string, kind = 'seated'): Pr
 export async function firstArtist(page: Page): Promise<string> {
   const { artists } = await (await page.request.get('/api/artists')).json();
   return artists[0].id;
+}
+
+/** Passes a request on and changes its answer. A reload ends requests that are under way. */
+export async function changeAnswer<T extends object>(
+  route: Route,
+  change: (answer: T) => T,
+): Promise<void> {
+  const response = await route.fetch().catch(() => null);
+  const answer = (await response?.json().catch(() => null)) as T | null | undefined;
+  if (answer) await route.fulfill({ json: change(answer) }).catch(() => undefined);
+  else await route.abort().catch(() => undefined);
 }

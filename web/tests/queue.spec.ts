@@ -1,6 +1,13 @@
 /** The waiting page, which the program makes. The page is real; a test decides what the room says. */
 import type { Page } from '@playwright/test';
-import { eventWith, expect, expectAccessible, expectNoSidewaysScroll, test } from './fan';
+import {
+  changeAnswer,
+  eventWith,
+  expect,
+  expectAccessible,
+  expectNoSidewaysScroll,
+  test,
+} from './fan';
 
 const waiting = {
   status: 'queued',
@@ -30,9 +37,8 @@ async function room(page: Page, first: Partial<typeof waiting> = {}) {
     else await route.fulfill({ json: state.status });
   });
   await page.route('/api/queue/crowd/*', async (route) => {
-    const crowd = await (await route.fetch()).json();
     const { message, soldOut } = state.status;
-    await route.fulfill({ json: { ...crowd, message, soldOut } });
+    await changeAnswer(route, (crowd) => ({ ...crowd, message, soldOut }));
   });
   return state;
 }

@@ -1,4 +1,4 @@
-import { eventWith, expect, test } from './fan';
+import { changeAnswer, eventWith, expect, test } from './fan';
 
 const BUSY = {
   status: 503,
@@ -87,10 +87,9 @@ test('the action of an event follows its state', async ({ page }) => {
 
 test('a sold-out event says so at once', async ({ page }) => {
   const id = await eventWith(page, 'on_sale');
-  await page.route('**/api/queue/crowd/**', async (route) => {
-    const crowd = await (await route.fetch()).json();
-    await route.fulfill({ json: { ...crowd, soldOut: true } });
-  });
+  await page.route('**/api/queue/crowd/**', (route) =>
+    changeAnswer(route, (crowd) => ({ ...crowd, soldOut: true })),
+  );
   await page.goto(`/events/${id}`);
   await expect(page.locator('.panel').getByText('매진')).toBeVisible();
   await expect(page.getByRole('link', { name: '양도 티켓 보기' })).toBeVisible();
