@@ -1,9 +1,8 @@
 //! Verification of the ID tokens of social providers.
 //!
 //! Only RS256 and ES256 are accepted, each with a key of its own type: a token can neither choose a
-//! weaker algorithm nor use a public key as a shared secret. The crate `jsonwebtoken` 10 was tried:
-//! beside `ring` it needs the C library aws-lc or 33 more crates of RustCrypto, and it compares times
-//! with the system clock only.
+//! weaker algorithm nor use a public key as a shared secret. The crate `jsonwebtoken` 10 would
+//! replace this file; beside `ring` it needs the C library aws-lc or 33 more crates of RustCrypto.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
