@@ -11,7 +11,7 @@ import {
 const PHONE = { width: 360, height: 740 };
 const SAME_ORIGIN = { 'sec-fetch-site': 'same-origin' };
 
-test.use({ viewport: PHONE });
+test.use({ viewport: PHONE, accountOf: 'buyer' });
 // The tests choose the first free seat and a fan has one hold per event: they take turns.
 test.describe.configure({ mode: 'default' });
 

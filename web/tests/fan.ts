@@ -23,7 +23,7 @@ interface TestFixtures {
   fanPage: Page;
 }
 
-export const test = base.extend<TestFixtures, { account: Account }>({
+export const test = base.extend<TestFixtures, { account: Account; accountOf: string }>({
   allowed: [null, { option: true }],
 
   // eslint-disable-next-line no-empty-pattern -- Playwright reads what a fixture needs from it.
@@ -41,10 +41,12 @@ export const test = base.extend<TestFixtures, { account: Account }>({
     { auto: true },
   ],
 
+  /** Tests that buy or join name an account of their own, so that the lists of others stay empty. */
+  accountOf: ['reader', { option: true, scope: 'worker' }],
+
   account: [
-    // eslint-disable-next-line no-empty-pattern -- as above
-    async ({}, use, info) => {
-      await use(await registerFan(`worker${info.workerIndex}`));
+    async ({ accountOf }, use, info) => {
+      await use(await registerFan(`${accountOf}${info.workerIndex}`));
     },
     { scope: 'worker' },
   ],
