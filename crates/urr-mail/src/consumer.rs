@@ -22,6 +22,15 @@ pub const GROUP: &str = "mail-service-group";
 /// The topics that it consumes.
 pub const TOPICS: &[&str] = &[payment::TOPIC, queue::TOPIC, reservation::TOPIC, transfer::TOPIC];
 
+/// The types that [`handle`] handles. It ignores others.
+pub const TYPES: &[&str] = &[
+    ReservationConfirmed::TYPE,
+    ReservationCancelled::TYPE,
+    PaymentRefunded::TYPE,
+    TransferCompleted::TYPE,
+    AdmissionNear::TYPE,
+];
+
 /// By then a waiting user has been admitted or has given up.
 const ADMISSION_NEAR_TTL: Duration = Duration::from_mins(30);
 

@@ -173,6 +173,23 @@ contract! {
         assert_eq!(purged, Ok::<_, StorageError>(2));
     }
 
+    async fn several_events_are_recorded_at_once(place: Place) {
+        let db = place.open();
+        let record_all = async |ids: &[u128]| {
+            let ids: Vec<Uuid> = ids.iter().map(|id| Uuid::from_u128(*id)).collect();
+            let fresh = db.write(move |tx| inbox::record_all(tx, "stats", &ids, at(1))).await;
+            let fresh = fresh.unwrap_or_else(|error: StorageError| panic!("{error}"));
+            let mut fresh: Vec<u128> = fresh.iter().map(Uuid::as_u128).collect();
+            fresh.sort_unstable();
+            fresh
+        };
+        assert_eq!(record_all(&[]).await, [0; 0]);
+        assert_eq!(record_all(&[3, 1, 3]).await, [1, 3], "an event twice in a batch counts once");
+        assert_eq!(record_all(&[1, 2, 3, 4]).await, [2, 4]);
+        let known = db.write(|tx| inbox::record(tx, "stats", Uuid::from_u128(4), at(1))).await;
+        assert_eq!(known, Ok::<_, StorageError>(false));
+    }
+
     /// Two deliveries at the same moment: the second waits for the first and finds its record.
     async fn concurrent_deliveries_have_one_effect(place: Place) {
         let db = place.open();

@@ -9,18 +9,19 @@ use urr_payment::provider::{
     PORTONE_ENDPOINT, PortOneClient, PortOneSettings, ProviderClient, Sandbox, TOSS_ENDPOINT,
     TossClient, TossSettings,
 };
-use urr_payment::{FaultPoints, PaymentParts, PaymentService, PaymentSettings, consumer};
+use urr_payment::{FaultPoints, PaymentParts, PaymentService, PaymentSettings};
 use urr_service::{Caller, Service};
 use urr_storage::Db;
 
 use super::ClockAndIds;
 use super::builder::Builder;
+use super::consumers;
 use crate::config::{Config, PaymentProviderKind, PaymentsConfig};
 use crate::role::ProcessRole;
 
 /// Starts the payment service.
 pub fn start(builder: &mut Builder<'_>, db: Db) -> Result<Service> {
-    builder.consume(&db, consumer::GROUP, consumer::TOPICS, consumer::handle);
+    builder.consume(&db, &consumers::PAYMENT);
     let tickets = TicketClient::new(builder.upstream(Caller::Payment, ProcessRole::Ticket)?);
     let payment = payment_service(builder.config, db, &builder.sources(), tickets)?;
     let jobs = payment.clone().run_jobs(builder.stopping.clone());

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use tracing::info;
 use urr_contracts::clients::TicketClient;
 use urr_kernel::{Clock, Uuid};
-use urr_queue::{QueueParts, QueueService, QueueSettings, consumer};
+use urr_queue::{QueueParts, QueueService, QueueSettings};
 use urr_room::Rooms;
 use urr_room::memory::MemoryRooms;
 use urr_room::redis::{RedisRooms, RoomTime};
@@ -15,6 +15,7 @@ use urr_service::{Caller, Health, Service};
 use urr_storage::Db;
 
 use super::builder::Builder;
+use super::consumers;
 use super::notices;
 use crate::config::Config;
 use crate::engines;
@@ -31,7 +32,7 @@ pub struct OpenRooms {
 
 /// Starts the queue service.
 pub async fn start(builder: &mut Builder<'_>, db: Db) -> Result<Service> {
-    builder.consume(&db, consumer::GROUP, consumer::TOPICS, consumer::handle);
+    builder.consume(&db, &consumers::QUEUE);
     let rooms = OpenRooms::open(builder).await?;
     let queue = QueueService::new(QueueParts {
         db,
