@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 
 use crate::ApiError;
 use crate::field_error::{FieldError, RequestPart};
-use crate::messages::AnswerLanguage;
+use urr_kernel::Language;
 
 /// A JSON body, in or out.
 #[derive(Clone, Copy, Debug)]
@@ -133,8 +133,8 @@ fn json_refused(rejection: JsonRejection) -> ApiError {
 
 /// A mistake in a field, in both languages.
 fn wrong_field(code: &'static str, part: RequestPart, error: &FieldError) -> ApiError {
-    ApiError::bad_request(code, error.sentence(AnswerLanguage::English, part))
-        .in_korean(error.sentence(AnswerLanguage::Korean, part))
+    ApiError::bad_request(code, error.sentence(Language::English, part))
+        .in_korean(error.sentence(Language::Korean, part))
 }
 
 fn not_json() -> ApiError {
