@@ -49,6 +49,7 @@ pub use extract::{Json, Path, Query, RawBody};
 pub use health::{Health, HealthView};
 pub use identity::{Admin, Identity, IdentityHeaders, MaybeUser, User, UserRole};
 pub use internal_call::{CallKind, CallSpec, InternalCall, InternalCalls};
+pub use messages::preferred_language;
 pub use metrics::Metrics;
 pub use paced_body::{BodyPace, PacedBody, body_refused, read_body};
 pub use page::{Page, Paged, Pagination};

@@ -1,12 +1,8 @@
 //! Amounts, times and reasons in words, in Korean and English.
 
-use jiff::tz::{Offset, TimeZone};
-use urr_kernel::{Timestamp, Won};
+use urr_kernel::{Language, Timestamp, Won};
 
 use super::mail::MailLanguage;
-
-/// Korea has no summer time.
-const KOREA: Offset = jiff::tz::offset(9);
 
 pub fn amount(amount: Won, language: MailLanguage) -> String {
     let korean = amount.to_string();
@@ -17,18 +13,11 @@ pub fn amount(amount: Won, language: MailLanguage) -> String {
 }
 
 pub fn date(time: Timestamp, language: MailLanguage) -> String {
-    let time = time.to_zoned(TimeZone::fixed(KOREA));
-    let weekday = usize::from(time.weekday().to_monday_zero_offset().unsigned_abs());
-    match language {
-        MailLanguage::Korean => {
-            let weekday = ["월", "화", "수", "목", "금", "토", "일"][weekday];
-            let date = time.strftime("%Y년 %-m월 %-d일");
-            format!("{date} ({weekday}) {} (한국 시간)", time.strftime("%H:%M"))
-        }
-        MailLanguage::English => {
-            format!("{} (Korean time, UTC+9)", time.strftime("%a, %-d %B %Y, %H:%M"))
-        }
-    }
+    let language = match language {
+        MailLanguage::Korean => Language::Korean,
+        MailLanguage::English => Language::English,
+    };
+    language.date(time)
 }
 
 pub fn title(title: Option<&str>, language: MailLanguage) -> String {

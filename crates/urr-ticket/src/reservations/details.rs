@@ -60,6 +60,18 @@ impl ReservationDetails {
         self.items.iter().filter_map(place).collect()
     }
 
+    /// The seat with its grade, or the name of the ticket type.
+    pub fn ticket_place(&self, ticket: &StoredTicket) -> String {
+        let item = self.items.iter().find(|item| item.position == ticket.position);
+        let name = item.map(|item| self.item_name(item)).unwrap_or_default();
+        let seat = self.inventory.as_ref().zip(ticket.seat_id);
+        let seat = seat.and_then(|(inventory, seat_id)| inventory.layout.place(seat_id));
+        let parts = [Some(name.to_owned()), seat.map(|place| place.label())];
+        let parts: Vec<String> =
+            parts.into_iter().flatten().filter(|part| !part.is_empty()).collect();
+        parts.join(" · ")
+    }
+
     /// The ticket type, or the grade of the seat.
     fn item_name<'a>(&'a self, item: &'a ReservationItem) -> &'a str {
         match (item.subject, &self.inventory) {

@@ -11,6 +11,7 @@ mod check_in;
 mod closed_sales;
 mod confirm;
 mod contention;
+mod etickets;
 mod expiry;
 mod fixture;
 mod gateway;
