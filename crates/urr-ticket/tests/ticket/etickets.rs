@@ -29,8 +29,9 @@ contract! {
         let file = format!("attachment; filename=\"tickets-{}.pdf\"", held.reservation.number);
         assert_eq!(document.headers["content-disposition"], file.as_str());
         assert!(document.bytes.starts_with(b"%PDF-"));
-        let english = owner.get_with(&format!("{path}?language=en"), &[("accept-language", "ko")]);
-        assert_eq!(english.await.headers["content-language"], "en", "the query decides");
+        let path_english = format!("{path}?language=en");
+        let english = owner.get_with(&path_english, &[("accept-language", "ko")]).await;
+        assert_eq!(english.headers["content-language"], "en", "the query decides");
         owner.get(&format!("{path}?language=fr")).await.refused(400, "INVALID_LANGUAGE");
 
         let other = reader.logged_in(world.ids.next_id(), UserRole::User);
