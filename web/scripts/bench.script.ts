@@ -3,8 +3,8 @@
  * moves, and how much memory it needs. Slowed numbers stand beside those of the same run without
  * slowing. The machine has no graphics card, so frames are drawn by its processor.
  */
-import { type CDPSession, type Page, test } from '@playwright/test';
-import { eventWith, expect, holdTickets, logIn, registerFan } from '../tests/fan';
+import type { CDPSession, Page } from '@playwright/test';
+import { eventWith, expect, holdTickets, logIn, registerFan, test } from '../tests/fan';
 
 const SLOWED = 6;
 const RUNS = 5;

@@ -4,7 +4,7 @@
  */
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { type APIRequestContext, type Browser, type Page, test } from '@playwright/test';
+import type { APIRequestContext, Browser, Page } from '@playwright/test';
 import {
   type Account,
   enter,
@@ -16,6 +16,7 @@ import {
   payNow,
   registerFan,
   SAME_ORIGIN,
+  test,
 } from '../tests/fan';
 import { Organiser } from '../tests/organiser';
 
@@ -160,6 +161,7 @@ test('screens', async ({ browser, page }) => {
         for (const key of ['ArrowDown', 'ArrowRight', 'Enter', 'ArrowRight', 'Enter'])
           await seats.keyboard.press(key);
         await expect(seats.locator('.chosen li')).toHaveCount(2);
+        await seats.getByRole('application').blur();
       },
     },
     {
