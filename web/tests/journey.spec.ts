@@ -15,6 +15,9 @@ import {
 } from './fan';
 import { Organiser } from './organiser';
 
+// These tests buy.
+test.use({ accountOf: 'traveller' });
+
 /** The texts of the pages, and of the waiting page, which the program makes. */
 interface Words {
   readonly lang: 'ko' | 'en';
