@@ -154,11 +154,6 @@ test('bench', async ({ page, context }) => {
     { name: 'home', path: '/', ready: 'main article h3' },
     { name: 'event', path: `/events/${hall.id}`, ready: `main a[href="/queue/${hall.id}"]` },
     {
-      name: 'waiting page',
-      path: `/queue/${standing}`,
-      ready: 'main a.go, main [role="application"], main h1',
-    },
-    {
       name: `seats (${hall.seats})`,
       path: `/events/${hall.id}/seats`,
       ready: '[role="application"]',
