@@ -5,6 +5,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { startMailServer } from './mailbox';
 
 const START_MS = 60_000;
 
@@ -17,9 +18,19 @@ export default async function startProgram(): Promise<(() => Promise<void>) | un
 
   const data = mkdtempSync(join(tmpdir(), 'urr-web-test-'));
   const port = await freePort();
+  const mails = await startMailServer();
   const running = spawn(program, ['up', '--port', String(port), '--data', data], {
     stdio: 'ignore',
+    env: {
+      ...process.env,
+      URR_MAIL_SENDER: 'smtp',
+      URR_MAIL_FROM: 'URR <tickets@urr.example>',
+      URR_MAIL_SMTP_HOST: '127.0.0.1',
+      URR_MAIL_SMTP_PORT: String(mails.port),
+      URR_MAIL_SMTP_SECURITY: 'none',
+    },
   });
+  process.env.URR_TEST_MAILS = mails.folder;
   const ended = new Promise<void>((resolve) => running.once('exit', () => resolve()));
   const url = `http://127.0.0.1:${port}`;
   process.env.URR_URL = url;
@@ -27,6 +38,7 @@ export default async function startProgram(): Promise<(() => Promise<void>) | un
   return async () => {
     running.kill('SIGTERM');
     await ended;
+    await mails.stop();
     rmSync(data, { recursive: true, force: true });
   };
 }
