@@ -219,14 +219,8 @@ impl TokenCache {
         let AccessClaims { email, role, email_verified, .. } = verified.claims;
         let headers = Identity { user_id, email: Some(email), role }.headers();
         let (token_id, expires_at) = (verified.id, verified.expires_at);
-        let verified = VerifiedAccessToken {
-            user_id,
-            role,
-            email_verified,
-            headers,
-            token_id,
-            expires_at,
-        };
+        let verified =
+            VerifiedAccessToken { user_id, role, email_verified, headers, token_id, expires_at };
         self.0.insert(token.clone(), verified.clone());
         Ok(verified)
     }
@@ -284,8 +278,7 @@ mod tests {
 
     #[test]
     fn each_policy_lets_its_own_in_and_nobody_else() {
-        let user =
-            |role| Requester::User { id: Uuid::from_u128(1), role, email_verified: true };
+        let user = |role| Requester::User { id: Uuid::from_u128(1), role, email_verified: true };
         let requesters = [
             Requester::Anonymous,
             Requester::InvalidToken(TokenFault::Expired),

@@ -45,11 +45,7 @@ fn has_paid(tx: &mut Tx<'_>, user_id: Uuid) -> DbResult<bool> {
     Ok(tx.query_opt(sql, params![user_id], |row| row.get::<i64>("found"))?.is_some())
 }
 
-fn reservation_holdings(
-    tx: &mut Tx<'_>,
-    user_id: Uuid,
-    now: Timestamp,
-) -> DbResult<Vec<Holding>> {
+fn reservation_holdings(tx: &mut Tx<'_>, user_id: Uuid, now: Timestamp) -> DbResult<Vec<Holding>> {
     let sql = "select r.id, r.number, r.status, r.quantity, s.title, s.starts_at \
                from reservations as r join sales as s on s.event_id = r.event_id \
                where r.user_id = $1 and s.status = 'open' and (r.status = 'pending' \

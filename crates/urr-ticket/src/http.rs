@@ -11,8 +11,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::{
-    TicketService, check_in, holdings, inventory, memberships, payables, reservations, reserve, sales_health,
-    seat_map, transfers,
+    TicketService, check_in, holdings, inventory, memberships, payables, reservations, reserve,
+    sales_health, seat_map, transfers,
 };
 
 const ADMIN_LOG: AdminLogRoute = AdminLogRoute {

@@ -15,8 +15,9 @@ use crate::http::reauthentication;
 use crate::sessions::client_info::ClientInfo;
 use crate::sessions::cookies;
 use crate::{
-    AccountDeletion, AuthService, BotCheckPurpose, Email, Language, Password, PasswordChange, PersonName,
-    PersonalDetails, PhoneNumber, Registration, TermsAnswer, TermsAnswers, TermsVersions, UserId,
+    AccountDeletion, AuthService, BotCheckPurpose, Email, Language, Password, PasswordChange,
+    PersonName, PersonalDetails, PhoneNumber, Registration, TermsAnswer, TermsAnswers,
+    TermsVersions, UserId,
 };
 
 pub fn routes() -> OpenApiRouter<AuthService> {

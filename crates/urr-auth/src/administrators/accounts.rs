@@ -213,11 +213,7 @@ fn suspend(
     end_sessions(tx, user.id, now)
 }
 
-fn reopen(
-    tx: &mut Tx<'_>,
-    user: &StoredUser,
-    now: Timestamp,
-) -> Result<(), AccountMeasureError> {
+fn reopen(tx: &mut Tx<'_>, user: &StoredUser, now: Timestamp) -> Result<(), AccountMeasureError> {
     if user.status != AccountStatus::Suspended {
         return Err(AccountMeasureError::NotSuspended);
     }
@@ -240,7 +236,7 @@ mod tests {
 
     #[test]
     fn a_search_is_an_address_an_id_a_number_or_a_name() {
-        let search = |text| AccountSearch::parse(text).unwrap();
+        let search = |text: &str| AccountSearch::parse(text).unwrap();
         assert_eq!(search("  "), AccountSearch::All);
         let email = Email::parse("mina@example.com").unwrap();
         assert_eq!(search(" mina@example.com "), AccountSearch::Email(email));
@@ -256,7 +252,8 @@ mod tests {
     #[test]
     fn a_reason_is_one_short_line() {
         assert!(ActionReason::parse("sells accounts").is_ok());
-        for bad in ["", "  ", "a\u{7}b", &"x".repeat(REASON_CHARS_MAX + 1)] {
+        let long = "x".repeat(REASON_CHARS_MAX + 1);
+        for bad in ["", "  ", "a\u{7}b", &long] {
             assert!(ActionReason::parse(bad).is_err(), "{bad:?}");
         }
     }

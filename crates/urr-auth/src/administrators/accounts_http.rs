@@ -75,9 +75,8 @@ async fn apply(
     measure: AccountMeasure,
     body: AccountMeasureBody,
 ) -> Result<Json<AccountDetailView>, ApiError> {
-    let reason = ActionReason::parse(&body.reason).map_err(|unfit| {
-        ApiError::bad_request("INVALID_REASON", format!("The reason {unfit}."))
-    })?;
+    let reason = ActionReason::parse(&body.reason)
+        .map_err(|unfit| ApiError::bad_request("INVALID_REASON", format!("The reason {unfit}.")))?;
     let admin_id = Some(UserId(admin.user_id));
     let user = auth.apply_measure(UserId(id), measure, admin_id, &reason).await?;
     Ok(Json(AccountDetailView { user: user.into() }))

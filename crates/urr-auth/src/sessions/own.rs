@@ -6,12 +6,12 @@ use urr_service::token::{ACCESS, AccessClaims};
 use urr_storage::{DbResult, StorageError};
 
 use crate::AuthService;
+use crate::InternalError;
 use crate::accounts::account::UserId;
 use crate::accounts::store as users;
 use crate::internal_error::from_internal_errors;
 use crate::sessions::login_history::{self, LoginEntry};
 use crate::sessions::store::{self as sessions, SessionSelection};
-use crate::InternalError;
 
 /// A session that is not over.
 #[derive(Clone, Debug, PartialEq, Eq)]

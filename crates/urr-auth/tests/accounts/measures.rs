@@ -124,7 +124,7 @@ contract! {
     async fn every_measure_is_in_the_log_with_its_reason(world: World) {
         let boss = boss(&world).await;
         let id = world.register("mina@example.com").await.user.id;
-        let path = |measure| format!("/api/auth/admin/users/{id}/{measure}");
+        let path = |measure: &str| format!("/api/auth/admin/users/{id}/{measure}");
         let send = async |measure: &str, body: Value, role: UserRole| {
             let answer = post(&world, &path(measure)).user(boss.0, role).json(&body).send().await;
             (answer.status.as_u16(), answer.body["code"].as_str().unwrap_or_default().to_owned())

@@ -15,7 +15,8 @@ use crate::fixture::{MINUTE, PASSWORD, World, client};
 use crate::http::{call, get, post};
 
 const EMAIL: &str = "mina@example.com";
-const PHONE: &str = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) Version/18.0 Safari/604.1";
+const PHONE: &str =
+    "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) Version/18.0 Safari/604.1";
 
 async fn login_from(world: &World, address: &str, user_agent: &str) -> Session {
     let email = Email::parse(EMAIL).unwrap();

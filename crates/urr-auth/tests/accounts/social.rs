@@ -15,7 +15,8 @@ use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 use urr_auth::{
-    AccountMeasure, ActionReason, AuthService, AuthSettings, PurgeCounts, Reauthentication, Session, SocialSettings, UserId,
+    AccountMeasure, ActionReason, AuthService, AuthSettings, PurgeCounts, Reauthentication,
+    Session, SocialSettings, UserId,
 };
 use urr_kernel::{Timestamp, Uuid};
 use urr_service::token::{ACCESS, AccessClaims, TokenFacts};

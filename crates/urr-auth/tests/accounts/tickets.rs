@@ -35,9 +35,8 @@ impl FakeTickets {
             metrics: Metrics::new(),
             limits: RequestLimits::default(),
         };
-        let router = Router::new()
-            .route(GetHoldings::SPEC.path, get(holdings))
-            .with_state(self.clone());
+        let router =
+            Router::new().route(GetHoldings::SPEC.path, get(holdings)).with_state(self.clone());
         TicketClient::new(Upstream::local(Caller::Auth, "ticket", router, &kit))
     }
 

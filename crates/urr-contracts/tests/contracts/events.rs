@@ -18,8 +18,8 @@ use urr_contracts::events::transfer::{TransferCancelled, TransferCompleted};
 use urr_contracts::events::user::{
     AccountLinkIssued, UserDeleted, UserRegistered, UserRoleChanged,
 };
-use urr_contracts::internal::auth::{AccountLinkKind, AccountRole};
 use urr_contracts::events::{TOPICS, TYPES};
+use urr_contracts::internal::auth::{AccountLinkKind, AccountRole};
 use urr_kernel::{EventData, Tier, Won};
 use urr_layout::{Layout, SeatRow, Section};
 

@@ -101,10 +101,8 @@ fn visit_auth_and_catalog(visitor: &mut impl CallVisitor) {
     let token = RevokedTokenEntry { seq: 7, jti: id(50), expires_at: time("2026-12-01T12:00:00Z") };
     let page = RevokedTokenPage { tokens: vec![token], next: 7 };
     visitor.visit(ListRevokedTokens { after: 3 }, page);
-    let link = AccountLinkAnswer {
-        token: "5f2b".to_owned(),
-        expires_at: time("2026-12-01T12:30:00Z"),
-    };
+    let link =
+        AccountLinkAnswer { token: "5f2b".to_owned(), expires_at: time("2026-12-01T12:30:00Z") };
     visitor.visit(GetAccountLink { id: id(51) }, link);
     let event = EventInfo {
         id: id(1),

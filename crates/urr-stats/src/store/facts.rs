@@ -80,12 +80,11 @@ impl StoredFact for CountedMessage {
 }
 
 impl StoredFact for UserFact {
-    const TABLE: FactTable =
-        FactTable {
-            name: "users",
-            key: "id",
-            columns: "id, registered_at, deleted_at, role, role_at",
-        };
+    const TABLE: FactTable = FactTable {
+        name: "users",
+        key: "id",
+        columns: "id, registered_at, deleted_at, role, role_at",
+    };
 
     fn key(&self) -> (RebuildStage, Uuid) {
         (RebuildStage::Users, self.id)
@@ -101,8 +100,7 @@ impl StoredFact for UserFact {
 
     fn write(&self, tx: &mut Tx<'_>) -> DbResult<()> {
         let role = self.role.as_str();
-        let values =
-            params![self.id, self.registered_at, self.deleted_at, role, self.role_at];
+        let values = params![self.id, self.registered_at, self.deleted_at, role, self.role_at];
         Self::TABLE.write(tx, values)
     }
 }

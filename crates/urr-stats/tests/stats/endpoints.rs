@@ -9,7 +9,7 @@ use urr_service::UserRole;
 use crate::contract;
 use crate::fixture::{
     Booking, DAY, HOUR, MINUTE, World, event_created, now, standing_event_created, user_deleted,
-    user_registered,
+    user_registered, user_role_changed,
 };
 
 const PATHS: [&str; 13] = [

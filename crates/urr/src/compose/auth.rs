@@ -10,8 +10,8 @@ use urr_auth::{
 };
 use urr_contracts::clients::TicketClient;
 use urr_kernel::Secret;
-use urr_service::{Caller, Service};
 use urr_service::token::TokenKey;
+use urr_service::{Caller, Service};
 use urr_storage::Db;
 
 use super::ClockAndIds;
