@@ -294,6 +294,7 @@ mod tests {
             "iss": "urr", "aud": "urr-api", "sub": "somebody", "jti": Uuid::from_u128(9),
             "iat": now().as_second(), "exp": now().as_second() + 1_800,
             "email": "a@example.com", "role": "user", "familyId": Uuid::from_u128(3),
+            "emailVerified": true,
         })
     }
 
