@@ -25,6 +25,7 @@ mod http;
 mod identity_check;
 mod internal_error;
 mod jobs;
+mod key_check;
 mod links;
 mod own_data;
 mod passwords;
@@ -69,6 +70,7 @@ pub use identity_check::{
 };
 pub use internal_error::InternalError;
 pub use jobs::{KeyRotationProgress, PurgeCounts};
+pub use key_check::DataKeyError;
 pub use links::LinkError;
 pub use own_data::{AccountDeletion, DeleteAccountError, ExportError, Losses};
 pub use passwords::PasswordCost;

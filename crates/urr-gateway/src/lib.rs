@@ -67,6 +67,8 @@ pub struct Gateway {
     metrics: GatewayMetrics,
     /// See [`compression::ENCODERS_MAX`].
     encoders: Arc<Semaphore>,
+    /// See [`request_limits::LARGE_BODIES_MAX`].
+    large_bodies: Semaphore,
     clock: Clock,
 }
 
@@ -94,6 +96,7 @@ impl Gateway {
             feed,
             metrics: GatewayMetrics::default(),
             encoders: Arc::new(Semaphore::new(compression::ENCODERS_MAX)),
+            large_bodies: Semaphore::new(request_limits::LARGE_BODIES_MAX),
             clock: kit.clock.clone(),
         }
     }

@@ -130,10 +130,7 @@ impl AuthService {
         };
         let found =
             self.read(move |tx| users::user_list_by_person(tx, index, &indexes, page)).await?;
-        let accounts = found.0.iter().map(|user| self.unseal(user));
-        let accounts: Result<Vec<UserAccount>, InternalError> =
-            accounts.filter_map(Result::transpose).collect();
-        Ok((accounts?, found.1))
+        Ok((self.unseal_list(&found.0), found.1))
     }
 
     /// Does something with an account, and logs who did it and why.

@@ -20,7 +20,7 @@ use crate::config::{BotCheckKind, Config, IdentityProviderKind};
 use crate::role::ProcessRole;
 
 /// Starts the auth service.
-pub fn start(builder: &mut Builder<'_>, db: Db) -> Result<Service> {
+pub async fn start(builder: &mut Builder<'_>, db: Db) -> Result<Service> {
     let ticket = match builder.upstream(Caller::Auth, ProcessRole::Ticket) {
         Ok(ticket) => Some(TicketClient::new(ticket)),
         Err(error) => {
@@ -31,6 +31,7 @@ pub fn start(builder: &mut Builder<'_>, db: Db) -> Result<Service> {
     };
     let parts = auth_parts(builder.config, db, &builder.sources())?;
     let auth = AuthService::new(AuthParts { ticket, ..parts });
+    auth.check_data_keys().await?;
     auth.register_metrics(&builder.kit.metrics);
     let (jobs, stopping) = (auth.clone(), builder.stopping.clone());
     builder.add_jobs("the auth jobs", async move { jobs.run_jobs(stopping).await });
