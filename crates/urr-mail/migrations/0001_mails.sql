@@ -26,7 +26,8 @@ create table mails (
     leased_until timestamptz,
     created_at timestamptz not null,
     ended_at timestamptz,
-    constraint mails_kind check (kind in ('purchase', 'cancellation', 'refund', 'admission_near')),
+    constraint mails_kind check (kind in
+        ('purchase', 'cancellation', 'part_cancellation', 'event_moved', 'refund', 'admission_near')),
     constraint mails_language check (language in ('ko', 'en')),
     constraint mails_status check (status in ('waiting', 'sent', 'failed', 'dropped')),
     constraint mails_ended check ((status = 'waiting') = (ended_at is null)),

@@ -19,6 +19,7 @@ pub struct MembershipActivated {
     pub amount: Won,
     /// Whether there was a year before.
     pub is_renewal: bool,
+    pub timestamp: Timestamp,
 }
 
 /// The last paid year is over, or its payment was refunded.
@@ -31,4 +32,5 @@ pub struct MembershipExpired {
     /// The tier until then.
     pub tier: Tier,
     pub expires_at: Timestamp,
+    pub timestamp: Timestamp,
 }

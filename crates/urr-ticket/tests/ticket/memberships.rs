@@ -82,8 +82,10 @@ impl World {
     pub async fn assert_balances(&self) {
         let wrong = "select count(*) as n from memberships as m where m.points <> (\
              select coalesce(sum(p.points), 0) from membership_points as p \
-             where p.membership_id = m.id) or m.tier <> case when m.points >= 1500 then 'diamond' \
-             when m.points >= 500 then 'gold' else 'silver' end";
+             where p.membership_id = m.id and p.is_settled) or m.pending_points <> (\
+             select coalesce(sum(p.points), 0) from membership_points as p \
+             where p.membership_id = m.id and not p.is_settled) \
+             or m.tier <> case when m.points >= 1500 then 'diamond' when m.points >= 500 then 'gold' else 'silver' end";
         assert_eq!(self.number(wrong).await, 0);
     }
 }

@@ -17,7 +17,7 @@ use crate::contract;
 use crate::fixture::{MINUTE, World, hall};
 
 /// An event of the catalog, in its envelope.
-fn event(world: &World, event_type: &str, data: Value) -> DomainEvent {
+pub fn event(world: &World, event_type: &str, data: Value) -> DomainEvent {
     let id = world.ids.next_id();
     DomainEvent {
         specversion: "1.0".to_owned(),
@@ -83,7 +83,7 @@ pub async fn deliver(world: &World, event: &DomainEvent) -> Result<HandlerOutcom
         .await
 }
 
-async fn must_deliver(world: &World, event_type: &str, data: Value) {
+pub async fn must_deliver(world: &World, event_type: &str, data: Value) {
     let handled = deliver(world, &event(world, event_type, data)).await;
     assert_eq!(handled, Ok(HandlerOutcome::Done), "{event_type}");
 }
@@ -263,10 +263,10 @@ contract! {
         must_deliver(&world, "EVENT_CREATED", seated(event_id, 1, 5)).await;
         world.execute(
             "insert into reservations (id, number, user_id, event_id, status, payment_status, \
-             total_amount, booking_fee, quantity, fence, expires_at, cancel_policy, created_at, \
-             updated_at) \
+             total_amount, booking_fee, quantity, fence, expires_at, cancel_policy, \
+             agreed_starts_at, announced_starts_at, created_at, updated_at) \
              select event_id, 'R', event_id, event_id, 'confirmed', 'paid', 1, 0, 1, 1, \
-             starts_at, '{}', starts_at, starts_at from sales",
+             starts_at, '{}', starts_at, starts_at, starts_at, starts_at from sales",
         ).await;
         for _ in 0..2 {
             let data = json!({"eventId": event_id, "revision": 2});
