@@ -314,7 +314,7 @@ pub(crate) fn activate(
         payment_id,
         amount,
         is_renewal,
-        timestamp: activated.time,
+        timestamp: Some(activated.time),
     };
     outbox::append(tx, activated, &event)?;
     Ok(membership)
@@ -356,6 +356,6 @@ fn expired_event(membership: &Membership, timestamp: Timestamp) -> MembershipExp
         artist_id: membership.artist_id,
         tier: membership.tier,
         expires_at: membership.expires_at,
-        timestamp,
+        timestamp: Some(timestamp),
     }
 }

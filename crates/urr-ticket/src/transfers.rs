@@ -493,7 +493,7 @@ fn completed_event(
         payment_id,
         seller_payment_id: Some(transfer.seller_payment_id),
         seller_payout: transfer.price.original,
-        timestamp,
+        timestamp: Some(timestamp),
     }
 }
 
@@ -504,6 +504,6 @@ fn cancelled_event(ended: &Transfer, timestamp: Timestamp) -> TransferCancelled 
         event_id: ended.event_id,
         seller_id: ended.seller_id,
         reason: ended.end_reason.clone().expect("what was cancelled has a reason"),
-        timestamp,
+        timestamp: Some(timestamp),
     }
 }

@@ -19,7 +19,9 @@ pub struct MembershipActivated {
     pub amount: Won,
     /// Whether there was a year before.
     pub is_renewal: bool,
-    pub timestamp: Timestamp,
+    /// Null in events of earlier programs.
+    #[serde(default)]
+    pub timestamp: Option<Timestamp>,
 }
 
 /// The last paid year is over, or its payment was refunded.
@@ -32,5 +34,7 @@ pub struct MembershipExpired {
     /// The tier until then.
     pub tier: Tier,
     pub expires_at: Timestamp,
-    pub timestamp: Timestamp,
+    /// Null in events of earlier programs.
+    #[serde(default)]
+    pub timestamp: Option<Timestamp>,
 }

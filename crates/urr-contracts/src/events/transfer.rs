@@ -27,7 +27,9 @@ pub struct TransferCompleted {
     pub seller_payment_id: Option<Uuid>,
     /// What is refunded to the seller.
     pub seller_payout: Won,
-    pub timestamp: Timestamp,
+    /// Null in events of earlier programs.
+    #[serde(default)]
+    pub timestamp: Option<Timestamp>,
 }
 
 /// A listing ended without a sale.
@@ -39,5 +41,7 @@ pub struct TransferCancelled {
     pub event_id: Uuid,
     pub seller_id: Uuid,
     pub reason: String,
-    pub timestamp: Timestamp,
+    /// Null in events of earlier programs.
+    #[serde(default)]
+    pub timestamp: Option<Timestamp>,
 }

@@ -236,7 +236,7 @@ fn check_payments(golden: &mut GoldenFolder) {
 fn check_memberships_and_transfers(golden: &mut GoldenFolder) {
     let (membership_id, user_id, artist_id) = (id(30), id(11), id(2));
     let (tier, expires_at) = (Tier::Silver, time("2027-12-01T11:00:00Z"));
-    let timestamp = time("2026-12-01T11:02:00Z");
+    let timestamp = Some(time("2026-12-01T11:02:00Z"));
     check(
         golden,
         &MembershipActivated {

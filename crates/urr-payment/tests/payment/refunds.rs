@@ -293,6 +293,8 @@ contract! {
         let after = world.find(payment.id).await;
         assert_eq!((after.status, after.refunded), (PaymentStatus::Refunded, Won::new(65_000)));
         assert_eq!(balances().await, [37_000, 0, 0, -2_000, -35_000, 0, 0, 0, 0]);
+        // What was kept of the first tickets is kept, too.
+        world.tickets.change(held.id, |held| held.cancel_fee = Won::new(37_000));
         world.assert_whole().await;
     }
 

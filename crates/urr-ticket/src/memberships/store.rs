@@ -291,7 +291,7 @@ pub fn membership_end_overdue(
             Ok(from_row!(row => MembershipExpired {
                 user_id, artist_id, tier, expires_at;
                 membership_id: row.get("id")?,
-                timestamp: now,
+                timestamp: Some(now),
             }))
         },
     )

@@ -230,11 +230,12 @@ contract! {
         let (_, mine) = get(&world, fan, &format!("/api/memberships/my/{artist_id}")).await;
         let membership = json!({"id": id, "artistId": artist_id, "artistName": "한강 밴드",
             "membershipPrice": PRICE, "status": "active", "tier": "silver",
-            "effectiveTier": "silver", "points": 200, "joinedAt": "2026-12-01T12:00:00Z",
+            "effectiveTier": "silver", "points": 200, "pendingPoints": 0, "joinedAt": "2026-12-01T12:00:00Z",
             "expiresAt": "2027-12-01T12:00:00Z", "renewableFrom": "2027-11-01T12:00:00Z",
             "isPaymentPending": false});
         let line = json!({"actionType": "MEMBERSHIP_JOIN", "referenceId": payment_id,
-            "points": 200, "createdAt": "2026-12-01T12:00:00Z"});
+            "points": 200, "createdAt": "2026-12-01T12:00:00Z",
+            "settlesAt": "2026-12-01T12:00:00Z", "isSettled": true});
         let benefits = json!({"tier": "silver", "preSalePhase": 3, "preSaleLabel": "선예매 3",
             "bookingFeeSurcharge": 3_000, "transferAccess": true, "transferFeePercent": 10,
             "nextTierThreshold": 500});
@@ -489,7 +490,8 @@ contract! {
         assert_eq!(world.ticket.end_memberships().await, Ok(0));
         let told = world.announced("MEMBERSHIP_EXPIRED").await;
         assert_eq!(told, [json!({"membershipId": membership.id.0, "userId": user_id,
-            "artistId": artist_id, "tier": "silver", "expiresAt": "2027-12-01T12:00:00Z"})]);
+            "artistId": artist_id, "tier": "silver", "expiresAt": "2027-12-01T12:00:00Z",
+            "timestamp": world.clock.now()})]);
         let other = world.membership(late.id).await;
         assert_eq!(other.status(world.clock.now()), MembershipStatus::Active);
         // Who comes back begins now.
