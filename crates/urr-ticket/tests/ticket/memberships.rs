@@ -249,7 +249,8 @@ contract! {
         let announced = world.announced("MEMBERSHIP_ACTIVATED").await;
         assert_eq!(announced, [json!({"membershipId": id, "userId": user_id,
             "artistId": artist_id, "tier": "silver", "expiresAt": "2027-12-01T12:00:00Z",
-            "paymentId": payment_id, "amount": PRICE, "isRenewal": false})]);
+            "paymentId": payment_id, "amount": PRICE, "isRenewal": false,
+            "timestamp": world.clock.now()})]);
         let (status, body) =
             world.call(fan, Method::POST, "/api/memberships/subscribe", body).await;
         assert_eq!((status, &body["code"]), (409, &json!("ALREADY_MEMBER")));
