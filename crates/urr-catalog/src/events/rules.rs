@@ -293,7 +293,6 @@ pub struct EventChange {
     /// For reservations from now on; who has booked keeps what was agreed. Null: the usual fees.
     #[serde(default, deserialize_with = "deserialize_given")]
     #[schema(value_type = Option<CancelPolicyTable>)]
-    #[expect(clippy::option_option, reason = "a change can leave the policy or take it away")]
     pub cancel_policy: Option<Option<CancelPolicyTable>>,
     #[schema(value_type = Option<String>)]
     pub age_rating: Option<AgeRating>,
