@@ -4,6 +4,7 @@ import {
   expect,
   expectAccessible,
   expectNoSidewaysScroll,
+  expectOneLanguage,
   firstArtist,
   test,
 } from './fan';
@@ -80,6 +81,7 @@ for (const look of LOOKS) {
         await expect(page.locator('html')).toHaveAttribute('lang', look.lang);
         await expect(page).toHaveTitle(/우르르|URR/);
         await expectNoSidewaysScroll(page);
+        await expectOneLanguage(page, look.lang);
         await expectAccessible(page);
       };
       if (fan) test(name, async ({ fanPage }) => check(fanPage));
