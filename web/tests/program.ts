@@ -5,6 +5,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { startMailServer } from './mailbox';
 
 const START_MS = 60_000;
 const ADMIN = { email: 'organiser@example.com', password: 'an organiser has a long secret' };
@@ -25,6 +26,8 @@ const TEST_SETTINGS = {
 export interface RunningProgram {
   readonly url: string;
   readonly admin: { readonly email: string; readonly password: string };
+  /** The folder of the mails that it has sent. */
+  readonly mails: string;
   stop(): Promise<void>;
 }
 
@@ -37,7 +40,17 @@ export async function runProgram(settings: Record<string, string> = {}): Promise
 
   const data = mkdtempSync(join(tmpdir(), 'urr-web-test-'));
   const port = await freePort();
-  const env = { ...withoutSettings(process.env), ...TEST_SETTINGS, ...settings };
+  const mails = await startMailServer();
+  const env = {
+    ...withoutSettings(process.env),
+    ...TEST_SETTINGS,
+    URR_MAIL_SENDER: 'smtp',
+    URR_MAIL_FROM: 'URR <tickets@urr.example>',
+    URR_MAIL_SMTP_HOST: '127.0.0.1',
+    URR_MAIL_SMTP_PORT: String(mails.port),
+    URR_MAIL_SMTP_SECURITY: 'none',
+    ...settings,
+  };
   const running = spawn(program, ['up', '--port', String(port), '--data', data], {
     stdio: 'ignore',
     env,
@@ -47,6 +60,7 @@ export async function runProgram(settings: Record<string, string> = {}): Promise
   const stop = async () => {
     running.kill('SIGTERM');
     await ended;
+    await mails.stop();
     rmSync(data, { recursive: true, force: true });
   };
   try {
@@ -56,7 +70,7 @@ export async function runProgram(settings: Record<string, string> = {}): Promise
     await stop();
     throw error;
   }
-  return { url, admin: ADMIN, stop };
+  return { url, admin: ADMIN, mails: mails.folder, stop };
 }
 
 /** The settings of the tests themselves are none of the program's, which refuses what it does not know. */

@@ -3,8 +3,9 @@ import { runProgram } from './program';
 
 export default async function setUp(): Promise<(() => Promise<void>) | undefined> {
   if (process.env.URR_URL) return undefined;
-  const { url, admin, stop } = await runProgram();
+  const { url, admin, mails, stop } = await runProgram();
   process.env.URR_URL = url;
+  process.env.URR_TEST_MAILS = mails;
   process.env.URR_TEST_ADMIN = JSON.stringify(admin);
   return stop;
 }

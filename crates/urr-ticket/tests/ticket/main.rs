@@ -15,6 +15,7 @@ mod contention;
 mod expiry;
 mod fixture;
 mod gateway;
+mod holdings;
 mod memberships;
 mod model;
 mod moved_events;
