@@ -1,5 +1,5 @@
 /**
- * `make bench`, the part of the pages: how soon a page can be used, how smoothly the map of a stadium
+ * `scripts/bench-web.sh`: how soon a page can be used, how smoothly the map of a stadium
  * moves, and how much memory it needs. Slowed numbers stand beside those of the same run without
  * slowing. The machine has no graphics card, so frames are drawn by its processor.
  */
