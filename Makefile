@@ -13,7 +13,7 @@ help: ## Show this list
 up: build ## Build and run URR with demo data; the address is printed
 	$(PROGRAM) up $(ARGS)
 
-# The line tables go into a file beside the program, where backtraces find them; without objcopy they
+# Line tables and symbols go into a file beside the program, where backtraces find them; without objcopy they
 # stay in the program.
 build: web ## Build the program into target/release/urr
 	cargo build --release --locked --bin urr
