@@ -62,14 +62,11 @@ impl ReservationDetails {
 
     /// The seat with its grade, or the name of the ticket type.
     pub fn ticket_place(&self, ticket: &StoredTicket) -> String {
-        let item = self.items.iter().find(|item| item.position == ticket.position);
-        let name = item.map(|item| self.item_name(item)).unwrap_or_default();
         let seat = self.inventory.as_ref().zip(ticket.seat_id);
-        let seat = seat.and_then(|(inventory, seat_id)| inventory.layout.place(seat_id));
-        let parts = [Some(name.to_owned()), seat.map(|place| place.label())];
-        let parts: Vec<String> =
-            parts.into_iter().flatten().filter(|part| !part.is_empty()).collect();
-        parts.join(" · ")
+        match seat.and_then(|(inventory, seat_id)| inventory.layout.place(seat_id)) {
+            Some(place) => format!("{} · {}", place.section.grade, place.label()),
+            None => ticket.ticket_type_name.clone().unwrap_or_default(),
+        }
     }
 
     /// The ticket type, or the grade of the seat.
