@@ -44,6 +44,10 @@ pub struct RateLimits {
     pub auth: u32,
     pub queue: u32,
     pub booking: u32,
+    /// Preparing, confirming and cancelling payments.
+    pub pay: u32,
+    /// The same, by one user about one payable or order.
+    pub pay_target: u32,
     pub general: u32,
     /// Logins and registrations from one address.
     pub login_address: u32,
@@ -59,6 +63,8 @@ impl Default for RateLimits {
             auth: 60,
             queue: 120,
             booking: 30,
+            pay: 60,
+            pay_target: 20,
             general: 3_000,
             login_address: 30,
             login_account: 10,
@@ -89,6 +95,7 @@ pub async fn check(
     let decision = match class {
         RateClass::Login => check_login(gateway, subject, request).await?,
         RateClass::Refresh => check_refresh(gateway, subject, request).await?,
+        RateClass::Pay => check_pay(gateway, subject, request).await?,
         RateClass::Auth | RateClass::Queue | RateClass::Booking | RateClass::General => {
             let quota = class_quota(class, &gateway.settings.rate_limits);
             gateway.limiter.check(&subject.bucket(class), quota).await
@@ -123,6 +130,25 @@ async fn check_login(
     Ok(gateway.limiter.check_all(&checks).await)
 }
 
+/// Per user, and per user and what is paid. The second bucket has the user in its name, so that
+/// nobody can use up another's.
+async fn check_pay(
+    gateway: &Gateway,
+    subject: RateLimitSubject,
+    request: &mut Request,
+) -> Result<RateDecision, ApiError> {
+    let limits = &gateway.settings.rate_limits;
+    let by_user = subject.bucket(RateClass::Pay);
+    let target = match subject.requester {
+        Requester::User { .. } => read_pay_target(request).await?,
+        Requester::Anonymous | Requester::InvalidToken(_) => None,
+    };
+    let by_target = target.map(|target| format!("{by_user}:{target}"));
+    let mut checks = vec![(by_user.as_str(), class_quota(RateClass::Pay, limits))];
+    checks.extend(by_target.as_deref().map(|name| (name, per_minute(limits.pay_target))));
+    Ok(gateway.limiter.check_all(&checks).await)
+}
+
 /// Without a refresh token the request counts per user or address.
 async fn check_refresh(
     gateway: &Gateway,
@@ -150,6 +176,7 @@ fn class_quota(class: RateClass, limits: &RateLimits) -> Quota {
         RateClass::Auth | RateClass::Login | RateClass::Refresh => limits.auth,
         RateClass::Queue => limits.queue,
         RateClass::Booking => limits.booking,
+        RateClass::Pay => limits.pay,
         RateClass::General => limits.general,
     })
 }
@@ -160,6 +187,7 @@ impl RateLimitSubject {
             RateClass::Auth | RateClass::Login | RateClass::Refresh => "auth",
             RateClass::Queue => "queue",
             RateClass::Booking => "booking",
+            RateClass::Pay => "pay",
             RateClass::General => "general",
         };
         match self.requester {
@@ -179,6 +207,23 @@ async fn read_email(request: &mut Request) -> Result<Option<String>, ApiError> {
     }
     let bytes = read_body(request).await?;
     Ok(serde_json::from_slice::<LoginEmail>(&bytes).ok().map(|body| body.email))
+}
+
+/// What a request about payments is about, in a form of limited length; none if its body does not
+/// say.
+async fn read_pay_target(request: &mut Request) -> Result<Option<String>, ApiError> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct PayTarget {
+        order_id: Option<String>,
+        reservation_id: Option<String>,
+        reference_id: Option<String>,
+    }
+    let bytes = read_body(request).await?;
+    let target = serde_json::from_slice::<PayTarget>(&bytes).ok();
+    let target =
+        target.and_then(|body| body.order_id.or(body.reservation_id).or(body.reference_id));
+    Ok(target.map(|target| Secret::new("urr-pay-target").derive(&target).expose().to_owned()))
 }
 
 /// The refresh token in the body, where clients without cookies send it.

@@ -49,6 +49,8 @@ pub enum RateClass {
     Refresh,
     Queue,
     Booking,
+    /// Like `Booking`, and also per user and what is paid, against trying cards.
+    Pay,
     General,
 }
 
@@ -66,6 +68,7 @@ urr_kernel::named_enum!(RateClass {
     Refresh => "refresh",
     Queue => "queue",
     Booking => "booking",
+    Pay => "pay",
     General => "general",
 });
 urr_kernel::named_enum!(Priority { Pay => "pay", Hold => "hold", Browse => "browse" });
@@ -168,7 +171,7 @@ const fn fixed_bytes(pattern: &[u8]) -> usize {
 pub const ROUTES: &[Route] = {
     use Policy::{Admin, Admitted, Public, User};
     use Priority::{Browse, Hold, Pay};
-    use RateClass::{Auth, Booking, General, Login, Queue as QueueRate, Refresh};
+    use RateClass::{Auth, Booking, General, Login, Pay as PayRate, Queue as QueueRate, Refresh};
     use Timeout::{General as Default, Payment, Queue};
     const GET: Methods = Methods::GET;
     const POST: Methods = Methods::POST;
@@ -198,7 +201,8 @@ pub const ROUTES: &[Route] = {
         route(ALL, "/api/auth/**", "auth", Public, Auth, Hold, Default),
         // Payment providers have no login; the service verifies their webhooks.
         route(POST, "/api/payments/webhooks/**", "payment", Public, General, Pay, Payment),
-        route(ALL, "/api/payments/**", "payment", User, General, Pay, Payment),
+        route(GET, "/api/payments/**", "payment", User, General, Pay, Payment),
+        route(UNSAFE, "/api/payments/**", "payment", User, PayRate, Pay, Payment),
         route(GET, "/api/notifications", "mail", User, General, Browse, Default),
         route(GET, "/api/stats/**", "stats", Admin, General, Browse, Default),
         route(GET, "/api/events/**", "catalog", Public, General, Browse, Default),

@@ -320,6 +320,8 @@ pub fn settings() -> GatewaySettings {
         auth: enough,
         queue: enough,
         booking: enough,
+        pay: enough,
+        pay_target: enough,
         general: enough,
         login_address: enough,
         login_account: enough,

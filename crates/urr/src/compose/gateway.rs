@@ -83,6 +83,8 @@ fn settings(config: &Config) -> GatewaySettings {
             auth: gateway.rate_limit_auth_rpm,
             queue: gateway.rate_limit_queue_rpm,
             booking: gateway.rate_limit_booking_rpm,
+            pay: gateway.rate_limit_pay_rpm,
+            pay_target: gateway.rate_limit_pay_target_rpm,
             general: gateway.rate_limit_general_rpm,
             login_account: gateway.rate_limit_login_account_rpm,
             login_address: gateway.rate_limit_login_address_rpm,

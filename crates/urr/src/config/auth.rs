@@ -6,7 +6,7 @@ use urr_auth::{
 use urr_kernel::Secret;
 
 use super::rule::{
-    OWN_SECRET_BYTES_MIN, choice, jwt_secret, number, optional, password, seconds, secret,
+    OWN_SECRET_BYTES_MIN, choice, flag, jwt_secret, number, optional, password, seconds, secret,
     signing_key, terms_version, text, web_origin,
 };
 use super::section::section;
@@ -80,6 +80,7 @@ section! {
         identity_provider: IdentityProviderKind = value(choice(IDENTITY_PROVIDER));
         identity_kept_days: u16 = value(number(0..=365));
         portone_channel_key: Option<String> = value(optional(text()));
+        dangerous_test_identities: bool = value(flag());
         data_key: Secret = own_secret(secret(OWN_SECRET_BYTES_MIN));
         data_key_version: u16 = value(number(1..=u16::MAX));
         /// Another key that stored data may need, and its version.

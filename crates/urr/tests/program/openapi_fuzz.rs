@@ -64,8 +64,8 @@ fn d_17_a_listener_for_others_shows_no_metrics_and_no_addresses() -> Result<()> 
 
 fn unlimited() -> Result<Installation> {
     let mut installation = Installation::new()?;
-    for class in ["AUTH", "QUEUE", "BOOKING", "GENERAL"] {
-        installation.set(&format!("RATE_LIMIT_{class}_RPM"), "1000000");
+    for class in ["AUTH", "QUEUE", "BOOKING", "PAY", "PAY_TARGET", "GENERAL"] {
+        installation.set(&format!("URR_GATEWAY_RATE_LIMIT_{class}_RPM"), "1000000");
     }
     Ok(installation)
 }
