@@ -38,7 +38,9 @@ fn cards() -> Vec<TestCard> {
 
 /// Somebody pays a hold, by one card after the other, while things go wrong.
 async fn pay(world: &World, choices: &mut Choices, held: &FakePayable) {
-    for _ in 0..=choices.below(6) {
+    // Some have cards that are all declined.
+    let is_unlucky = choices.below(6) == 0;
+    for _ in 0..if is_unlucky { 7 } else { 1 + choices.below(5) } {
         world.sandbox.set_down(choices.below(6) == 0);
         match choices.below(9) {
             0 | 1 => {
@@ -54,7 +56,8 @@ async fn pay(world: &World, choices: &mut Choices, held: &FakePayable) {
         }
         // It may be paid, given up or being paid by now.
         if let Ok(order) = world.order_of(held, held.user_id).await {
-            let approval = world.approval(&order, choices.of(&cards())).await;
+            let card = if is_unlucky { TestCard::Decline } else { choices.of(&cards()) };
+            let approval = world.approval(&order, card).await;
             drop(world.approve(&approval).await);
         }
         world.clock.advance(Duration::from_secs(u64::try_from(choices.below(40)).unwrap()));
