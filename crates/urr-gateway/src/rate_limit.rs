@@ -1,6 +1,8 @@
 //! Rate limits (G4).
 //!
-//! Each rate class has a limit per user, or per address for requests without a user. Logins and
+//! Each rate class has a limit per user, or per address for requests without a user. All users of one
+//! address together have a multiple of it, so that many accounts are no way around the limits; it is
+//! large, because a campus or a phone network shares one address. Logins and
 //! registrations also count per address and per account, against guessing many accounts from one
 //! address or one account from many addresses (D-15).
 //!
@@ -14,12 +16,11 @@ mod redis_buckets;
 
 use std::time::Duration;
 
-use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
-use http_body_util::BodyExt;
 use serde::Deserialize;
+use tokio::sync::Semaphore;
 use urr_kernel::Secret;
 use urr_service::ApiError;
 
@@ -31,7 +32,7 @@ use crate::browsers::REFRESH_COOKIE;
 use crate::client_address::ClientAddress;
 use crate::headers::cookies;
 use crate::pipeline::EarlyResponse;
-use crate::request_limits::body_too_large;
+use crate::request_limits::read_whole;
 use crate::routes::RateClass;
 
 const LIMIT: HeaderName = HeaderName::from_static("ratelimit-limit");
@@ -49,6 +50,10 @@ pub struct RateLimits {
     /// The same, by one user about one payable or order.
     pub pay_target: u32,
     pub general: u32,
+    /// Notices of payment providers, from one address.
+    pub webhook: u32,
+    /// How many times the limit of one user all users of one address have together.
+    pub users_per_address: u32,
     /// Logins and registrations from one address.
     pub login_address: u32,
     /// Logins and registrations with one e-mail address.
@@ -66,6 +71,8 @@ impl Default for RateLimits {
             pay: 60,
             pay_target: 20,
             general: 3_000,
+            webhook: 3_000,
+            users_per_address: 50,
             login_address: 30,
             login_account: 10,
             refresh_address: 3_000,
@@ -96,10 +103,11 @@ pub async fn check(
         RateClass::Login => check_login(gateway, subject, request).await?,
         RateClass::Refresh => check_refresh(gateway, subject, request).await?,
         RateClass::Pay => check_pay(gateway, subject, request).await?,
-        RateClass::Auth | RateClass::Queue | RateClass::Booking | RateClass::General => {
-            let quota = class_quota(class, &gateway.settings.rate_limits);
-            gateway.limiter.check(&subject.bucket(class), quota).await
-        }
+        RateClass::Auth
+        | RateClass::Queue
+        | RateClass::Booking
+        | RateClass::General
+        | RateClass::Webhook => check_class(gateway, class, subject).await,
     };
     if decision.allowed {
         return Ok(decision);
@@ -112,6 +120,26 @@ pub async fn check(
     Err(response.into())
 }
 
+/// Counts a user's request for the user and for the address. A user who is refused takes nothing from
+/// the neighbours.
+async fn check_class(
+    gateway: &Gateway,
+    class: RateClass,
+    subject: RateLimitSubject,
+) -> RateDecision {
+    let limits = &gateway.settings.rate_limits;
+    let (own, shared) = (subject.bucket(class), subject.shared_bucket(class));
+    let mut checks = vec![(own.as_str(), class_quota(class, limits))];
+    checks.extend(shared.as_deref().map(|name| (name, shared_quota(class, limits))));
+    gateway.limiter.check_all(&checks).await
+}
+
+/// What all users of one address share.
+fn shared_quota(class: RateClass, limits: &RateLimits) -> Quota {
+    let own = class_quota(class, limits);
+    per_minute(own.per_minute.saturating_mul(limits.users_per_address))
+}
+
 async fn check_login(
     gateway: &Gateway,
     subject: RateLimitSubject,
@@ -120,7 +148,8 @@ async fn check_login(
     let limits = &gateway.settings.rate_limits;
     let by_client = subject.bucket(RateClass::Login);
     let by_address = format!("login:address:{}", subject.address.bucket());
-    let by_account = read_email(request).await?.map(|email| account_bucket(&email));
+    let by_account =
+        read_email(&gateway.large_bodies, request).await?.map(|email| account_bucket(&email));
     // The client's own buckets come first: their refusal takes nothing from the account's bucket.
     let mut checks = vec![
         (by_client.as_str(), class_quota(RateClass::Login, limits)),
@@ -140,11 +169,13 @@ async fn check_pay(
     let limits = &gateway.settings.rate_limits;
     let by_user = subject.bucket(RateClass::Pay);
     let target = match subject.requester {
-        Requester::User { .. } => read_pay_target(request).await?,
+        Requester::User { .. } => read_pay_target(&gateway.large_bodies, request).await?,
         Requester::Anonymous | Requester::InvalidToken(_) => None,
     };
     let by_target = target.map(|target| format!("{by_user}:{target}"));
+    let shared = subject.shared_bucket(RateClass::Pay);
     let mut checks = vec![(by_user.as_str(), class_quota(RateClass::Pay, limits))];
+    checks.extend(shared.as_deref().map(|name| (name, shared_quota(RateClass::Pay, limits))));
     checks.extend(by_target.as_deref().map(|name| (name, per_minute(limits.pay_target))));
     Ok(gateway.limiter.check_all(&checks).await)
 }
@@ -159,7 +190,7 @@ async fn check_refresh(
     let quota = class_quota(RateClass::Refresh, limits);
     let token = match refresh_cookie(request.headers()) {
         Some(token) => Some(token.to_owned()),
-        None => read_refresh_token(request).await?,
+        None => read_refresh_token(&gateway.large_bodies, request).await?,
     };
     let Some(token) = token else {
         return Ok(gateway.limiter.check(&subject.bucket(RateClass::Refresh), quota).await);
@@ -178,18 +209,33 @@ fn class_quota(class: RateClass, limits: &RateLimits) -> Quota {
         RateClass::Booking => limits.booking,
         RateClass::Pay => limits.pay,
         RateClass::General => limits.general,
+        RateClass::Webhook => limits.webhook,
     })
 }
 
+/// Logins and refreshes share the buckets of other requests to the auth service.
+fn class_name(class: RateClass) -> &'static str {
+    match class {
+        RateClass::Auth | RateClass::Login | RateClass::Refresh => "auth",
+        RateClass::Queue => "queue",
+        RateClass::Booking => "booking",
+        RateClass::Pay => "pay",
+        RateClass::General => "general",
+        RateClass::Webhook => "webhook",
+    }
+}
+
 impl RateLimitSubject {
+    /// The bucket of all users of the address; none for requests without a user or an address.
+    fn shared_bucket(self, class: RateClass) -> Option<String> {
+        let is_user = matches!(self.requester, Requester::User { .. });
+        let has_address = self.address.0.is_some();
+        (is_user && has_address)
+            .then(|| format!("{}:users:{}", class_name(class), self.address.bucket()))
+    }
+
     fn bucket(self, class: RateClass) -> String {
-        let class = match class {
-            RateClass::Auth | RateClass::Login | RateClass::Refresh => "auth",
-            RateClass::Queue => "queue",
-            RateClass::Booking => "booking",
-            RateClass::Pay => "pay",
-            RateClass::General => "general",
-        };
+        let class = class_name(class);
         match self.requester {
             Requester::User { id, .. } => format!("{class}:user:{id}"),
             Requester::Anonymous | Requester::InvalidToken(_) => {
@@ -200,18 +246,21 @@ impl RateLimitSubject {
 }
 
 /// The e-mail address in the body, if it has one; if not, the service refuses the body.
-async fn read_email(request: &mut Request) -> Result<Option<String>, ApiError> {
+async fn read_email(large: &Semaphore, request: &mut Request) -> Result<Option<String>, ApiError> {
     #[derive(Deserialize)]
     struct LoginEmail {
         email: String,
     }
-    let bytes = read_body(request).await?;
+    let bytes = read_whole(large, request).await?;
     Ok(serde_json::from_slice::<LoginEmail>(&bytes).ok().map(|body| body.email))
 }
 
 /// What a request about payments is about, in a form of limited length; none if its body does not
 /// say.
-async fn read_pay_target(request: &mut Request) -> Result<Option<String>, ApiError> {
+async fn read_pay_target(
+    large: &Semaphore,
+    request: &mut Request,
+) -> Result<Option<String>, ApiError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct PayTarget {
@@ -219,7 +268,7 @@ async fn read_pay_target(request: &mut Request) -> Result<Option<String>, ApiErr
         reservation_id: Option<String>,
         reference_id: Option<String>,
     }
-    let bytes = read_body(request).await?;
+    let bytes = read_body(large, request).await?;
     let target = serde_json::from_slice::<PayTarget>(&bytes).ok();
     let target =
         target.and_then(|body| body.order_id.or(body.reservation_id).or(body.reference_id));
@@ -227,24 +276,18 @@ async fn read_pay_target(request: &mut Request) -> Result<Option<String>, ApiErr
 }
 
 /// The refresh token in the body, where clients without cookies send it.
-async fn read_refresh_token(request: &mut Request) -> Result<Option<String>, ApiError> {
+async fn read_refresh_token(
+    large: &Semaphore,
+    request: &mut Request,
+) -> Result<Option<String>, ApiError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct RefreshToken {
         refresh_token: String,
     }
-    let bytes = read_body(request).await?;
+    let bytes = read_whole(large, request).await?;
     let token = serde_json::from_slice::<RefreshToken>(&bytes).ok().map(|body| body.refresh_token);
     Ok(token.filter(|token| !token.is_empty()))
-}
-
-/// Reads the whole body, which is small here, and puts it back.
-async fn read_body(request: &mut Request) -> Result<Bytes, ApiError> {
-    let body = std::mem::take(request.body_mut());
-    // This fails if the body exceeds its limit, or if the client has gone and reads no response.
-    let bytes = body.collect().await.map_err(|_| body_too_large())?.to_bytes();
-    *request.body_mut() = Body::from(bytes.clone());
-    Ok(bytes)
 }
 
 /// The first refresh cookie that is not empty, which is the one that the auth service uses.
@@ -279,6 +322,8 @@ fn whole_seconds(time: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use axum::body::Body;
+    use http_body_util::BodyExt;
     use urr_kernel::Uuid;
     use urr_service::UserRole;
 
@@ -301,7 +346,7 @@ mod tests {
     async fn d_15_the_account_is_found_however_it_is_typed() {
         let email = async |body: &'static str| {
             let mut request = Request::new(Body::from(body));
-            let email = read_email(&mut request).await.unwrap();
+            let email = read_email(&Semaphore::new(1), &mut request).await.unwrap();
             let again = request.into_body().collect().await.unwrap().to_bytes();
             assert_eq!(again, body, "the service reads the same body");
             email.map(|email| account_bucket(&email))

@@ -14,4 +14,5 @@ mod queue_admin;
 mod route_coverage;
 mod slot_attacks;
 mod startup;
+mod texts;
 mod waiting_room;

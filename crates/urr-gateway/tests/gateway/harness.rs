@@ -323,6 +323,8 @@ pub fn settings() -> GatewaySettings {
         pay: enough,
         pay_target: enough,
         general: enough,
+        webhook: enough,
+        users_per_address: enough,
         login_address: enough,
         login_account: enough,
         refresh_address: enough,

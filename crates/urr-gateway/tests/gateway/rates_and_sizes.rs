@@ -17,6 +17,8 @@ const SMALL: RateLimits = RateLimits {
     pay: 4,
     pay_target: 3,
     general: 5,
+    webhook: 5,
+    users_per_address: 3,
     login_address: 1_000,
     login_account: 1_000,
     refresh_address: 1_000,
@@ -92,6 +94,27 @@ async fn paying_is_limited_per_user_and_per_what_is_paid() {
         count += 1;
     }
     assert_eq!(count, 50);
+}
+
+/// Many accounts are no way around the limits. The control has no bound for the address.
+#[tokio::test]
+async fn all_users_of_one_address_share_a_limit() {
+    for (users_per_address, expected) in [(3, 15), (1_000, 50)] {
+        let gateway = leak(TestGateway::with_settings(|settings| {
+            settings.rate_limits = RateLimits { users_per_address, ..SMALL };
+        }));
+        let user = |n: u128, address: &'static str| {
+            let token: &'static str = gateway.token_of(Uuid::from_u128(n), UserRole::User).leak();
+            move || gateway.get("/api/artists").bearer(token).from(address)
+        };
+        let mut total = 0;
+        for n in 0..10 {
+            total += allowed(user(n, "203.0.113.1")).await;
+        }
+        assert_eq!(total, expected, "{users_per_address}");
+        assert_eq!(allowed(user(90, "203.0.113.2")).await, 5, "elsewhere");
+        assert_eq!(allowed(|| gateway.get("/api/artists").from("203.0.113.1")).await, 5);
+    }
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
-use urr_kernel::Uuid;
+use urr_kernel::{Uuid, paragraphs};
 use urr_service::{Admin, ApiError, Context, Errors, Json, Page, Paged, Pagination, Path, Query};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -134,12 +134,14 @@ async fn cancel_any_reservation(
 
 /// Why an administrator cancels.
 pub fn parse_reason(reason: &str) -> Result<String, ApiError> {
-    let reason = reason.trim();
-    if !(1..=REASON_CHARS_MAX).contains(&reason.chars().count()) {
-        let sentence = format!("A reason has 1 to {REASON_CHARS_MAX} characters.");
-        return Err(ApiError::bad_request("INVALID_REASON", sentence));
+    match paragraphs(reason, REASON_CHARS_MAX) {
+        Ok(reason) if !reason.is_empty() => Ok(reason.to_owned()),
+        _ => {
+            let sentence =
+                format!("A reason has 1 to {REASON_CHARS_MAX} characters that can be shown.");
+            Err(ApiError::bad_request("INVALID_REASON", sentence))
+        }
     }
-    Ok(reason.to_owned())
 }
 
 async fn answer(
