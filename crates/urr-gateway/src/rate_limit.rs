@@ -268,7 +268,7 @@ async fn read_pay_target(
         reservation_id: Option<String>,
         reference_id: Option<String>,
     }
-    let bytes = read_body(large, request).await?;
+    let bytes = read_whole(large, request).await?;
     let target = serde_json::from_slice::<PayTarget>(&bytes).ok();
     let target =
         target.and_then(|body| body.order_id.or(body.reservation_id).or(body.reference_id));
