@@ -17,6 +17,7 @@ mod batcher;
 mod check_in;
 pub mod consumer;
 mod display_number;
+mod holdings;
 mod http;
 mod in_list;
 pub mod inventory;

@@ -1,16 +1,20 @@
 //! The internal calls for users and revoked tokens.
 
 use urr_contracts::internal::auth::{
-    AccountLanguage, AccountRole, AccountSummary, GetUser, GetUserAnswer, ListRevokedTokens,
-    ListUsers, ListUsersAnswer, RevokedTokenPage, USERS_PER_CALL_MAX,
+    AccountLanguage, AccountLinkAnswer, AccountSummary, GetAccountLink, GetUser, GetUserAnswer,
+    ListRevokedTokens, ListUsers, ListUsersAnswer, RevokedTokenPage, USERS_PER_CALL_MAX,
 };
 use urr_kernel::CallContext;
-use urr_service::{ApiError, InternalCalls, UserRole};
+use urr_service::{ApiError, InternalCalls};
 
 use crate::{AuthService, Language, UserAccount, UserId};
 
 pub fn calls(auth: AuthService) -> InternalCalls<AuthService> {
-    InternalCalls::new(auth).serve(get_user).serve(list_users).serve(list_revoked_tokens)
+    InternalCalls::new(auth)
+        .serve(get_user)
+        .serve(list_users)
+        .serve(list_revoked_tokens)
+        .serve(get_account_link)
 }
 
 impl From<UserAccount> for AccountSummary {
@@ -19,14 +23,12 @@ impl From<UserAccount> for AccountSummary {
             id: user.id.0,
             email: user.person.email.as_str().to_owned(),
             name: user.person.name.as_str().to_owned(),
-            role: match user.role {
-                UserRole::User => AccountRole::User,
-                UserRole::Admin => AccountRole::Admin,
-            },
+            role: user.role.into(),
             language: match user.language {
                 Language::Korean => AccountLanguage::Korean,
                 Language::English => AccountLanguage::English,
             },
+            email_verified: user.email_verified,
         }
     }
 }
@@ -51,6 +53,16 @@ async fn list_users(
     }
     let users = auth.get_users(call.user_ids.into_iter().map(UserId).collect()).await?;
     Ok(ListUsersAnswer { users: users.into_iter().map(AccountSummary::from).collect() })
+}
+
+/// The secret of a link, for the mail that carries it.
+async fn get_account_link(
+    auth: AuthService,
+    call: GetAccountLink,
+    _: CallContext,
+) -> Result<AccountLinkAnswer, ApiError> {
+    let link = auth.get_link(call.id).await?;
+    link.ok_or_else(|| ApiError::not_found("LINK_NOT_FOUND", "The link is not in force."))
 }
 
 async fn list_revoked_tokens(

@@ -14,6 +14,7 @@ mod contention;
 mod expiry;
 mod fixture;
 mod gateway;
+mod holdings;
 mod memberships;
 mod model;
 mod my_reservations;

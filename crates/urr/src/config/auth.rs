@@ -61,6 +61,7 @@ section! {
         jwt_refresh_expiration_seconds: u64 =
             value(seconds()), "JWT_REFRESH_EXPIRATION_SECONDS";
         cookie_secure: CookieSecurity = value(choice(COOKIE_SECURITY)), "COOKIE_SECURE";
+        verified_email_to_buy: bool = value(flag());
         service_terms_version: TermsVersion = value(terms_version());
         privacy_terms_version: TermsVersion = value(terms_version());
         marketing_terms_version: TermsVersion = value(terms_version());
