@@ -178,6 +178,7 @@ fn new_sale(clock: &Clock) -> NewSale {
             sale_ends_at: clock.now() + 24 * hour,
             has_presale: false,
             seats_per_user_max: 4,
+            cancel_policy: None,
         },
         ticket_types: Vec::new(),
     }

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use urr_kernel::{Timestamp, Uuid, Won};
 
 use super::{SeedError, poster};
+use crate::events::terms::{EventTerms, RunningMinutes};
 use crate::{
     ArtistChoice, CatalogService, EventId, EventLocation, EventRecord, HallId, NewEvent, Schedule,
     TicketType, VenueId,
@@ -111,6 +112,10 @@ impl CatalogService {
             has_presale: plan.has_presale,
             seats_per_user_max: plan.seats_per_user_max,
             poster_image_url: image.id.url(),
+            terms: EventTerms {
+                running_minutes: RunningMinutes::new(120).ok(),
+                ..EventTerms::default()
+            },
             prices,
             ticket_types: if hall.is_some() { Vec::new() } else { ticket_types() },
             request: None,

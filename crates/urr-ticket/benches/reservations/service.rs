@@ -121,6 +121,7 @@ pub fn new_sale(event_id: Uuid) -> NewSale {
             sale_ends_at: now + 29 * day,
             has_presale: false,
             seats_per_user_max: 4,
+            cancel_policy: None,
         },
         ticket_types: Vec::new(),
     }

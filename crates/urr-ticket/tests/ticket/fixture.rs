@@ -268,6 +268,7 @@ pub fn new_sale(event_id: Uuid, layout: Layout, clock: &Clock) -> NewSale {
             sale_ends_at: now + 240 * 60 * MINUTE,
             has_presale: false,
             seats_per_user_max: 4,
+            cancel_policy: None,
         },
         ticket_types: Vec::new(),
     }
