@@ -48,6 +48,7 @@ pub fn internal_calls(ticket: TicketService) -> InternalCalls<TicketService> {
         .serve(payables::mark_payable_refunded)
         .serve(reservations::http::internal::list_paid_reservations)
         .serve(reservations::http::internal::cancel_reservation)
+        .serve(reservations::http::internal::release_hold)
         .serve(reservations::http::internal::get_reservation_summary)
         .serve(sales_health::http::get_sales_health)
         .serve(sales_health::http::get_tier)

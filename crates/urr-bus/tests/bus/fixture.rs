@@ -34,8 +34,8 @@ pub struct SeatPainted {
 impl EventData for SeatPainted {
     const TOPIC: &'static str = "paint-events";
     const TYPE: &'static str = "SEAT_PAINTED";
-    fn aggregate_id(&self) -> Uuid {
-        self.seat_id
+    fn aggregate_id(&self) -> String {
+        self.seat_id.to_string()
     }
 }
 

@@ -71,7 +71,10 @@ pub fn reason(code: &str, language: MailLanguage) -> Option<String> {
         "not_confirmable" => ("좌석을 확정하지 못했습니다", "The seats could not be given to you"),
         "duplicate" => ("중복 결제", "It was paid twice"),
         "transferred" => ("티켓이 양도되었습니다", "Your ticket was bought by somebody else"),
-        "mismatch" => ("결제 금액 불일치", "Another amount was charged"),
+        "mismatch" => (
+            "결제 내용이 주문과 달라 예매되지 않았습니다",
+            "The charge was not what was ordered, so nothing was booked",
+        ),
         _ => (code, code),
     };
     Some(pick(language, korean, english))

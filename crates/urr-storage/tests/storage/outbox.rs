@@ -18,8 +18,8 @@ struct NumberChosen {
 impl EventData for NumberChosen {
     const TOPIC: &'static str = "number-events";
     const TYPE: &'static str = "NUMBER_CHOSEN";
-    fn aggregate_id(&self) -> Uuid {
-        Uuid::from_u128(u128::from(self.n.unsigned_abs()))
+    fn aggregate_id(&self) -> String {
+        Uuid::from_u128(u128::from(self.n.unsigned_abs())).to_string()
     }
 }
 

@@ -89,6 +89,7 @@ fn portone(payments: &PaymentsConfig) -> Option<PortOneSettings> {
         api_secret: payments.portone_api_secret.clone()?,
         store_id: payments.portone_store_id.clone()?,
         channel_key: payments.portone_channel_key.clone()?,
+        accepts_test_channel: payments.dangerous_test_payments,
         webhook_secrets: secrets.into_iter().flatten().cloned().collect(),
         endpoint: PORTONE_ENDPOINT.to_owned(),
         timeout: Duration::from_secs(payments.timeout_seconds),
