@@ -8,7 +8,7 @@ use crate::text::{InvalidImageUrl, InvalidText};
 use crate::{
     ArtistError, CreateEventError, EditEventError, EditRejection, InvalidArtist, InvalidImage,
     InvalidPresale, InvalidPrices, InvalidSchedule, InvalidTemplate, InvalidTicketTypes,
-    UnknownArtist, UploadError, VenueError,
+    OrganiserFixed, UnknownArtist, UploadError, VenueError,
 };
 
 macro_rules! bad_requests {
@@ -96,6 +96,12 @@ impl From<VenueError> for ApiError {
     }
 }
 
+impl From<OrganiserFixed> for ApiError {
+    fn from(fixed: OrganiserFixed) -> ApiError {
+        ApiError::forbidden("ORGANISER_FIXED", fixed.to_string())
+    }
+}
+
 impl From<CreateEventError> for ApiError {
     fn from(error: CreateEventError) -> ApiError {
         let sentence = error.to_string();
@@ -108,6 +114,7 @@ impl From<CreateEventError> for ApiError {
             CreateEventError::Prices(invalid) => invalid.into(),
             CreateEventError::TicketTypes(invalid) => invalid.into(),
             CreateEventError::Presale(invalid) => invalid.into(),
+            CreateEventError::Organiser(fixed) => fixed.into(),
             CreateEventError::KeyReused => key_reused(),
             CreateEventError::Storage(error) => error.into(),
         }
@@ -123,6 +130,8 @@ impl From<EditEventError> for ApiError {
             EditEventError::Rejected(rejection) => rejection.into(),
             EditEventError::NotDeletable => ApiError::conflict("EVENT_NOT_DELETABLE", sentence),
             EditEventError::HasBegun => ApiError::conflict("EVENT_OVER", sentence),
+            EditEventError::NotYours(not_yours) => not_yours.into(),
+            EditEventError::Organiser(fixed) => fixed.into(),
             EditEventError::Storage(error) => error.into(),
         }
     }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use urr_kernel::Won;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PaymentSettings {
     /// A buyer who confirms gets an answer within this time, also if the outcome is open.
@@ -11,6 +13,8 @@ pub struct PaymentSettings {
     /// Where a provider and we differ, both are read again after this time, because one of them may
     /// have been ahead.
     pub recheck_after: Duration,
+    /// Support may refund at most this much of a payment.
+    pub support_refund_max: Won,
 }
 
 impl Default for PaymentSettings {
@@ -19,6 +23,7 @@ impl Default for PaymentSettings {
             answer_timeout: Duration::from_secs(15),
             audit_interval: Duration::from_secs(5 * 60),
             recheck_after: Duration::from_secs(3),
+            support_refund_max: Won::new(100_000),
         }
     }
 }

@@ -11,8 +11,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::{
-    TicketService, check_in, inventory, memberships, payables, reservations, reserve, sales_health,
-    seat_map, transfers,
+    TicketService, check_in, event_access, inventory, memberships, payables, reservations, reserve,
+    sales_health, seat_map, transfers,
 };
 
 const ADMIN_LOG: AdminLogRoute = AdminLogRoute {
@@ -26,6 +26,7 @@ pub fn routes() -> OpenApiRouter<TicketService> {
         .routes(routes!(get_time))
         .merge(admin_log::routes(ADMIN_LOG))
         .merge(check_in::http::routes())
+        .merge(event_access::http::routes())
         .merge(inventory::http::routes())
         .merge(inventory::ticket_types::http::routes())
         .merge(memberships::http::routes())

@@ -17,6 +17,7 @@ mod batcher;
 mod check_in;
 pub mod consumer;
 mod display_number;
+mod event_access;
 mod http;
 mod in_list;
 pub mod inventory;
@@ -46,6 +47,7 @@ pub use audit::{AuditReport, Auditor};
 pub use check_in::signature::{InvalidPayload, PublicKey, SignedTicket, Signer};
 pub use check_in::store::{CheckInCounts, CheckInTicket};
 pub use check_in::{CheckInError, ScannedTicket};
+pub use event_access::{AssignStaffError, StaffAssignment};
 use inventory::cache::InventoryCache;
 pub use inventory::rules::{Inventory, InventoryKind, NotOnSale, SalePolicy, SaleStatus, Tier};
 pub use inventory::ticket_types::TicketTypeError;
@@ -78,6 +80,7 @@ pub use reservations::rules::{
 pub use reservations::transition::TransitionError;
 pub use reserve::best_seats::{NoSeatsFit, SeatPreference};
 pub use reserve::change_seats::ChangeSeats;
+pub use reserve::persons::{PersonFinder, PersonHashes};
 pub use reserve::rules::{
     Hold, HoldRejection, InvalidRequestedItems, RequestedItems, RequestedTickets,
 };
@@ -122,6 +125,7 @@ pub struct Inner {
     pub(crate) signer: Signer,
     pub(crate) metrics: TicketMetrics,
     pub(crate) slots: SlotChecker,
+    pub(crate) persons: PersonFinder,
     pub(crate) booking_stats: BookingStats,
     pub(crate) standing_totals: sales_health::StandingTotals,
 }
@@ -145,6 +149,8 @@ pub struct TicketParts {
     pub signer: Signer,
     /// Checks the slots of the waiting room.
     pub slots: SlotChecker,
+    /// Finds the persons behind accounts.
+    pub persons: PersonFinder,
 }
 
 /// The description of the routes, for a process that does not run the service.
@@ -154,7 +160,7 @@ pub fn openapi() -> OpenApi {
 
 impl TicketService {
     pub fn new(parts: TicketParts) -> TicketService {
-        let TicketParts { db, clock, ids, settings, locks, signer, slots } = parts;
+        let TicketParts { db, clock, ids, settings, locks, signer, slots, persons } = parts;
         let inventories = InventoryCache::new(db.clone(), clock.clone());
         let maps = SeatMaps::new(&db, &clock, &inventories, &settings.seat_maps);
         let metrics = TicketMetrics::default();
@@ -176,6 +182,7 @@ impl TicketService {
             signer,
             metrics,
             slots,
+            persons,
         }))
     }
 

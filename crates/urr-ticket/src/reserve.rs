@@ -8,6 +8,7 @@ pub(crate) mod batch;
 pub(crate) mod best_seats;
 pub(crate) mod change_seats;
 pub(crate) mod http;
+pub(crate) mod persons;
 pub(crate) mod precheck;
 pub(crate) mod rules;
 pub(crate) mod slots;
@@ -73,6 +74,9 @@ pub enum ReserveError {
     NotChangeable(#[from] ReservationRejection),
     #[error(transparent)]
     Rejected(#[from] HoldRejection),
+    /// The event requires a checked identity, and the auth service does not answer.
+    #[error("We cannot check your identity at the moment. Please try again.")]
+    PersonUnavailable,
     #[error(transparent)]
     Storage(#[from] StorageError),
 }
@@ -246,6 +250,7 @@ impl TicketService {
         let inventory = inventory.ok_or(ReserveError::EventNotFound)?;
         check_requested(&inventory, &request.requested)?;
         let (event_id, user_id) = (request.event_id, request.user_id);
+        let person = self.find_person(event_id, user_id, &context).await?;
         let key = request.key.map(|key| KeyedRequest {
             user_id,
             operation: OPERATION,
@@ -271,6 +276,7 @@ impl TicketService {
             request: HoldRequest {
                 reservation_id: ReservationId(self.ids.next_id()),
                 user_id,
+                person,
                 requested: request.requested,
                 key,
             },

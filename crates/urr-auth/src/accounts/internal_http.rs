@@ -1,8 +1,9 @@
 //! The internal calls for users and revoked tokens.
 
 use urr_contracts::internal::auth::{
-    AccountLanguage, AccountRole, AccountSummary, GetUser, GetUserAnswer, ListRevokedTokens,
-    ListUsers, ListUsersAnswer, RevokedTokenPage, USERS_PER_CALL_MAX,
+    AccountLanguage, AccountRole, AccountSummary, GetPerson, GetUser, GetUserAnswer,
+    ListRevokedTokens, ListUsers, ListUsersAnswer, PersonAnswer, RevokedTokenPage,
+    USERS_PER_CALL_MAX,
 };
 use urr_kernel::CallContext;
 use urr_service::{ApiError, InternalCalls, UserRole};
@@ -10,7 +11,11 @@ use urr_service::{ApiError, InternalCalls, UserRole};
 use crate::{AuthService, Language, UserAccount, UserId};
 
 pub fn calls(auth: AuthService) -> InternalCalls<AuthService> {
-    InternalCalls::new(auth).serve(get_user).serve(list_users).serve(list_revoked_tokens)
+    InternalCalls::new(auth)
+        .serve(get_user)
+        .serve(list_users)
+        .serve(get_person)
+        .serve(list_revoked_tokens)
 }
 
 impl From<UserAccount> for AccountSummary {
@@ -21,6 +26,9 @@ impl From<UserAccount> for AccountSummary {
             name: user.person.name.as_str().to_owned(),
             role: match user.role {
                 UserRole::User => AccountRole::User,
+                UserRole::Staff => AccountRole::Staff,
+                UserRole::Organiser => AccountRole::Organiser,
+                UserRole::Support => AccountRole::Support,
                 UserRole::Admin => AccountRole::Admin,
             },
             language: match user.language {
@@ -51,6 +59,14 @@ async fn list_users(
     }
     let users = auth.get_users(call.user_ids.into_iter().map(UserId).collect()).await?;
     Ok(ListUsersAnswer { users: users.into_iter().map(AccountSummary::from).collect() })
+}
+
+async fn get_person(
+    auth: AuthService,
+    call: GetPerson,
+    _: CallContext,
+) -> Result<PersonAnswer, ApiError> {
+    Ok(PersonAnswer { person_hashes: auth.person_hashes(UserId(call.id)).await? })
 }
 
 async fn list_revoked_tokens(

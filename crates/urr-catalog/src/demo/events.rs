@@ -110,6 +110,8 @@ impl CatalogService {
             schedule: schedule.expect("the demo times are in order"),
             has_presale: plan.has_presale,
             seats_per_user_max: plan.seats_per_user_max,
+            requires_identity: false,
+            organiser_id: None,
             poster_image_url: image.id.url(),
             prices,
             ticket_types: if hall.is_some() { Vec::new() } else { ticket_types() },

@@ -240,7 +240,7 @@ impl World {
         self.event("TRANSFER_COMPLETED", transfer.id, &data)
     }
 
-    fn event(&self, kind: &str, subject: Uuid, data: &Value) -> DomainEvent {
+    pub fn event(&self, kind: &str, subject: Uuid, data: &Value) -> DomainEvent {
         let context = self.context();
         serde_json::from_value(json!({
             "specversion": "1.0",

@@ -34,6 +34,8 @@ pub struct SalePolicy {
     pub sale_ends_at: Timestamp,
     pub has_presale: bool,
     pub seats_per_user_max: u32,
+    /// Whether only persons with a checked identity may buy, each within the limit.
+    pub requires_identity: bool,
 }
 
 /// In this order: a closed sale never opens again, and a cancelled one stays cancelled even if it
@@ -145,6 +147,7 @@ mod tests {
             sale_ends_at: at("2026-12-10T00:00:00Z"),
             has_presale: true,
             seats_per_user_max: 4,
+            requires_identity: false,
         }
     }
 

@@ -27,6 +27,11 @@ pub struct SaleFacts {
     pub sale_ends_at: Timestamp,
     pub has_presale: bool,
     pub seats_per_user_max: u32,
+    #[serde(default)]
+    pub requires_identity: bool,
+    /// Whose event it is.
+    #[serde(default)]
+    pub organiser_id: Option<Uuid>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,8 +87,9 @@ fn sale_insert(tx: &mut Tx<'_>, new: &NewSale, now: Timestamp) -> DbResult<bool>
     let rows = tx.execute(
         "insert into sales (event_id, revision, kind, status, title, venue_name, artist_id, \
          starts_at, sale_starts_at, sale_ends_at, has_presale, seats_per_user_max, layout, prices, \
-         seats_total, is_complete, fence, created_at) \
-         values ($1, $2, $3, 'open', $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, false, 0, $15) \
+         seats_total, is_complete, fence, created_at, requires_identity, organiser_id) \
+         values ($1, $2, $3, 'open', $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, false, 0, $15, \
+         $16, $17) \
          on conflict (event_id) do nothing",
         params![
             inventory.event_id,
@@ -100,7 +106,9 @@ fn sale_insert(tx: &mut Tx<'_>, new: &NewSale, now: Timestamp) -> DbResult<bool>
             layout,
             prices,
             inventory.layout.seat_count(),
-            now
+            now,
+            facts.requires_identity,
+            facts.organiser_id
         ],
     )?;
     Ok(rows == 1)
@@ -127,7 +135,7 @@ pub fn sale_lock(tx: &mut Tx<'_>, event_id: Uuid, numbers: u32) -> DbResult<Opti
     tx.query_opt(
         "update sales set fence = fence + $2::bigint where event_id = $1 \
          returning fence, status, is_complete, artist_id, sale_starts_at, sale_ends_at, \
-         has_presale, seats_per_user_max",
+         has_presale, seats_per_user_max, requires_identity",
         params![event_id, i64::from(numbers)],
         |row| Ok(LockedSale { policy: policy_read(row)?, fence: row.get("fence")? }),
     )
@@ -138,7 +146,8 @@ pub fn sale_lock(tx: &mut Tx<'_>, event_id: Uuid, numbers: u32) -> DbResult<Opti
 pub fn sale_lock_only(tx: &mut Tx<'_>, event_id: Uuid) -> DbResult<Option<LockedSale>> {
     tx.query_opt(
         "select fence, status, is_complete, artist_id, sale_starts_at, sale_ends_at, \
-         has_presale, seats_per_user_max from sales where event_id = $1 for update",
+         has_presale, seats_per_user_max, requires_identity \
+         from sales where event_id = $1 for update",
         params![event_id],
         |row| Ok(LockedSale { policy: policy_read(row)?, fence: row.get("fence")? }),
     )
@@ -154,7 +163,7 @@ pub fn sale_number(tx: &mut Tx<'_>, event_id: Uuid, fence: i64) -> DbResult<()> 
 pub fn policy_find(tx: &mut Tx<'_>, event_id: Uuid) -> DbResult<Option<SalePolicy>> {
     tx.query_opt(
         "select status, is_complete, artist_id, sale_starts_at, sale_ends_at, has_presale, \
-         seats_per_user_max from sales where event_id = $1",
+         seats_per_user_max, requires_identity from sales where event_id = $1",
         params![event_id],
         policy_read,
     )
@@ -163,7 +172,7 @@ pub fn policy_find(tx: &mut Tx<'_>, event_id: Uuid) -> DbResult<Option<SalePolic
 fn policy_read(row: &Row<'_>) -> DbResult<SalePolicy> {
     Ok(from_row!(row => SalePolicy {
         status, is_complete, artist_id, sale_starts_at, sale_ends_at, has_presale,
-        seats_per_user_max
+        seats_per_user_max, requires_identity
     }))
 }
 

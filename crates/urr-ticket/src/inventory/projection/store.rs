@@ -37,7 +37,8 @@ pub fn sale_update(tx: &mut Tx<'_>, event_id: Uuid, facts: &SaleFacts) -> DbResu
     tx.execute(
         "update sales set revision = $2, title = $3, venue_name = $4, artist_id = $5, \
          starts_at = $6, sale_starts_at = $7, sale_ends_at = $8, has_presale = $9, \
-         seats_per_user_max = $10 where event_id = $1 and revision < $2",
+         seats_per_user_max = $10, requires_identity = $11, organiser_id = $12 \
+         where event_id = $1 and revision < $2",
         params![
             event_id,
             facts.revision,
@@ -48,7 +49,9 @@ pub fn sale_update(tx: &mut Tx<'_>, event_id: Uuid, facts: &SaleFacts) -> DbResu
             facts.sale_starts_at,
             facts.sale_ends_at,
             facts.has_presale,
-            facts.seats_per_user_max
+            facts.seats_per_user_max,
+            facts.requires_identity,
+            facts.organiser_id
         ],
     )?;
     Ok(())
