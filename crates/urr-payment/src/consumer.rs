@@ -46,10 +46,7 @@ pub fn handle(
     }
 }
 
-fn keep_organiser(
-    tx: &mut Tx<'_>,
-    event: &EventSnapshot,
-) -> Result<HandlerOutcome, HandleError> {
+fn keep_organiser(tx: &mut Tx<'_>, event: &EventSnapshot) -> Result<HandlerOutcome, HandleError> {
     organisers::organiser_upsert(tx, event.event_id, event.revision, event.organiser_id)?;
     Ok(HandlerOutcome::Done)
 }

@@ -131,8 +131,14 @@ const KOREAN: &[(&str, &str)] = &[
         "IDENTITY_PROVIDER_UNAVAILABLE",
         "본인 확인 기관이 응답하지 않습니다. 잠시 후 다시 시도해 주세요.",
     ),
-    ("IDENTITY_REQUIRED", "본인 확인을 마친 분만 예매할 수 있는 공연입니다. 먼저 본인 확인을 해 주세요."),
-    ("IDENTITY_UNAVAILABLE", "지금은 본인 확인 여부를 확인할 수 없습니다. 잠시 후 다시 시도해 주세요."),
+    (
+        "IDENTITY_REQUIRED",
+        "본인 확인을 마친 분만 예매할 수 있는 공연입니다. 먼저 본인 확인을 해 주세요.",
+    ),
+    (
+        "IDENTITY_UNAVAILABLE",
+        "지금은 본인 확인 여부를 확인할 수 없습니다. 잠시 후 다시 시도해 주세요.",
+    ),
     ("IMAGE_NOT_FOUND", "이미지를 찾을 수 없습니다."),
     ("IMAGE_TOO_LARGE", "이미지가 너무 큽니다."),
     ("INTERNAL_CREDENTIAL_REQUIRED", "내부 서비스만 호출할 수 있는 주소입니다."),
@@ -256,7 +262,10 @@ const KOREAN: &[(&str, &str)] = &[
     ("REFRESH_TOKEN_REQUIRED", "먼저 로그인해 주세요."),
     ("REFRESH_TOKEN_REUSED", "안전을 위해 로그아웃되었습니다. 다시 로그인해 주세요."),
     ("REFRESH_TOKEN_REVOKED", "로그아웃되었습니다. 다시 로그인해 주세요."),
-    ("REFUND_ABOVE_LIMIT", "고객 지원 담당자가 환불할 수 있는 금액을 넘습니다. 관리자에게 문의해 주세요."),
+    (
+        "REFUND_ABOVE_LIMIT",
+        "고객 지원 담당자가 환불할 수 있는 금액을 넘습니다. 관리자에게 문의해 주세요.",
+    ),
     ("REFUND_NOT_DECLINED", "결제대행사가 거절한 환불이 아닙니다."),
     ("REFUND_NOT_FOUND", "환불 내역을 찾을 수 없습니다."),
     ("REFUND_OVER", "이미 다른 결과로 끝난 환불입니다."),

@@ -7,8 +7,8 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use uuid::Uuid;
 
-use crate::identity::{Identity, User, UserRole};
 use crate::ApiError;
+use crate::identity::{Identity, User, UserRole};
 
 /// The roles that may call a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,10 +40,9 @@ impl RoleGroup {
             UserRole::User => false,
             UserRole::Support => matches!(self, RoleGroup::Support | RoleGroup::EventReader),
             UserRole::Staff => self == RoleGroup::DoorStaff,
-            UserRole::Organiser => matches!(
-                self,
-                RoleGroup::Organiser | RoleGroup::EventReader | RoleGroup::DoorStaff
-            ),
+            UserRole::Organiser => {
+                matches!(self, RoleGroup::Organiser | RoleGroup::EventReader | RoleGroup::DoorStaff)
+            }
         }
     }
 

@@ -108,7 +108,12 @@ impl TicketService {
     }
 
     /// Takes an assignment away; from now on the user checks nobody in. A repetition changes nothing.
-    pub async fn remove_staff(&self, event_id: Uuid, user_id: Uuid, admin_id: Uuid) -> DbResult<()> {
+    pub async fn remove_staff(
+        &self,
+        event_id: Uuid,
+        user_id: Uuid,
+        admin_id: Uuid,
+    ) -> DbResult<()> {
         let action = self.admin_action(admin_id, "STAFF_REMOVED", "event", event_id);
         let action = AdminAction { summary: user_id.to_string(), ..action };
         let removed = self.db.write(move |tx| {

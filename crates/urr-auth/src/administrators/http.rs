@@ -6,8 +6,7 @@ use axum::response::IntoResponse;
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid};
 use urr_service::{
-    Admin, ApiError, Context, Errors, Json, Page, Paged, Pagination, Path, Query, Support,
-    UserRole,
+    Admin, ApiError, Context, Errors, Json, Page, Paged, Pagination, Path, Query, Support, UserRole,
 };
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -163,7 +162,8 @@ pub async fn change_role(
     Json(body): Json<ChangeRoleBody>,
 ) -> Result<Json<AccountDetailView>, ApiError> {
     let role: UserRole = body.role.parse().map_err(|_| {
-        let sentence = format!("The role must be one of: {}.", UserRole::ALL.map(UserRole::as_str).join(", "));
+        let sentence =
+            format!("The role must be one of: {}.", UserRole::ALL.map(UserRole::as_str).join(", "));
         ApiError::bad_request("INVALID_ROLE", sentence)
     })?;
     let admin_id = Some(UserId(identity.user_id));

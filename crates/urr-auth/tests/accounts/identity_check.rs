@@ -80,9 +80,7 @@ contract! {
         let indexes = indexes.await;
         assert!(!indexes.iter().any(|index| urr_kernel::hex::encode(index) == hashes[0]));
     }
-}
 
-contract! {
     async fn a_person_is_verified_and_their_account_says_so(world: World) {
         let session = world.register("mina@example.com").await;
         let settings = sandbox();

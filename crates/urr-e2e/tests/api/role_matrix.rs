@@ -247,7 +247,6 @@ on_both_deployments! {
 
     async fn an_organiser_reaches_nothing_of_another(app: TestApp) {
         let (own, other) = (Tenant::open(&app, MINA).await, Tenant::open(&app, JUNHO).await);
-        let mina = |call: TestRequest<'_>| call.as_person(MINA, UserRole::Organiser);
         let mut differences = Vec::new();
         for (tenant, is_own) in [(&other, false), (&own, true)] {
             for (method, path, body) in owned_operations(tenant) {
@@ -275,7 +274,8 @@ on_both_deployments! {
                 continue;
             }
             let path = format!("{path}?eventId={}", other.event);
-            let answer = mina(app.get(&path)).send().await;
+            let call = app.get(&path).as_person(MINA, UserRole::Organiser);
+            let answer = call.send().await;
             let body = String::from_utf8_lossy(&answer.bytes).into_owned();
             for id in other.ids() {
                 let is_question = answer.status.is_client_error();

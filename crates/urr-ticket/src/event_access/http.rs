@@ -14,9 +14,7 @@ use crate::TicketService;
 use crate::http::event_not_found;
 
 pub fn routes() -> OpenApiRouter<TicketService> {
-    OpenApiRouter::new()
-        .routes(routes!(list_staff))
-        .routes(routes!(assign_staff, remove_staff))
+    OpenApiRouter::new().routes(routes!(list_staff)).routes(routes!(assign_staff, remove_staff))
 }
 
 #[derive(Serialize, ToSchema)]

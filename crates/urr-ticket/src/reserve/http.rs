@@ -358,11 +358,9 @@ impl From<ReserveError> for ApiError {
             ReserveError::SectionNotFound => ApiError::not_found("SECTION_NOT_FOUND", sentence),
             ReserveError::NotChangeable(refused) => refused.into(),
             ReserveError::Rejected(refusal) => refusal.into(),
-            ReserveError::PersonUnavailable => ApiError::unavailable(
-                "IDENTITY_UNAVAILABLE",
-                sentence,
-                PERSON_RETRY_AFTER,
-            ),
+            ReserveError::PersonUnavailable => {
+                ApiError::unavailable("IDENTITY_UNAVAILABLE", sentence, PERSON_RETRY_AFTER)
+            }
             ReserveError::Storage(error) => error.into(),
         }
     }
@@ -382,9 +380,7 @@ impl From<HoldRejection> for ApiError {
                     .with("seatsPerUserMax", seats_per_user_max)
                     .with("alreadyYours", live_quantity)
             }
-            HoldRejection::IdentityRequired => {
-                ApiError::forbidden("IDENTITY_REQUIRED", sentence)
-            }
+            HoldRejection::IdentityRequired => ApiError::forbidden("IDENTITY_REQUIRED", sentence),
             HoldRejection::SeatsTaken { seat_ids } => {
                 ApiError::conflict("SEAT_TAKEN", sentence).with("seatIds", seat_ids)
             }

@@ -12,8 +12,8 @@ use urr_contracts::internal::auth::GetPerson;
 use urr_kernel::{CallContext, Uuid};
 use urr_storage::{DbResult, Tx, params};
 
-use crate::reserve::rules::{HoldRejection, HoldRequest, SaleState};
 use crate::reserve::ReserveError;
+use crate::reserve::rules::{HoldRejection, HoldRequest, SaleState};
 use crate::{ReservationId, TicketService};
 
 /// A person, by keyed hashes: one per data key of the auth service, the current one first. There is

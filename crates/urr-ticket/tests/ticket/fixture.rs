@@ -14,8 +14,8 @@ use urr_storage::{
 use urr_test::servers;
 use urr_ticket::inventory::store::{self, NewSale, NewTicketType, SaleFacts};
 use urr_ticket::{
-    AuditDifference, Inventory, InventoryKind, PersonFinder, SCHEMA, SeatLocks, Signer, SlotChecker,
-    TicketParts, TicketService, TicketSettings,
+    AuditDifference, Inventory, InventoryKind, PersonFinder, SCHEMA, SeatLocks, Signer,
+    SlotChecker, TicketParts, TicketService, TicketSettings,
 };
 
 const SQLITE_FILE: &str = "reservation_service.db";

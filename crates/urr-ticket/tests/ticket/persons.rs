@@ -60,7 +60,8 @@ contract! {
         reserve(&world, event_id, two, &[4]).await.unwrap();
         reserve(&world, event_id, other, &[5, 6, 7, 8]).await.unwrap();
         // Changing seats is no way around it.
-        let change = ChangeSeats { user_id: one, seat_ids: vec![1, 2, 3, 9], fencing_token: None };
+        let fencing_token = Some(held.reservation.fence);
+        let change = ChangeSeats { user_id: one, seat_ids: vec![1, 2, 3, 9], fencing_token };
         let changed = world.ticket.change_seats(held.reservation.id, change, world.context()).await;
         assert_eq!(changed.unwrap_err(), limit(1));
         // What is given back does not count any more.

@@ -57,9 +57,9 @@ fn no_input_of_any_role_brings_one_either() -> Result<()> {
     let Some(schemathesis) = servers::schemathesis()? else { return Ok(()) };
     let mut installation = unlimited()?;
     installation.set("URR_AUTH_BOT_CHECK", "off");
-    installation.set("URR_FUZZ_IDS", &installation.path("ids.json").display().to_string());
+    installation.set("FUZZ_IDS", &installation.path("ids.json").display().to_string());
     let answers = installation.path("answers.txt");
-    installation.set("URR_FUZZ_ANSWERS", &answers.display().to_string());
+    installation.set("FUZZ_ANSWERS", &answers.display().to_string());
     installation.set("SCHEMATHESIS_HOOKS", HOOKS);
     let running = installation.up(&[])?;
     let shop = Shop::open(&installation, &running)?;

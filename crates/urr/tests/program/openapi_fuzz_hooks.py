@@ -7,10 +7,10 @@ import zlib
 
 import schemathesis
 
-with open(os.environ["URR_FUZZ_IDS"], encoding="utf-8") as file:
+with open(os.environ["FUZZ_IDS"], encoding="utf-8") as file:
     # By `path name`, or by the name of a parameter or field alone.
     IDS = json.load(file)
-ANSWERS = open(os.environ["URR_FUZZ_ANSWERS"], "a", buffering=1, encoding="utf-8")
+ANSWERS = open(os.environ["FUZZ_ANSWERS"], "a", buffering=1, encoding="utf-8")
 
 
 def is_uuid(value):

@@ -84,9 +84,9 @@ impl Shop {
     fn register(&self, role: UserRole) -> Result<(UserRole, String, String)> {
         let terms = self.ask(None, "GET", "/api/auth/terms", &json!({}))?.json()?;
         let required = terms["terms"].as_array().into_iter().flatten();
-        let agreed = required.filter(|it| it["required"] == true).map(|it| {
-            json!({ "type": it["type"], "version": it["version"], "agreed": true })
-        });
+        let agreed = required
+            .filter(|it| it["required"] == true)
+            .map(|it| json!({ "type": it["type"], "version": it["version"], "agreed": true }));
         let email = format!("{role}@example.com");
         let body = json!({ "email": email, "password": PASSWORD, "name": "김팬",
             "phone": "010-1234-5678", "terms": agreed.collect::<Vec<_>>() });
@@ -169,7 +169,9 @@ impl Shop {
     /// A seated event on sale, a standing one on sale, and one that may be cancelled and deleted.
     fn create_events(&self, hall: &str, venue: &str) -> Result<[String; 3]> {
         let times = |days: i64| {
-            let at = |days: i64| (jiff::Timestamp::now() + jiff::SignedDuration::from_hours(24 * days)).to_string();
+            let at = |days: i64| {
+                (jiff::Timestamp::now() + jiff::SignedDuration::from_hours(24 * days)).to_string()
+            };
             json!({ "startsAt": at(days + 30), "saleStartsAt": at(days), "saleEndsAt": at(days + 20) })
         };
         let seated = json!({ "title": "한강의 밤", "hallId": hall, "prices": { "R": 90_000 } });
