@@ -5,6 +5,7 @@ use axum::http::Method;
 use serde_json::{Value, json};
 use urr_kernel::{Uuid, Won};
 use urr_service::UserRole;
+use urr_storage::{StorageError, params};
 use urr_ticket::{SignedTicket, TicketSettings};
 
 use crate::contract;
@@ -102,8 +103,10 @@ contract! {
         let mina = as_role(&world, MINA, UserRole::Organiser);
         let path = format!("/api/admin/events/{event_id}/tickets");
         mina.post(&path, &body).await.refused(403, "NOT_YOUR_EVENT");
-        let own = "update sales set organiser_id = '00000000-0000-0000-0000-000000000b01'";
-        assert_eq!(world.execute(own).await, 1);
+        let own = world.db.write(|tx| {
+            tx.execute("update sales set organiser_id = $1", params![MINA])
+        });
+        assert_eq!(own.await, Ok::<_, StorageError>(1));
         assert_eq!(mina.post(&path, &body).await.status, 201);
         let nobody = mina.get(&format!("/api/admin/tickets/{type_id}")).await;
         assert_eq!(nobody.status, 405, "there is only a change");
