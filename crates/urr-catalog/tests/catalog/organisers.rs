@@ -34,8 +34,8 @@ contract! {
         let body = world.standing(&venue);
         let own = create(&world, MINA, &body).await;
         let other = create(&world, JUNHO, &body).await;
-        assert_eq!(listed(&world, MINA, UserRole::Organiser).await, [own.clone()]);
-        assert_eq!(listed(&world, JUNHO, UserRole::Organiser).await, [other.clone()]);
+        assert_eq!(listed(&world, MINA, UserRole::Organiser).await, std::slice::from_ref(&own));
+        assert_eq!(listed(&world, JUNHO, UserRole::Organiser).await, std::slice::from_ref(&other));
         assert_eq!(listed(&world, MINA, UserRole::Support).await.len(), 2);
         for (event, status) in [(&own, 200), (&other, 403)] {
             let path = format!("/api/admin/events/{event}");

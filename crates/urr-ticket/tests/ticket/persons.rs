@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use urr_kernel::Uuid;
 use urr_ticket::{
     ChangeSeats, Hold, HoldRejection, PersonFinder, PersonHashes, RequestedItems, ReserveError,
-    ReserveRequest, TransferError, TransferRejection,
+    ReserveRequest, SeatPreference, TransferError, TransferRejection,
 };
 
 use crate::contract;
@@ -97,6 +97,26 @@ contract! {
         assert_eq!(held, 2, "two holds of two seats are four: {answers:?}");
         let sum = "select coalesce(sum(quantity), 0)::bigint as n from reservations";
         assert_eq!(world.number(sum).await, 4);
+    }
+
+    async fn the_best_seats_are_for_checked_persons_too(world: World) {
+        let [one, two, stranger] = [(); 3].map(|()| world.ids.next_id());
+        let known = persons(&[(one, &["mina"]), (two, &["mina"])]);
+        let ticket = world.ticket_with_persons(known);
+        let world = world.with_ticket(ticket);
+        let event_id = open(&world, true).await;
+        let best = async |user_id: Uuid, count: u32| {
+            let grade = Some("R".to_owned());
+            let preference = SeatPreference { count, grade, section: None, accessible: false };
+            let requested = RequestedItems::Best(preference);
+            let request = ReserveRequest { user_id, event_id, requested, key: None };
+            world.ticket.reserve(request, world.context()).await
+        };
+        let unchecked = best(stranger, 1).await.unwrap_err();
+        assert_eq!(unchecked, HoldRejection::IdentityRequired.into());
+        best(one, 3).await.unwrap();
+        assert_eq!(best(two, 2).await.unwrap_err(), limit(3));
+        best(two, 1).await.unwrap();
     }
 
     async fn a_new_data_key_does_not_reset_the_limit(world: World) {

@@ -7,6 +7,7 @@ use std::process::Stdio;
 use anyhow::{Context, Result, ensure};
 use axum::http::HeaderMap;
 use serde_json::{Value, json};
+use urr_kernel::Clock;
 use urr_service::UserRole;
 
 use crate::http_client::{Reply, request};
@@ -106,10 +107,10 @@ impl Shop {
 
     fn fill(&mut self) -> Result<()> {
         use UserRole::{Admin, Organiser, User};
-        let artist = json!({ "name": "한강 밴드", "membershipPrice": 30_000 });
+        let artist = json!({ "name": "새벽 밴드", "membershipPrice": 30_000 });
         let artist = self.make(Admin, "POST", "/api/admin/artists", &artist)?;
         let artist = text(&artist["artist"]["id"])?;
-        let venue = json!({ "name": "강변 극장", "address": "서울 한강로 1" });
+        let venue = json!({ "name": "새벽 극장", "address": "서울 한강로 1" });
         let venue = self.make(Admin, "POST", "/api/admin/venues", &venue)?;
         let venue = text(&venue["venue"]["id"])?;
         let grades = json!([{ "grade": "R", "fromRow": 1, "toRow": 10 }]);
@@ -169,10 +170,10 @@ impl Shop {
     /// A seated event on sale, a standing one on sale, and one that may be cancelled and deleted.
     fn create_events(&self, hall: &str, venue: &str) -> Result<[String; 3]> {
         let times = |days: i64| {
-            let at = |days: i64| {
-                (jiff::Timestamp::now() + jiff::SignedDuration::from_hours(24 * days)).to_string()
-            };
-            json!({ "startsAt": at(days + 30), "saleStartsAt": at(days), "saleEndsAt": at(days + 20) })
+            let day = jiff::SignedDuration::from_hours(24);
+            let at = |days: i64| Clock::System.now() + day * i32::try_from(days).unwrap_or(0);
+            let (starts_at, from, to) = (at(days + 30), at(days), at(days + 20));
+            json!({ "startsAt": starts_at, "saleStartsAt": from, "saleEndsAt": to })
         };
         let seated = json!({ "title": "한강의 밤", "hallId": hall, "prices": { "R": 90_000 } });
         let types = json!([{ "name": "A", "price": 70_000, "total": 100 }]);
