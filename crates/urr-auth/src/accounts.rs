@@ -206,8 +206,7 @@ impl AuthService {
     /// Users by their ids; deleted and unknown ones are left out.
     pub async fn get_users(&self, ids: Vec<UserId>) -> Result<Vec<UserAccount>, InternalError> {
         let found = self.read(move |tx| users::user_find_many(tx, &ids)).await?;
-        let users = found.iter().map(|user| self.unseal(user));
-        users.filter_map(Result::transpose).collect()
+        Ok(self.unseal_list(&found))
     }
 
     /// Replaces name and phone, and the language if one is given.

@@ -154,10 +154,7 @@ impl AuthService {
     pub async fn list_users(&self, page: Page) -> Result<(Vec<UserAccount>, u64), InternalError> {
         let listed = self.read(move |tx| Ok((users::user_list(tx, page)?, users::user_count(tx)?)));
         let (stored, total) = listed.await?;
-        let users = stored.iter().map(|user| self.unseal(user));
-        let users: Result<Vec<UserAccount>, InternalError> =
-            users.filter_map(Result::transpose).collect();
-        Ok((users?, total))
+        Ok((self.unseal_list(&stored), total))
     }
 
     /// The account with this address.

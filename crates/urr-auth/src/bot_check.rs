@@ -247,7 +247,7 @@ impl AuthService {
 
     fn issue_challenge(&self, purpose: BotCheckPurpose) -> Challenge {
         let now = self.0.clock.now();
-        let pressure = self.0.bot_pressure.count_challenge(now);
+        let pressure = self.0.bot_pressure.pressure(now);
         let base = self.0.settings.bot_check.base_difficulty;
         let difficulty = proof_of_work::difficulty_now(base, pressure);
         let (subject, id) = (purpose.as_str().to_owned(), self.0.ids.next_id());
@@ -282,6 +282,9 @@ impl AuthService {
         }
         let (id, expires_at) = (verified.id, verified.expires_at);
         let is_first = self.write(move |tx| store::challenge_spend(tx, id, expires_at)).await?;
+        if is_first {
+            self.0.bot_pressure.count_proof(now);
+        }
         Ok((!is_first).then_some(ProofRejection::Spent))
     }
 

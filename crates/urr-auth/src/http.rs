@@ -9,10 +9,10 @@ use utoipa_axum::routes;
 
 use crate::sessions::cookies;
 use crate::{
-    AuthService, ChangeRoleError, InvalidEmail, InvalidLanguage, InvalidName, InvalidPassword,
-    InvalidPhone, InviteError, LoginError, Reauthentication, ReauthenticationError, RefreshError,
-    RegisterError, UserError, VerifyTokenError, accounts, administrators, bot_check,
-    identity_check, sessions, social, terms,
+    AuthService, ChangeRoleError, ClientInfo, InvalidEmail, InvalidLanguage, InvalidName,
+    InvalidPassword, InvalidPhone, InviteError, LoginError, Reauthentication,
+    ReauthenticationError, RefreshError, RegisterError, UserError, VerifyTokenError, accounts,
+    administrators, bot_check, identity_check, sessions, social, terms,
 };
 
 const ADMIN_LOG: AdminLogRoute = AdminLogRoute {
@@ -40,6 +40,7 @@ pub fn reauthentication(password: Option<String>, headers: &HeaderMap) -> Reauth
     Reauthentication {
         password: password.map(Secret::new),
         access_token: cookies::access_token(headers).map(Secret::new),
+        client: ClientInfo::read(headers),
     }
 }
 
@@ -125,6 +126,10 @@ impl From<ReauthenticationError> for ApiError {
         match error {
             ReauthenticationError::NotFound => ApiError::not_found("USER_NOT_FOUND", sentence),
             ReauthenticationError::WrongPassword => ApiError::forbidden("WRONG_PASSWORD", sentence),
+            ReauthenticationError::TooManyFailures => {
+                let code = "TOO_MANY_PASSWORD_FAILURES";
+                ApiError::too_many(code, sentence, bot_check::FAILURES_WINDOW)
+            }
             ReauthenticationError::PasswordRequired => {
                 ApiError::bad_request("PASSWORD_REQUIRED", sentence)
             }

@@ -23,6 +23,7 @@ mod http;
 mod identity_check;
 mod internal_error;
 mod jobs;
+mod key_check;
 mod passwords;
 mod personal_data;
 mod reauthentication;
@@ -61,6 +62,7 @@ pub use identity_check::{
 };
 pub use internal_error::InternalError;
 pub use jobs::{KeyRotationProgress, PurgeCounts};
+pub use key_check::DataKeyError;
 pub use passwords::PasswordCost;
 pub use passwords::rules::{InvalidPassword, Password};
 pub use personal_data::{DataKey, DataKeys, DuplicateKeyVersion, UnsealError};

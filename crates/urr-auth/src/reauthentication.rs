@@ -14,10 +14,11 @@ use urr_storage::outbox;
 
 use crate::accounts::account::{UserAccount, UserId, may_stop_being_admin};
 use crate::accounts::store as users;
+use crate::bot_check::FAILURES_WINDOW;
 use crate::internal_error::from_internal_errors;
 use crate::passwords::rules::{Password, is_too_long};
 use crate::sessions::Session;
-use crate::sessions::login_history::{self, LoginMethod};
+use crate::sessions::login_history::{self, LoginFailure, LoginMethod, LoginRecord};
 use crate::sessions::store::{self as sessions, SessionSelection};
 use crate::social::store as social;
 use crate::{AuthService, ClientInfo, InternalError, InvalidPassword};
@@ -25,6 +26,9 @@ use urr_contracts::events::user::UserDeleted;
 
 /// How recent a login must be.
 const RECENT_LOGIN: Duration = Duration::from_secs(10 * 60);
+/// After so many wrong passwords within [`FAILURES_WINDOW`] none is compared: a stolen session is no
+/// place to guess the password.
+const FAILURES_MAX: u32 = 10;
 
 /// The proof that a user gives beside the session.
 #[derive(Clone, Debug, Default)]
@@ -33,15 +37,19 @@ pub struct Reauthentication {
     pub password: Option<Secret>,
     /// Names the session, whose login must be recent if there is no password.
     pub access_token: Option<Secret>,
+    /// For the history of logins, where a wrong password is a failed login.
+    pub client: ClientInfo,
 }
 
 impl Reauthentication {
     pub fn by_password(password: &str) -> Reauthentication {
-        Reauthentication { password: Some(Secret::new(password)), access_token: None }
+        let password = Some(Secret::new(password));
+        Reauthentication { password, ..Reauthentication::default() }
     }
 
     pub fn by_session(access_token: &str) -> Reauthentication {
-        Reauthentication { password: None, access_token: Some(Secret::new(access_token)) }
+        let access_token = Some(Secret::new(access_token));
+        Reauthentication { access_token, ..Reauthentication::default() }
     }
 }
 
@@ -59,6 +67,8 @@ pub enum ReauthenticationError {
     PasswordRequired,
     #[error("The password is wrong.")]
     WrongPassword,
+    #[error("The password was wrong too often. Please wait a quarter of an hour.")]
+    TooManyFailures,
     #[error("Please log in once more, and do this within ten minutes.")]
     RecentLoginRequired,
     #[error(transparent)]
@@ -139,7 +149,7 @@ impl AuthService {
         let stored = stored.ok_or(ReauthenticationError::NotFound)?;
         let user = self.unseal(&stored)?.ok_or(ReauthenticationError::NotFound)?;
         match stored.password_hash {
-            Some(hash) => self.check_password(hash, reauthentication.password).await?,
+            Some(hash) => self.check_password(&user, hash, reauthentication).await?,
             None => self.check_recent_login(id, reauthentication.access_token).await?,
         }
         Ok((user, stored.password_version))
@@ -155,23 +165,58 @@ impl AuthService {
             Reauthentication { password: Some(_), .. } => {
                 self.reauthenticate(id, reauthentication).await.map(drop)
             }
-            Reauthentication { password: None, access_token } => {
+            Reauthentication { password: None, access_token, .. } => {
                 self.check_recent_login(id, access_token).await
             }
         }
     }
 
+    /// Compares the password. A wrong one counts as a failed login of the account.
     async fn check_password(
         &self,
+        user: &UserAccount,
         hash: String,
-        password: Option<Secret>,
+        reauthentication: Reauthentication,
     ) -> Result<(), ReauthenticationError> {
+        let Reauthentication { password, client, .. } = reauthentication;
         let password = password.ok_or(ReauthenticationError::PasswordRequired)?;
         if is_too_long(password.expose()) {
             return Err(ReauthenticationError::WrongPassword);
         }
-        let compared = self.0.passwords.compare(password, Some(hash)).await?;
-        compared.matches.then_some(()).ok_or(ReauthenticationError::WrongPassword)
+        let attempt = self.begin_attempt(user.id, client).await?;
+        let compared = self.0.passwords.compare(password, Some(hash)).await;
+        if let Ok(compared) = &compared
+            && !compared.matches
+        {
+            self.note_failed_login(&user.person.email).await?;
+            return Err(ReauthenticationError::WrongPassword);
+        }
+        // The attempt also does not count if the password could not be compared.
+        self.write(move |tx| login_history::reauthentication_passed(tx, attempt)).await?;
+        compared?;
+        Ok(())
+    }
+
+    async fn begin_attempt(
+        &self,
+        id: UserId,
+        client: ClientInfo,
+    ) -> Result<i64, ReauthenticationError> {
+        let now = self.0.clock.now();
+        let record = LoginRecord {
+            user_id: Some(id),
+            method: LoginMethod::Reauthentication,
+            failure: Some(LoginFailure::WrongPassword),
+            client,
+            happened_at: now,
+        };
+        let begun = self.0.db.write(move |tx| {
+            users::user_lock_existing(tx, id)?.ok_or(ReauthenticationError::NotFound)?;
+            let since = now - FAILURES_WINDOW;
+            let begun = login_history::reauthentication_begin(tx, &record, since, FAILURES_MAX)?;
+            begun.ok_or(ReauthenticationError::TooManyFailures)
+        });
+        begun.await
     }
 
     async fn check_recent_login(

@@ -333,6 +333,19 @@ impl AuthService {
         self.0.token_key.sign(REFRESH, &issue, &RefreshClaims { family_id: token.family_id })
     }
 
+    /// The decrypted accounts of a list. A row that cannot be read is left out and logged: it must not
+    /// hide the others.
+    pub(crate) fn unseal_list(&self, stored: &[StoredUser]) -> Vec<UserAccount> {
+        let unsealed = stored.iter().filter_map(|user| match self.unseal(user) {
+            Ok(account) => account,
+            Err(error) => {
+                tracing::error!(user_id = %user.id, %error, "an account cannot be read");
+                None
+            }
+        });
+        unsealed.collect()
+    }
+
     /// The decrypted account, or `None` if it was deleted.
     pub(crate) fn unseal(&self, stored: &StoredUser) -> Result<Option<UserAccount>, InternalError> {
         let Some(sealed) = &stored.person else {

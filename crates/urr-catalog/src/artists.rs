@@ -5,7 +5,7 @@ pub mod store;
 
 use serde::{Deserialize, Serialize};
 use urr_contracts::events::catalog::{ArtistCreated, ArtistUpdated};
-use urr_kernel::{Timestamp, UnfitText, Won, define_id, one_line};
+use urr_kernel::{Timestamp, UnfitText, Won, define_id, one_line, paragraphs};
 use urr_service::Page;
 use urr_storage::{DbResult, StorageError, Tx, outbox, storable_id};
 use utoipa::ToSchema;
@@ -87,8 +87,8 @@ pub struct ArtistChange {
 pub enum InvalidArtist {
     #[error("The name {0}.")]
     Name(UnfitText),
-    #[error("The description is longer than {DESCRIPTION_CHARS_MAX} characters.")]
-    Description,
+    #[error("The description {0}.")]
+    Description(UnfitText),
     #[error(transparent)]
     ImageUrl(#[from] InvalidImageUrl),
     #[error("The price must be from 0 to {MEMBERSHIP_PRICE_MAX_WON} won.")]
@@ -99,12 +99,11 @@ impl Artist {
     /// Checks and trims what an administrator entered.
     fn checked(self) -> Result<Artist, InvalidArtist> {
         let name = one_line(&self.name, NAME_CHARS_MAX).map_err(InvalidArtist::Name)?.to_owned();
-        if self.description.chars().count() > DESCRIPTION_CHARS_MAX {
-            return Err(InvalidArtist::Description);
-        }
+        let description = paragraphs(&self.description, DESCRIPTION_CHARS_MAX);
+        let description = description.map_err(InvalidArtist::Description)?.to_owned();
         let image_url = parse_image_url(&self.image_url)?;
         match (0..=MEMBERSHIP_PRICE_MAX_WON).contains(&self.membership_price.amount()) {
-            true => Ok(Artist { name, image_url, ..self }),
+            true => Ok(Artist { name, description, image_url, ..self }),
             false => Err(InvalidArtist::MembershipPrice),
         }
     }

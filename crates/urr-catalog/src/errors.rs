@@ -67,7 +67,7 @@ impl From<ArtistError> for ApiError {
             ArtistError::Invalid(invalid) => {
                 let code = match invalid {
                     InvalidArtist::Name(_) => "INVALID_NAME",
-                    InvalidArtist::Description => "INVALID_DESCRIPTION",
+                    InvalidArtist::Description(_) => "INVALID_DESCRIPTION",
                     InvalidArtist::ImageUrl(invalid) => return invalid.into(),
                     InvalidArtist::MembershipPrice => "INVALID_MEMBERSHIP_PRICE",
                 };

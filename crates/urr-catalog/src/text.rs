@@ -1,7 +1,7 @@
 //! Parsers of the texts that administrators enter.
 
 use serde::{Serialize, Serializer};
-use urr_kernel::{UnfitText, one_line};
+use urr_kernel::{UnfitText, one_line, paragraphs};
 
 /// Why the text of a field was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -27,16 +27,8 @@ pub fn parse_paragraphs(
     text: &str,
     chars_max: usize,
 ) -> Result<String, InvalidText> {
-    let text = text.trim();
-    let is_forbidden = |c: char| c.is_control() && !matches!(c, '\n' | '\r' | '\t');
-    let reason = if text.chars().count() > chars_max {
-        UnfitText::TooLong { chars_max }
-    } else if text.chars().any(is_forbidden) {
-        UnfitText::ControlCharacter
-    } else {
-        return Ok(text.to_owned());
-    };
-    Err(InvalidText { field, reason })
+    let text = paragraphs(text, chars_max).map_err(|reason| InvalidText { field, reason })?;
+    Ok(text.to_owned())
 }
 
 /// Shows an empty text as null.

@@ -200,6 +200,11 @@ impl TestApp {
         Upstream::local(caller, service, found, &self.system.kit)
     }
 
+    /// What the internal listener shows at `/metrics`.
+    pub fn metrics(&self) -> String {
+        self.system.kit.metrics.text()
+    }
+
     /// The bus, to read domain events and to publish wrong ones.
     pub fn bus(&self) -> &Bus {
         self.system.bus().expect("the bus is here")

@@ -16,7 +16,7 @@ use urr_service::{ApiError, CallPolicy, ErrorBody};
 use crate::Gateway;
 use crate::authenticate::{ACCESS_COOKIE, Credential, Requester};
 use crate::headers::cookies;
-use crate::routes::{RateClass, Route};
+use crate::routes::{BodySize, RateClass, Route};
 
 /// The only service that gets credentials, because it issues them.
 const AUTH: &str = "auth";
@@ -34,9 +34,10 @@ pub async fn forward(
     let method = request.method().clone();
     let timeout = gateway.settings.timeouts.of(route.timeout);
     let repeatable = [Method::GET, Method::HEAD].contains(request.method());
-    let policy = match repeatable {
-        true => CallPolicy::idempotent(timeout),
-        false => CallPolicy::once(timeout),
+    let policy = match (repeatable, route.body) {
+        (true, _) => CallPolicy::idempotent(timeout),
+        (false, BodySize::Upload) => CallPolicy::once(timeout).streamed(),
+        (false, BodySize::Normal | BodySize::Webhook) => CallPolicy::once(timeout),
     };
     let answer = gateway.upstream(route).call(request, context, policy).await;
     if can_revoke && let Some(feed) = &gateway.feed {

@@ -66,6 +66,8 @@ pub struct Gateway {
     metrics: GatewayMetrics,
     /// See [`compression::ENCODERS_MAX`].
     encoders: Arc<Semaphore>,
+    /// See [`request_limits::LARGE_BODIES_MAX`].
+    large_bodies: Semaphore,
     clock: Clock,
 }
 
@@ -93,6 +95,7 @@ impl Gateway {
             feed,
             metrics: GatewayMetrics::default(),
             encoders: Arc::new(Semaphore::new(compression::ENCODERS_MAX)),
+            large_bodies: Semaphore::new(request_limits::LARGE_BODIES_MAX),
             clock: kit.clock.clone(),
         }
     }

@@ -1,6 +1,6 @@
 //! The outermost layer: sees every request first and every response last.
 //!
-//! It also closes the connection after a request with chunked encoding, so that nothing can be
+//! It gives every body a least pace, whoever reads it later. It also closes the connection after a request with chunked encoding, so that nothing can be
 //! smuggled in behind it. Hyper drops a `Content-Length` that follows `Transfer-Encoding`, so we
 //! cannot tell an ambiguous request from a harmless one. Browsers do not send chunked requests.
 
@@ -10,11 +10,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use axum::body::{Body, HttpBody};
 use axum::extract::Request;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use futures_util::TryFutureExt;
 use tower::{Layer, Service};
+use urr_service::PacedBody;
 
 use crate::compression::ResponseCompression;
 use crate::{Gateway, browsers, headers};
@@ -51,6 +53,10 @@ where
 
     fn call(&mut self, mut request: Request) -> Self::Future {
         headers::remove_reserved(request.headers_mut());
+        let pace = self.gateway.settings.body_pace;
+        if !request.body().is_end_stream() {
+            request = request.map(|body| Body::new(PacedBody::new(body, pace)));
+        }
         let compression = ResponseCompression::for_request(&self.gateway.encoders, &request);
         let origin = browsers::allowed_origin(&self.gateway, request.headers());
         let is_api = request.uri().path().starts_with("/api/");

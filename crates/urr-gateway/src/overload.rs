@@ -5,7 +5,8 @@
 //! is fast and in demand. So a slow service gets less work and the others keep their permits.
 //!
 //! Browsing may use only a part of the permits, holding seats a larger part, and paying all of them:
-//! browsing is shed first and payments last.
+//! browsing is shed first and payments last. Webhooks come from anybody, so they share a few permits
+//! of their own beside those of their service.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -15,7 +16,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 use urr_service::ApiError;
 
-use crate::routes::{Priority, ROUTES};
+use crate::routes::{Priority, ROUTES, RateClass, Route};
+
+/// How many webhooks may be in progress. Providers send those again that are shed.
+const WEBHOOKS_MAX: usize = 16;
 
 /// Responses faster than this are never slow.
 const FAST_ENOUGH: Duration = Duration::from_millis(100);
@@ -52,6 +56,7 @@ impl Default for ConcurrencyLimits {
 #[derive(Debug)]
 pub struct OverloadControl {
     total: PermitPool,
+    webhooks: PermitPool,
     services: BTreeMap<&'static str, ServicePermits>,
     /// One per route.
     baselines: Vec<LatencyBaseline>,
@@ -139,6 +144,7 @@ fn fast_enough(priority: Priority) -> Duration {
 pub struct OverloadPermit<'a> {
     control: &'a OverloadControl,
     service: &'a ServicePermits,
+    is_webhook: bool,
 }
 
 impl OverloadPermit<'_> {
@@ -153,6 +159,9 @@ impl Drop for OverloadPermit<'_> {
     fn drop(&mut self) {
         self.service.pool.release();
         self.control.total.release();
+        if self.is_webhook {
+            self.control.webhooks.release();
+        }
     }
 }
 
@@ -171,6 +180,7 @@ impl OverloadControl {
         };
         OverloadControl {
             total: PermitPool::new(total_max),
+            webhooks: PermitPool::new(WEBHOOKS_MAX),
             services: services.map(service).collect(),
             baselines: ROUTES.iter().map(|_| LatencyBaseline::new()).collect(),
             started_at,
@@ -184,11 +194,7 @@ impl OverloadControl {
     }
 
     /// Takes a permit for a request, or refuses it at once.
-    pub fn acquire(
-        &self,
-        service: &str,
-        priority: Priority,
-    ) -> Result<OverloadPermit<'_>, ApiError> {
+    fn acquire(&self, service: &str, priority: Priority) -> Result<OverloadPermit<'_>, ApiError> {
         let service = &self.services[service];
         if !self.total.try_acquire(priority) {
             return Err(overloaded());
@@ -197,7 +203,19 @@ impl OverloadControl {
             self.total.release();
             return Err(overloaded());
         }
-        Ok(OverloadPermit { control: self, service })
+        Ok(OverloadPermit { control: self, service, is_webhook: false })
+    }
+
+    /// Takes the permits that requests of a route need.
+    pub fn acquire_for(&self, route: &Route) -> Result<OverloadPermit<'_>, ApiError> {
+        let mut permit = self.acquire(route.service, route.priority)?;
+        if route.rate_class == RateClass::Webhook {
+            if !self.webhooks.try_acquire(route.priority) {
+                return Err(overloaded());
+            }
+            permit.is_webhook = true;
+        }
+        Ok(permit)
     }
 
     /// Records the latency of a response, and adapts the limit of its service.
@@ -263,7 +281,7 @@ impl LatencyBaseline {
     }
 }
 
-fn overloaded() -> ApiError {
+pub fn overloaded() -> ApiError {
     let sentence = "The service is very busy right now. Please try again in a moment.";
     ApiError::unavailable("OVERLOADED", sentence, Duration::from_secs(2))
 }
@@ -271,6 +289,7 @@ fn overloaded() -> ApiError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::routes::find_route;
 
     const SMALL: ConcurrencyLimits =
         ConcurrencyLimits { total_max: 20, start: 10, min: 4, max: 12 };
@@ -303,6 +322,21 @@ mod tests {
         drop(permits);
         assert_eq!(overload.total.used.load(Ordering::Relaxed), 0);
         assert!(overload.acquire("payment", Priority::Browse).is_ok());
+    }
+
+    #[test]
+    fn webhooks_have_few_permits_and_leave_the_others() {
+        let limits = ConcurrencyLimits { total_max: 100, start: 50, min: 4, max: 50 };
+        let overload = OverloadControl::new(["payment"].into_iter(), limits);
+        let [webhook, pay] = ["/api/payments/webhooks/toss", "/api/payments/confirm"]
+            .map(|path| find_route(path).unwrap());
+        let mut permits: Vec<_> =
+            std::iter::from_fn(|| overload.acquire_for(webhook).ok()).take(50).collect();
+        assert_eq!(permits.len(), WEBHOOKS_MAX);
+        permits.extend(std::iter::from_fn(|| overload.acquire_for(pay).ok()).take(50));
+        assert_eq!(permits.len(), 50, "the others have the rest");
+        drop(permits);
+        assert!(overload.acquire_for(webhook).is_ok());
     }
 
     /// Records `count` responses of `millis` each while `busy` permits are used.

@@ -117,7 +117,8 @@ async fn authorize_and_forward(
     let user_id = authorize(route.policy, *requester)?;
     entry_token::check(gateway, route.policy, user_id, request)?;
     forward::remove_credentials(request.headers_mut(), route, *requester, credential);
-    let permit = gateway.overload.acquire(route.service, route.priority);
+    request_limits::read_ahead(gateway, route, request).await?;
+    let permit = gateway.overload.acquire_for(route);
     let permit = permit.inspect_err(|_| gateway.metrics.count_shed(route.priority))?;
     let context: CallContext = *request.extensions().get().expect("every request has a context");
     let started = Instant::now();

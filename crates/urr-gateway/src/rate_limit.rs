@@ -1,6 +1,8 @@
 //! Rate limits (G4).
 //!
-//! Each rate class has a limit per user, or per address for requests without a user. Logins and
+//! Each rate class has a limit per user, or per address for requests without a user. All users of one
+//! address together have a multiple of it, so that many accounts are no way around the limits; it is
+//! large, because a campus or a phone network shares one address. Logins and
 //! registrations also count per address and per account, against guessing many accounts from one
 //! address or one account from many addresses (D-15).
 //!
@@ -14,12 +16,11 @@ mod redis_buckets;
 
 use std::time::Duration;
 
-use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
-use http_body_util::BodyExt;
 use serde::Deserialize;
+use tokio::sync::Semaphore;
 use urr_kernel::Secret;
 use urr_service::ApiError;
 
@@ -31,7 +32,7 @@ use crate::browsers::REFRESH_COOKIE;
 use crate::client_address::ClientAddress;
 use crate::headers::cookies;
 use crate::pipeline::EarlyResponse;
-use crate::request_limits::body_too_large;
+use crate::request_limits::read_whole;
 use crate::routes::RateClass;
 
 const LIMIT: HeaderName = HeaderName::from_static("ratelimit-limit");
@@ -45,6 +46,10 @@ pub struct RateLimits {
     pub queue: u32,
     pub booking: u32,
     pub general: u32,
+    /// Notices of payment providers, from one address.
+    pub webhook: u32,
+    /// How many times the limit of one user all users of one address have together.
+    pub users_per_address: u32,
     /// Logins and registrations from one address.
     pub login_address: u32,
     /// Logins and registrations with one e-mail address.
@@ -60,6 +65,8 @@ impl Default for RateLimits {
             queue: 120,
             booking: 30,
             general: 3_000,
+            webhook: 3_000,
+            users_per_address: 50,
             login_address: 30,
             login_account: 10,
             refresh_address: 3_000,
@@ -89,10 +96,11 @@ pub async fn check(
     let decision = match class {
         RateClass::Login => check_login(gateway, subject, request).await?,
         RateClass::Refresh => check_refresh(gateway, subject, request).await?,
-        RateClass::Auth | RateClass::Queue | RateClass::Booking | RateClass::General => {
-            let quota = class_quota(class, &gateway.settings.rate_limits);
-            gateway.limiter.check(&subject.bucket(class), quota).await
-        }
+        RateClass::Auth
+        | RateClass::Queue
+        | RateClass::Booking
+        | RateClass::General
+        | RateClass::Webhook => check_class(gateway, class, subject).await,
     };
     if decision.allowed {
         return Ok(decision);
@@ -105,6 +113,25 @@ pub async fn check(
     Err(response.into())
 }
 
+/// Counts a user's request for the user and for the address. A user who is refused takes nothing from
+/// the neighbours.
+async fn check_class(
+    gateway: &Gateway,
+    class: RateClass,
+    subject: RateLimitSubject,
+) -> RateDecision {
+    let limits = &gateway.settings.rate_limits;
+    let quota = class_quota(class, limits);
+    let own = subject.bucket(class);
+    let is_user = matches!(subject.requester, Requester::User { .. });
+    if !is_user || subject.address.0.is_none() {
+        return gateway.limiter.check(&own, quota).await;
+    }
+    let shared = format!("{}:users:{}", class_name(class), subject.address.bucket());
+    let shared_quota = per_minute(quota.per_minute.saturating_mul(limits.users_per_address));
+    gateway.limiter.check_all(&[(&own, quota), (&shared, shared_quota)]).await
+}
+
 async fn check_login(
     gateway: &Gateway,
     subject: RateLimitSubject,
@@ -113,7 +140,8 @@ async fn check_login(
     let limits = &gateway.settings.rate_limits;
     let by_client = subject.bucket(RateClass::Login);
     let by_address = format!("login:address:{}", subject.address.bucket());
-    let by_account = read_email(request).await?.map(|email| account_bucket(&email));
+    let by_account =
+        read_email(&gateway.large_bodies, request).await?.map(|email| account_bucket(&email));
     // The client's own buckets come first: their refusal takes nothing from the account's bucket.
     let mut checks = vec![
         (by_client.as_str(), class_quota(RateClass::Login, limits)),
@@ -133,7 +161,7 @@ async fn check_refresh(
     let quota = class_quota(RateClass::Refresh, limits);
     let token = match refresh_cookie(request.headers()) {
         Some(token) => Some(token.to_owned()),
-        None => read_refresh_token(request).await?,
+        None => read_refresh_token(&gateway.large_bodies, request).await?,
     };
     let Some(token) = token else {
         return Ok(gateway.limiter.check(&subject.bucket(RateClass::Refresh), quota).await);
@@ -151,17 +179,24 @@ fn class_quota(class: RateClass, limits: &RateLimits) -> Quota {
         RateClass::Queue => limits.queue,
         RateClass::Booking => limits.booking,
         RateClass::General => limits.general,
+        RateClass::Webhook => limits.webhook,
     })
+}
+
+/// Logins and refreshes share the buckets of other requests to the auth service.
+fn class_name(class: RateClass) -> &'static str {
+    match class {
+        RateClass::Auth | RateClass::Login | RateClass::Refresh => "auth",
+        RateClass::Queue => "queue",
+        RateClass::Booking => "booking",
+        RateClass::General => "general",
+        RateClass::Webhook => "webhook",
+    }
 }
 
 impl RateLimitSubject {
     fn bucket(self, class: RateClass) -> String {
-        let class = match class {
-            RateClass::Auth | RateClass::Login | RateClass::Refresh => "auth",
-            RateClass::Queue => "queue",
-            RateClass::Booking => "booking",
-            RateClass::General => "general",
-        };
+        let class = class_name(class);
         match self.requester {
             Requester::User { id, .. } => format!("{class}:user:{id}"),
             Requester::Anonymous | Requester::InvalidToken(_) => {
@@ -172,34 +207,28 @@ impl RateLimitSubject {
 }
 
 /// The e-mail address in the body, if it has one; if not, the service refuses the body.
-async fn read_email(request: &mut Request) -> Result<Option<String>, ApiError> {
+async fn read_email(large: &Semaphore, request: &mut Request) -> Result<Option<String>, ApiError> {
     #[derive(Deserialize)]
     struct LoginEmail {
         email: String,
     }
-    let bytes = read_body(request).await?;
+    let bytes = read_whole(large, request).await?;
     Ok(serde_json::from_slice::<LoginEmail>(&bytes).ok().map(|body| body.email))
 }
 
 /// The refresh token in the body, where clients without cookies send it.
-async fn read_refresh_token(request: &mut Request) -> Result<Option<String>, ApiError> {
+async fn read_refresh_token(
+    large: &Semaphore,
+    request: &mut Request,
+) -> Result<Option<String>, ApiError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct RefreshToken {
         refresh_token: String,
     }
-    let bytes = read_body(request).await?;
+    let bytes = read_whole(large, request).await?;
     let token = serde_json::from_slice::<RefreshToken>(&bytes).ok().map(|body| body.refresh_token);
     Ok(token.filter(|token| !token.is_empty()))
-}
-
-/// Reads the whole body, which is small here, and puts it back.
-async fn read_body(request: &mut Request) -> Result<Bytes, ApiError> {
-    let body = std::mem::take(request.body_mut());
-    // This fails if the body exceeds its limit, or if the client has gone and reads no response.
-    let bytes = body.collect().await.map_err(|_| body_too_large())?.to_bytes();
-    *request.body_mut() = Body::from(bytes.clone());
-    Ok(bytes)
 }
 
 /// The first refresh cookie that is not empty, which is the one that the auth service uses.
@@ -234,6 +263,8 @@ fn whole_seconds(time: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use axum::body::Body;
+    use http_body_util::BodyExt;
     use urr_kernel::Uuid;
     use urr_service::UserRole;
 
@@ -256,7 +287,7 @@ mod tests {
     async fn d_15_the_account_is_found_however_it_is_typed() {
         let email = async |body: &'static str| {
             let mut request = Request::new(Body::from(body));
-            let email = read_email(&mut request).await.unwrap();
+            let email = read_email(&Semaphore::new(1), &mut request).await.unwrap();
             let again = request.into_body().collect().await.unwrap().to_bytes();
             assert_eq!(again, body, "the service reads the same body");
             email.map(|email| account_bucket(&email))

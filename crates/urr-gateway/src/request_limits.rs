@@ -1,14 +1,27 @@
 //! Limits on the size of headers and bodies, checked before any work is done.
+//!
+//! Small bodies are read to their end here, before the request takes a permit and before the breaker
+//! of the service sees it. So a client that never ends its body occupies its connection and nothing
+//! else. Only uploads of administrators are passed on while they arrive.
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::http::{HeaderMap, StatusCode, header};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Body as _;
-use urr_service::ApiError;
+use tokio::sync::Semaphore;
+use urr_service::{ApiError, body_refused};
 
 use crate::Gateway;
+use crate::overload::overloaded;
 use crate::routes::{BodySize, Route};
+
+/// What providers send is far smaller.
+const WEBHOOK_BYTES_MAX: usize = 64 * 1024;
+/// So much of each body is read into memory without asking.
+const SMALL_BYTES: usize = 16 * 1024;
+/// How many bodies may grow beyond that at once.
+pub const LARGE_BODIES_MAX: usize = 64;
 
 /// How much of a refused body is read and discarded, as a multiple of the limit. A client that is
 /// still sending when the connection closes sees a reset instead of the response.
@@ -50,6 +63,7 @@ fn header_bytes(headers: &HeaderMap) -> usize {
 pub fn route_body_limit(gateway: &Gateway, route: &Route) -> Option<usize> {
     match (route.service, route.body) {
         ("auth", _) => Some(gateway.settings.auth_body_bytes_max),
+        (_, BodySize::Webhook) => Some(WEBHOOK_BYTES_MAX.min(gateway.body_bytes_max)),
         (_, BodySize::Normal) => Some(gateway.body_bytes_max),
         (_, BodySize::Upload) => None,
     }
@@ -64,6 +78,35 @@ pub async fn limit_body(request: Request, bytes_max: usize) -> Result<Request, A
         return Err(body_too_large());
     }
     Ok(request.map(|body| Body::new(Limited::new(body, bytes_max))))
+}
+
+/// Reads the body to its end and puts it back, if it is not one that is passed on while it arrives.
+pub async fn read_ahead(
+    gateway: &Gateway,
+    route: &Route,
+    request: &mut Request,
+) -> Result<(), ApiError> {
+    if route.body != BodySize::Upload && !request.body().is_end_stream() {
+        read_whole(&gateway.large_bodies, request).await?;
+    }
+    Ok(())
+}
+
+/// Reads a body, which has its limit already, and puts it back.
+pub async fn read_whole(large: &Semaphore, request: &mut Request) -> Result<Bytes, ApiError> {
+    let mut body = std::mem::take(request.body_mut());
+    let (mut read, mut place) = (Vec::new(), None);
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| body_refused(&error))?;
+        let Ok(data) = frame.into_data() else { continue };
+        if read.len() + data.len() > SMALL_BYTES && place.is_none() {
+            place = Some(large.try_acquire().map_err(|_| overloaded())?);
+        }
+        read.extend_from_slice(&data);
+    }
+    let bytes = Bytes::from(read);
+    *request.body_mut() = Body::from(bytes.clone());
+    Ok(bytes)
 }
 
 pub fn body_too_large() -> ApiError {
@@ -82,6 +125,21 @@ mod tests {
         headers.append("cookie", "a=b".parse().unwrap());
         headers.append("cookie", "c=d".parse().unwrap());
         assert_eq!(header_bytes(&headers), 2 * "cookie: a=b\r\n".len());
+    }
+
+    #[tokio::test]
+    async fn few_bodies_may_be_large_at_once() {
+        let large = Semaphore::new(1);
+        let request = |parts: usize| {
+            let parts = (0..parts).map(|_| Ok::<_, std::io::Error>(vec![7; SMALL_BYTES]));
+            Request::new(Body::from_stream(futures_util::stream::iter(parts)))
+        };
+        let read = read_whole(&large, &mut request(3)).await.unwrap();
+        assert_eq!(read.len(), 3 * SMALL_BYTES);
+        let _held = large.try_acquire().unwrap();
+        assert_eq!(read_whole(&large, &mut request(3)).await.unwrap_err().code(), "OVERLOADED");
+        assert_eq!(read_whole(&large, &mut request(1)).await.unwrap().len(), SMALL_BYTES);
+        assert!(read_whole(&large, &mut request(0)).await.unwrap().is_empty());
     }
 
     #[tokio::test]

@@ -55,6 +55,8 @@ pub enum RateClass {
     Queue,
     Booking,
     General,
+    /// Notices of payment providers. They also share a few places among the requests in progress.
+    Webhook,
 }
 
 /// Which requests are served longest under overload. Later variants are shed first.
@@ -72,6 +74,7 @@ urr_kernel::named_enum!(RateClass {
     Queue => "queue",
     Booking => "booking",
     General => "general",
+    Webhook => "webhook",
 });
 urr_kernel::named_enum!(Priority { Pay => "pay", Hold => "hold", Browse => "browse" });
 
@@ -87,7 +90,9 @@ pub enum Timeout {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodySize {
     Normal,
-    /// An image.
+    /// A notice of a payment provider. Nobody is logged in who sends it.
+    Webhook,
+    /// An image. It is passed on while it arrives.
     Upload,
 }
 
@@ -158,6 +163,10 @@ const fn upload(row: Route) -> Route {
     Route { body: BodySize::Upload, ..row }
 }
 
+const fn webhook(row: Route) -> Route {
+    Route { body: BodySize::Webhook, rate_class: RateClass::Webhook, ..row }
+}
+
 /// The bytes before the slash of the first segment that is not fixed.
 const fn fixed_bytes(pattern: &[u8]) -> usize {
     let mut end = 0;
@@ -209,7 +218,7 @@ pub const ROUTES: &[Route] = {
         // Logout and social login need no login.
         route(ALL, "/api/auth/**", "auth", Public, Auth, Hold, Default),
         // Payment providers have no login; the service verifies their webhooks.
-        route(POST, "/api/payments/webhooks/**", "payment", Public, General, Pay, Payment),
+        webhook(route(POST, "/api/payments/webhooks/**", "payment", Public, General, Pay, Payment)),
         route(ALL, "/api/payments/**", "payment", User, General, Pay, Payment),
         route(GET, "/api/notifications", "mail", User, General, Browse, Default),
         route(GET, "/api/stats/events/**", "stats", ORGANISER, General, Browse, Default),

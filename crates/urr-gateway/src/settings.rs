@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use urr_kernel::Secret;
+use urr_service::BodyPace;
 use urr_service::token::TokenKey;
 
 use crate::client_address::AddressRange;
@@ -26,6 +27,8 @@ pub struct GatewaySettings {
     pub timeouts: Timeouts,
     pub concurrency: ConcurrencyLimits,
     pub header_bytes_max: usize,
+    /// How slowly a client may send its body.
+    pub body_pace: BodyPace,
     /// For bodies to the auth service. For others it is the service kit's limit.
     pub auth_body_bytes_max: usize,
     /// For image uploads, with the form around them.
@@ -47,6 +50,7 @@ impl GatewaySettings {
             timeouts: Timeouts::default(),
             concurrency: ConcurrencyLimits::default(),
             header_bytes_max: 16 * 1024,
+            body_pace: BodyPace::default(),
             auth_body_bytes_max: 10 * 1024,
             upload_bytes_max: 5 * 1024 * 1024 + 64 * 1024,
             is_loopback: true,

@@ -34,7 +34,7 @@ pub use secret::Secret;
 /// For [`define_id!`].
 #[doc(hidden)]
 pub use serde;
-pub use text::{UnfitText, one_line};
+pub use text::{UnfitText, fits_in_line, one_line, paragraphs};
 pub use ticket_type::{InvalidTicketType, TicketTypeDraft, limits as ticket_type_limits};
 pub use tier::{Tier, presale_delay};
 pub use uuid::Uuid;

@@ -17,13 +17,38 @@ pub fn one_line(text: &str, chars_max: usize) -> Result<&str, UnfitText> {
     if text.is_empty() {
         return Err(UnfitText::Empty);
     }
+    bounded(text, chars_max, |c| !fits_in_line(c))
+}
+
+/// The text without the space around it, if it can be shown in any number of lines. It may be empty.
+pub fn paragraphs(text: &str, chars_max: usize) -> Result<&str, UnfitText> {
+    let is_unfit = |c: char| !fits_in_line(c) && !matches!(c, '\n' | '\r' | '\t');
+    bounded(text.trim(), chars_max, is_unfit)
+}
+
+fn bounded(
+    text: &str,
+    chars_max: usize,
+    is_unfit: impl Fn(char) -> bool,
+) -> Result<&str, UnfitText> {
     if text.chars().count() > chars_max {
         return Err(UnfitText::TooLong { chars_max });
     }
-    match text.chars().any(char::is_control) {
+    match text.chars().any(is_unfit) {
         true => Err(UnfitText::ControlCharacter),
         false => Ok(text),
     }
+}
+
+/// Whether a character may be in a line of text. Characters that end a line are refused, and so are
+/// those that change the direction of the text: with them a name can look like another one.
+pub fn fits_in_line(c: char) -> bool {
+    let ends_line = matches!(c, '\u{2028}' | '\u{2029}');
+    let turns = matches!(
+        c,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    );
+    !c.is_control() && !ends_line && !turns
 }
 
 #[cfg(test)]
@@ -39,6 +64,31 @@ mod tests {
         }
         for bad in ["a\0b", "a\nb", "a\u{7}b", "a\u{9b}b"] {
             assert_eq!(one_line(bad, 5), Err(UnfitText::ControlCharacter), "{bad:?}");
+        }
+        assert_eq!(paragraphs(" 하나\n\t둘\r\n", 9), Ok("하나\n\t둘"));
+        assert_eq!(paragraphs("", 9), Ok(""));
+        assert_eq!(paragraphs("하나", 1), Err(UnfitText::TooLong { chars_max: 1 }));
+        assert_eq!(paragraphs("a\u{7}", 9), Err(UnfitText::ControlCharacter));
+    }
+
+    /// "Refund \u{202e}REGANAM" is shown as "Refund MANAGER". The list is that of Unicode (`Bidi_Control`).
+    #[test]
+    fn characters_that_turn_the_text_around_are_refused() {
+        let turns = ['\u{61c}', '\u{200e}', '\u{200f}'].into_iter();
+        for c in turns.chain('\u{202a}'..='\u{202e}').chain('\u{2066}'..='\u{2069}') {
+            let text = format!("Refund {c}REGANAM");
+            for refused in [one_line(&text, 99), paragraphs(&text, 99)] {
+                assert_eq!(refused, Err(UnfitText::ControlCharacter), "{c:?}");
+            }
+        }
+        for line_end in ["a\u{2028}b", "a\u{2029}b"] {
+            assert_eq!(one_line(line_end, 99), Err(UnfitText::ControlCharacter), "{line_end:?}");
+        }
+        // Control: scripts that are written from right to left, and joined emoji, are fine.
+        for fine in ["فرقة النهر", "להקת הנהר", "👩\u{200d}🎤 한강", "é\u{301}"]
+        {
+            assert_eq!(one_line(fine, 99), Ok(fine));
+            assert_eq!(paragraphs(fine, 99), Ok(fine));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The rules for ticket types, shared by the catalog service, which orders them, and the ticket
 //! service, which sells them.
 
-use crate::{Won, one_line};
+use crate::{Won, one_line, paragraphs};
 
 /// The bounds of a type of tickets.
 pub mod limits {
@@ -45,11 +45,8 @@ impl TicketTypeDraft {
         total: i64,
     ) -> Result<TicketTypeDraft, InvalidTicketType> {
         let name = one_line(name, NAME_CHARS_MAX).map_err(|_| InvalidTicketType::Name)?;
-        let description = description.trim();
-        let is_unfit = |c: char| c.is_control() && !matches!(c, '\n' | '\r' | '\t');
-        if description.chars().count() > DESCRIPTION_CHARS_MAX || description.contains(is_unfit) {
-            return Err(InvalidTicketType::Description);
-        }
+        let description = paragraphs(description, DESCRIPTION_CHARS_MAX)
+            .map_err(|_| InvalidTicketType::Description)?;
         let price = Some(Won::new(price)).filter(|price| TicketTypeDraft::is_price(*price));
         let price = price.ok_or(InvalidTicketType::Price)?;
         let total = u32::try_from(total).ok().filter(|total| (1..=TOTAL_MAX).contains(total));

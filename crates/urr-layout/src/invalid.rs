@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use urr_kernel::fits_in_line;
+
 use crate::{
     Layout, NAME_CHARS_MAX, ROWS_MAX, SEATS_MAX, SEATS_PER_ROW_MAX, SECTIONS_MAX, SeatRow, Section,
 };
@@ -112,7 +114,7 @@ fn check_name(name: &str) -> Result<(), InvalidLayout> {
     let is_fit = !name.trim().is_empty()
         && name.trim().len() == name.len()
         && name.chars().count() <= NAME_CHARS_MAX
-        && !name.chars().any(char::is_control);
+        && name.chars().all(fits_in_line);
     if is_fit { Ok(()) } else { Err(InvalidLayout::Name(name.chars().take(60).collect())) }
 }
 

@@ -7,6 +7,7 @@
 //! Finish: the secret is published, and users are admitted.
 
 pub(crate) mod cache;
+pub(crate) mod downloads;
 mod file;
 mod verify;
 

@@ -15,6 +15,8 @@ const WINDOW: usize = 20;
 const CALLS_MIN: usize = 10;
 const OPEN_FOR: Duration = Duration::from_secs(10);
 const PROBES: u32 = 3;
+/// When to come back while others probe.
+const PROBE_PAUSE: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub struct Breaker {
@@ -85,6 +87,17 @@ impl Breaker {
         Ok(CallPermit { breaker: self, generation, outcome: CallOutcome::Nothing })
     }
 
+    /// Lets a call pass whose request has not arrived yet. It is never a probe: whoever sends it
+    /// decides how long it takes.
+    pub fn admit_streamed(&self) -> Result<CallPermit<'_>, BreakerOpen> {
+        match self.state() {
+            BreakerState::Closed => self.admit(),
+            BreakerState::HalfOpen | BreakerState::Open => {
+                Err(BreakerOpen { retry_after: PROBE_PAUSE })
+            }
+        }
+    }
+
     pub fn state(&self) -> BreakerState {
         match self.lock().state {
             CircuitState::Closed { .. } => BreakerState::Closed,
@@ -132,7 +145,7 @@ impl BreakerCircuit {
         }
         match &mut self.state {
             CircuitState::HalfOpen { started: PROBES, .. } => {
-                Err(BreakerOpen { retry_after: Duration::from_secs(1) })
+                Err(BreakerOpen { retry_after: PROBE_PAUSE })
             }
             CircuitState::HalfOpen { started, .. } => {
                 *started += 1;
@@ -245,6 +258,21 @@ mod tests {
         }
         calls(&breaker, "+++");
         assert!(matches!(breaker.lock().state, CircuitState::Closed { .. }));
+    }
+
+    /// Three requests that never arrive would otherwise be all the probes there are.
+    #[test]
+    fn a_request_that_has_not_arrived_is_no_probe() {
+        let (breaker, clock) = breaker();
+        assert!(breaker.admit_streamed().is_ok());
+        calls(&breaker, "----------");
+        clock.advance(OPEN_FOR);
+        assert!(breaker.admit_streamed().is_err());
+        let probe = breaker.admit().unwrap();
+        assert!(breaker.admit_streamed().is_err(), "half open");
+        probe.settle(CallOutcome::Success);
+        calls(&breaker, "++");
+        assert!(breaker.admit_streamed().is_ok(), "closed again");
     }
 
     #[test]

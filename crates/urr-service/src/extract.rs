@@ -16,6 +16,7 @@ use serde::de::DeserializeOwned;
 use crate::ApiError;
 use crate::field_error::{FieldError, RequestPart};
 use crate::messages::AnswerLanguage;
+use crate::paced_body::body_refused;
 
 /// A JSON body, in or out.
 #[derive(Clone, Copy, Debug)]
@@ -189,8 +190,13 @@ pub(crate) fn refuse_nul(part: Option<&str>, code: &'static str) -> Result<(), A
 fn bytes_refused(rejection: &BytesRejection) -> ApiError {
     match rejection.status() {
         StatusCode::PAYLOAD_TOO_LARGE => too_large(),
-        _ => ApiError::bad_request("INVALID_BODY", "The body could not be read to its end."),
+        _ => body_refused(rejection),
     }
+}
+
+/// The answer to a body that breaks off.
+pub(crate) fn unreadable() -> ApiError {
+    ApiError::bad_request("INVALID_BODY", "The body could not be read to its end.")
 }
 
 fn path_refused(rejection: PathRejection) -> ApiError {

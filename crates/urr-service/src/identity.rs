@@ -45,10 +45,18 @@ pub struct Identity {
     pub role: UserRole,
 }
 
-/// Identity headers that the gateway would never write: a bug of ours, not of the client.
+/// Identity headers that a gateway of our version never writes. The request is refused: without a
+/// role that we know nobody can tell what the user may do.
 #[derive(Debug, thiserror::Error)]
-#[error("the gateway sent a malformed {0} header")]
+#[error("the gateway sent no {0} header, or one that cannot be read")]
 struct MalformedIdentity(HeaderName);
+
+impl From<MalformedIdentity> for ApiError {
+    fn from(error: MalformedIdentity) -> ApiError {
+        let sentence = "Who you are cannot be read. Please log in again.";
+        ApiError::forbidden("INVALID_IDENTITY", sentence).caused_by(error)
+    }
+}
 
 /// The headers of an identity, built once and used for many requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,21 +97,19 @@ impl Identity {
         }
     }
 
-    fn read(headers: &HeaderMap) -> Result<Option<Identity>, MalformedIdentity> {
+    fn read(headers: &HeaderMap) -> Result<Identity, MalformedIdentity> {
         let text = |name: HeaderName| match headers.get(&name).map(HeaderValue::to_str) {
             None => Ok(None),
             Some(Ok(text)) => Ok(Some(text)),
             Some(Err(_)) => Err(MalformedIdentity(name)),
         };
-        let Some(user_id) = text(USER_ID)? else {
-            return Ok(None);
-        };
-        let user_id = user_id.parse().map_err(|_| MalformedIdentity(USER_ID))?;
-        let role = text(USER_ROLE)?.map_or(Ok(UserRole::User), str::parse);
-        let role = role.map_err(|_| MalformedIdentity(USER_ROLE))?;
+        let user_id = text(USER_ID)?.and_then(|id| id.parse().ok());
+        let user_id = user_id.ok_or(MalformedIdentity(USER_ID))?;
+        let role = text(USER_ROLE)?.and_then(|role| role.parse().ok());
+        let role = role.ok_or(MalformedIdentity(USER_ROLE))?;
         let email = text(USER_EMAIL)?.map(|text| percent::decode(text).ok_or(USER_EMAIL));
         let email = email.transpose().map_err(MalformedIdentity)?;
-        Ok(Some(Identity { user_id, email, role }))
+        Ok(Identity { user_id, email, role })
     }
 }
 
@@ -116,7 +122,7 @@ fn identify(parts: &Parts) -> Result<Option<Identity>, ApiError> {
     }
     let caller = parts.extensions.get::<Caller>().copied();
     if caller == Some(Caller::Gateway) {
-        return Identity::read(&parts.headers).map_err(ApiError::internal);
+        return Ok(Some(Identity::read(&parts.headers)?));
     }
     let peer = peer(&parts.extensions);
     tracing::warn!(?caller, ?peer, "identity headers that the gateway did not send");
@@ -200,6 +206,30 @@ mod tests {
         for caller in [None, Some(Caller::Gateway), Some(Caller::Stats)] {
             assert_eq!(identify(&parts(HeaderMap::new(), caller)).unwrap(), None);
         }
+    }
+
+    #[test]
+    fn an_identity_without_a_role_that_is_known_is_refused() {
+        let mut whole = HeaderMap::new();
+        mina().write(&mut whole);
+        for (name, value) in [
+            (USER_ROLE, None),
+            (USER_ROLE, Some("owner")),
+            (USER_ROLE, Some("")),
+            (USER_ROLE, Some("Admin")),
+            (USER_ID, None),
+            (USER_ID, Some("7")),
+            (USER_EMAIL, Some("%")),
+        ] {
+            let mut headers = whole.clone();
+            headers.remove(&name);
+            headers.extend(value.map(|value| (name.clone(), HeaderValue::from_static(value))));
+            let refused = identify(&parts(headers, Some(Caller::Gateway))).unwrap_err();
+            let outcome = (refused.status().as_u16(), refused.code());
+            assert_eq!(outcome, (403, "INVALID_IDENTITY"), "{name} {value:?}");
+        }
+        // Control: with nothing taken away it is read.
+        assert_eq!(identify(&parts(whole, Some(Caller::Gateway))).unwrap(), Some(mina()));
     }
 
     #[test]

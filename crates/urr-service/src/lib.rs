@@ -29,6 +29,7 @@ pub mod jobs;
 mod messages;
 mod metrics;
 mod ownership;
+mod paced_body;
 mod page;
 mod panics;
 mod request_layer;
@@ -53,6 +54,7 @@ pub use metrics::Metrics;
 pub use ownership::{
     Admin, DoorStaff, EventReader, EventScope, NotYourEvent, Organiser, RoleGroup, Support,
 };
+pub use paced_body::{BodyPace, PacedBody, body_refused, read_body};
 pub use page::{Page, Paged, Pagination};
 pub use request_layer::LayeredRoute;
 pub use server::serve;

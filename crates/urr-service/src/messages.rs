@@ -154,6 +154,7 @@ const KOREAN: &[(&str, &str)] = &[
     ("INVALID_FORM", "양식이 올바르지 않습니다."),
     ("INVALID_GATHERING", "대기 시작 시각이 올바르지 않습니다."),
     ("INVALID_IDEMPOTENCY_KEY", "멱등키는 공백 없는 1~64자여야 합니다."),
+    ("INVALID_IDENTITY", "로그인 정보를 확인할 수 없습니다. 다시 로그인해 주세요."),
     ("INVALID_IMAGE", "이미지가 올바르지 않습니다."),
     ("INVALID_IMAGE_URL", "이미지 주소가 올바르지 않습니다."),
     ("INVALID_JSON", "요청 본문이 올바른 JSON이 아닙니다."),
@@ -328,6 +329,10 @@ const KOREAN: &[(&str, &str)] = &[
     ),
     ("TOO_MANY_EVENTS", "관련된 공연이 너무 많아 지금은 이름을 바꿀 수 없습니다."),
     ("TOO_MANY_HEADERS", "요청 헤더가 너무 많습니다."),
+    (
+        "TOO_MANY_PASSWORD_FAILURES",
+        "비밀번호를 너무 많이 틀렸습니다. 15분 뒤에 다시 시도해 주세요.",
+    ),
     (
         "TOO_MANY_QUEUES",
         "동시에 대기할 수 있는 공연 수를 초과했습니다. 먼저 다른 대기열에서 나가 주세요.",

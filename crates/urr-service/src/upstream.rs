@@ -45,17 +45,25 @@ pub struct CallPolicy {
     idempotent: bool,
     /// The caller had less time left than the call may take: a timeout is not the service's fault.
     is_hurried: bool,
+    /// The body is still on its way from a client while the service works.
+    is_streamed: bool,
 }
 
 impl CallPolicy {
     /// A call that must not be made twice.
     pub fn once(deadline: Duration) -> CallPolicy {
-        CallPolicy { deadline, idempotent: false, is_hurried: false }
+        CallPolicy { deadline, idempotent: false, is_hurried: false, is_streamed: false }
     }
 
     /// A call that may be repeated if it fails on the way.
     pub fn idempotent(deadline: Duration) -> CallPolicy {
-        CallPolicy { deadline, idempotent: true, is_hurried: false }
+        CallPolicy { idempotent: true, ..CallPolicy::once(deadline) }
+    }
+
+    /// The same, with a body that a client is still sending. As long as it has not arrived, the call
+    /// says nothing about the service: it is no probe of the breaker and no failure.
+    pub fn streamed(self) -> CallPolicy {
+        CallPolicy { is_streamed: true, ..self }
     }
 
     /// The same, but no longer than the request it serves will live.
@@ -288,23 +296,25 @@ impl Upstream {
         policy: CallPolicy,
     ) -> Result<T, UpstreamError> {
         let Inner { caller, target, breaker, metrics, .. } = &*self.0;
-        let permit = match breaker.admit() {
+        let admitted = if policy.is_streamed { breaker.admit_streamed() } else { breaker.admit() };
+        let permit = match admitted {
             Ok(permit) => permit,
             Err(BreakerOpen { retry_after }) => {
                 metrics.count_call(caller.as_str(), target, "open");
                 return Err(UpstreamError::Open { target, retry_after });
             }
         };
-        let answer = match tokio::time::timeout_at(call.deadline.0, sent).await {
+        let answer = tokio::time::timeout_at(call.deadline.0, sent).await;
+        let is_unread = sent_whole.is_some_and(|whole| !whole.load(Ordering::Relaxed));
+        let answer = match answer {
             Ok(answer) => answer,
             // The service waited for the client's body: the client was slow.
-            Err(_) if sent_whole.is_some_and(|whole| !whole.load(Ordering::Relaxed)) => {
-                Err(UpstreamError::RequestStalled { target })
-            }
+            Err(_) if is_unread => Err(UpstreamError::RequestStalled { target }),
             Err(_) => Err(UpstreamError::Timeout { target }),
         };
         let (mut outcome, label) = classify_answer(standing(&answer, status_of));
-        if policy.is_hurried && matches!(answer, Err(UpstreamError::Timeout { .. })) {
+        let is_late = policy.is_hurried && matches!(answer, Err(UpstreamError::Timeout { .. }));
+        if is_late || (policy.is_streamed && is_unread) {
             outcome = CallOutcome::Nothing;
         }
         permit.settle(outcome);

@@ -34,7 +34,7 @@ mod value;
 pub use db::{Db, DbStats, PostgresOptions, SqliteOptions};
 pub use error::{ConstraintKind, DbResult, StorageError};
 pub use migrate::{Migration, Schema};
-pub use postgres::{ServiceRole, provision};
+pub use postgres::{ServiceRole, provision, reach_postgres};
 pub use row::{FromColumn, Row};
 pub use sqlite::check_sqlite;
 pub use tx::Tx;

@@ -54,6 +54,12 @@ pub(crate) fn start(
     })
 }
 
+/// Whether a PostgreSQL server answers at this address, be it with a refusal. A server that is absent,
+/// or not ready yet, is an error.
+pub fn reach_postgres(url: &str) -> DbResult<()> {
+    on_own_thread(|| PostgresConnection::reach(url))
+}
+
 /// Runs a blocking call of the driver, which may not be made from a thread that drives async tasks.
 fn on_own_thread<T: Send>(body: impl FnOnce() -> T + Send) -> T {
     let finished = thread::scope(|scope| scope.spawn(body).join());

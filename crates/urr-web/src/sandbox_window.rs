@@ -7,7 +7,6 @@
 
 use askama::Template;
 use axum::Router;
-use axum::body::to_bytes;
 use axum::extract::{Request, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION};
 use axum::http::request::Parts;
@@ -17,6 +16,7 @@ use axum::routing::get;
 use form_urlencoded::Serializer;
 use serde::Deserialize;
 use serde_json::json;
+use urr_service::read_body;
 
 use crate::content_policy::{PaymentScripts, content_policy};
 use crate::language::PageLanguage;
@@ -159,8 +159,9 @@ async fn choose_card(State(WebPages(pages)): State<WebPages>, request: Request) 
     if !pages.settings.has_sandbox {
         return pages.site.not_found(language);
     }
-    let Ok(form) = to_bytes(body, FORM_BYTES_MAX).await else {
-        return StatusCode::PAYLOAD_TOO_LARGE.into_response();
+    let form = match read_body(body, FORM_BYTES_MAX).await {
+        Ok(form) => form,
+        Err(refused) => return refused.status().into_response(),
     };
     let checkout = Checkout::parse(&form);
     let Some((success, fail)) = checkout.return_paths(&client.headers) else {

@@ -93,7 +93,7 @@ enum Command {
         /// What the proof is for
         #[arg(value_parser = ["register", "login"])]
         purpose: String,
-        /// The site to ask [default: the one of this installation]
+        /// The site to ask [default: the `urr up` that runs on the data folder, or the configured port]
         #[arg(long)]
         url: Option<String>,
     },

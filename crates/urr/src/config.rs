@@ -36,6 +36,7 @@ pub use mail::*;
 pub use payments::*;
 pub use queue::*;
 pub use seats::*;
+pub use secrets::FIRST_START_MARK;
 pub use server::*;
 pub use source::DEFAULT_TOML;
 pub use storage::*;
@@ -151,6 +152,9 @@ pub fn load(
     if args.mode != LoadMode::Embedded || missing.is_empty() {
         return Ok(config);
     }
+    if let Some(problem) = lost_secrets(&config) {
+        return Err(ConfigErrors { problems: vec![problem] });
+    }
     let entries = secrets::create(&config.data.dir, &missing)
         .map_err(|problems| ConfigErrors { problems })?;
     sources.generated = Some((secrets::secrets_path(&config.data.dir), entries));
@@ -160,6 +164,14 @@ pub fn load(
     } else {
         Err(ConfigErrors { problems: read.problems })
     }
+}
+
+/// What to say if secrets without which stored data is worthless are neither set nor in the data
+/// folder any more.
+pub fn lost_secrets(config: &Config) -> Option<String> {
+    let needed = [&config.auth.data_key, &config.seats.ticket_signing_key];
+    let is_missing = needed.iter().any(|secret| secret.expose().is_empty());
+    if is_missing { secrets::lost(&config.data.dir) } else { None }
 }
 
 fn explain_missing(key: &str, config: &Config) -> String {

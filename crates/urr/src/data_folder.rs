@@ -2,14 +2,18 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// A start needs at least this much room: the first transactions and their log.
 const PROBE_BYTES: usize = 4 * 1024 * 1024;
 
 const LOCK_FILE: &str = "urr.lock";
-/// Holds the address at which commands reach the process that has the folder.
+/// The rights of our files: for their owner only.
+const PRIVATE: u32 = 0o600;
+/// Hold the addresses at which commands reach the process that has the folder.
 const INTERNAL_URL_FILE: &str = "internal-url";
+const PUBLIC_URL_FILE: &str = "public-url";
 
 /// The folder, locked by this process until it is dropped or dies.
 #[derive(Debug)]
@@ -49,6 +53,7 @@ impl DataFolder {
             .truncate(false)
             .read(true)
             .write(true)
+            .mode(PRIVATE)
             .open(path.join(LOCK_FILE))
             .map_err(explain)?;
         match lock.try_lock() {
@@ -56,7 +61,7 @@ impl DataFolder {
             Err(TryLockError::WouldBlock) => return Err(in_use(path, lock)),
             Err(TryLockError::Error(error)) => return Err(explain(error)),
         }
-        remove_internal_url(path);
+        remove_urls(path);
         lock.set_len(0).map_err(explain)?;
         lock.write_all(std::process::id().to_string().as_bytes()).map_err(explain)?;
         probe(path).map_err(explain)?;
@@ -68,33 +73,51 @@ impl DataFolder {
         &self.path
     }
 
-    /// Stores the address of our internal listener, for commands on this machine.
-    pub fn write_internal_url(&self, url: &str) -> io::Result<()> {
-        fs::write(self.path.join(INTERNAL_URL_FILE), url)
+    /// Stores the addresses of our listeners, for commands on this machine.
+    pub fn write_urls(&self, internal: &str, public: &str) -> io::Result<()> {
+        write_private(&self.path.join(INTERNAL_URL_FILE), internal)?;
+        write_private(&self.path.join(PUBLIC_URL_FILE), public)
     }
 }
 
 impl Drop for DataFolder {
     fn drop(&mut self) {
-        remove_internal_url(&self.path);
+        remove_urls(&self.path);
     }
 }
 
 /// Also removes what a killed process left.
-fn remove_internal_url(path: &Path) {
-    if let Err(error) = fs::remove_file(path.join(INTERNAL_URL_FILE))
-        && error.kind() != ErrorKind::NotFound
-    {
-        tracing::warn!(%error, "the stored address of the internal listener could not be removed");
+fn remove_urls(path: &Path) {
+    for file in [INTERNAL_URL_FILE, PUBLIC_URL_FILE] {
+        if let Err(error) = fs::remove_file(path.join(file))
+            && error.kind() != ErrorKind::NotFound
+        {
+            tracing::warn!(%error, file, "the stored address of a listener could not be removed");
+        }
     }
 }
 
-/// The internal listener of the process that has the folder, if there is one. An address that a
-/// killed process left is not used: another program may listen there now, and would receive our
-/// credential.
+/// Writes a new file that only its owner may read. The folder is locked, so nobody else writes it.
+pub fn write_private(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(PRIVATE).open(path)?;
+    file.write_all(text.as_bytes())
+}
+
+/// The internal listener of the process that has the folder, if there is one.
 pub fn internal_url(path: &Path) -> io::Result<Option<String>> {
+    stored_url(path, INTERNAL_URL_FILE)
+}
+
+/// The public listener of the process that has the folder, if there is one.
+pub fn public_url(path: &Path) -> io::Result<Option<String>> {
+    stored_url(path, PUBLIC_URL_FILE)
+}
+
+/// An address that a killed process left is not used: another program may listen there now, and
+/// would receive our credential.
+fn stored_url(path: &Path, file: &str) -> io::Result<Option<String>> {
     // The lock is tried only if there is an address: a start at this moment could fail because of it.
-    let Some(url) = some_file(fs::read_to_string(path.join(INTERNAL_URL_FILE)))? else {
+    let Some(url) = some_file(fs::read_to_string(path.join(file)))? else {
         return Ok(None);
     };
     let Some(lock) = some_file(File::open(path.join(LOCK_FILE)))? else {
@@ -133,7 +156,9 @@ fn warn_if_shared(path: &Path) {
 /// Writes and syncs a file, so that a full or broken disk is reported now and not during a sale.
 fn probe(path: &Path) -> io::Result<()> {
     let file = path.join("urr.probe");
-    let written = File::create(&file).and_then(|mut probe| {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(PRIVATE);
+    let written = options.open(&file).and_then(|mut probe| {
         probe.write_all(&vec![0; PROBE_BYTES])?;
         probe.sync_all()
     });
@@ -184,8 +209,9 @@ mod tests {
         assert_eq!(internal_url(&path).unwrap(), None, "there is not even a folder");
         let folder = DataFolder::lock(&path).unwrap();
         assert_eq!(internal_url(&path).unwrap(), None, "it does not listen yet");
-        folder.write_internal_url("http://127.0.0.1:4000").unwrap();
+        folder.write_urls("http://127.0.0.1:4000", "http://127.0.0.1:3001").unwrap();
         assert_eq!(internal_url(&path).unwrap().as_deref(), Some("http://127.0.0.1:4000"));
+        assert_eq!(public_url(&path).unwrap().as_deref(), Some("http://127.0.0.1:3001"));
         drop(folder);
         assert_eq!(internal_url(&path).unwrap(), None);
         // As a killed process leaves it.

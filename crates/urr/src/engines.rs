@@ -1,17 +1,23 @@
 //! Opening the engines: the embedded form by default, the distributed one when its address is set.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use tracing::warn;
 use urr_bus::{Bus, KafkaOptions, TopicSpec};
 use urr_contracts::events::TOPICS;
 use urr_kernel::{Clock, Secret, Timestamp, percent};
 use urr_redis::Redis;
-use urr_storage::{Db, PostgresOptions, Schema, ServiceRole, SqliteOptions, migrate, provision};
+use urr_storage::{
+    Db, PostgresOptions, Schema, ServiceRole, SqliteOptions, migrate, provision, reach_postgres,
+};
 
 use crate::config::Config;
 use crate::role::ProcessRole;
+
+/// The pause between two tries to reach a server that is absent.
+const SERVER_PAUSE: Duration = Duration::from_secs(1);
 
 /// The file of a role's tables in the data folder.
 pub fn sqlite_path(folder: &Path, schema: &Schema) -> PathBuf {
@@ -33,8 +39,10 @@ pub async fn open_storage(config: &Config, role: ProcessRole, clock: &Clock) -> 
     options.connections = config.database.connections_per_service;
     options.queue_max = config.database.queue_max;
     options.statement_timeout = Duration::from_millis(config.database.statement_timeout_ms);
-    let db = Db::open_postgres(&options)
-        .with_context(|| format!("the {role} service; has `urr migrate` been run?"))?;
+    let db = Db::open_postgres(&options).with_context(|| match reach_postgres(url.expose()) {
+        Ok(()) => format!("the {role} service; has `urr migrate` been run?"),
+        Err(_) => format!("the database of the {role} service does not answer"),
+    })?;
     let missing = db.read(move |tx| migrate::missing(tx, &schema)).await.with_context(|| {
         format!("the schema {} has no migrations; run `urr migrate`", schema.name)
     })?;
@@ -56,6 +64,31 @@ fn open_sqlite(config: &Config, schema: &Schema, clock: &Clock) -> Result<Db> {
     let opened = migrate::migrate_sqlite(&path, schema, clock.now())
         .and_then(|_| Db::open_sqlite(&path, &options));
     opened.with_context(|| format!("the database file {}", path.display()))
+}
+
+/// Waits until the PostgreSQL of a role answers, as long as the configuration allows: in a cluster it
+/// often starts beside us.
+pub async fn await_server(config: &Config, role: ProcessRole) -> Result<()> {
+    if !is_on_postgres(config, role) {
+        return Ok(());
+    }
+    let Some(url) = service_url(config, role)? else { return Ok(()) };
+    let wait_max = Duration::from_secs(config.database.start_wait_seconds);
+    let begun = Instant::now();
+    loop {
+        let url = url.clone();
+        let reached = tokio::task::spawn_blocking(move || reach_postgres(url.expose())).await;
+        let Err(absent) = reached.context("reaching PostgreSQL")? else { return Ok(()) };
+        if begun.elapsed() + SERVER_PAUSE > wait_max {
+            bail!(
+                "the database of the {role} service does not answer: {absent}; start it, or \
+                 correct database.url; we waited for {} s (database.start_wait_seconds)",
+                wait_max.as_secs()
+            );
+        }
+        warn!(%absent, "the database of the {role} service does not answer yet; trying again");
+        tokio::time::sleep(SERVER_PAUSE).await;
+    }
 }
 
 /// Whether the role's tables exist, for commands that must not create them.

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use urr_kernel::fits_in_line;
+
 /// An address that is trimmed, of bounded length, and has one `@` with text on both sides. It is
 /// stored as it was written and compared in lower case.
 #[derive(Clone, PartialEq, Eq)]
@@ -30,7 +32,7 @@ impl Email {
         if text.chars().count() > EMAIL_CHARS_MAX {
             return Err(InvalidEmail::TooLong);
         }
-        if text.chars().any(|c| c.is_control() || c.is_whitespace()) {
+        if text.chars().any(|c| !fits_in_line(c) || c.is_whitespace()) {
             return Err(InvalidEmail::BadCharacter);
         }
         match text.split_once('@') {

@@ -167,7 +167,8 @@ pub struct DeleteMeBody {
 /// again. Needs `password`, or for an account without one a login at most ten minutes ago.
 ///
 /// Errors: 400 `PASSWORD_REQUIRED`; 403 `WRONG_PASSWORD`, `RECENT_LOGIN_REQUIRED`; 404
-/// `USER_NOT_FOUND`; 409 `LAST_ADMIN`; 503 `LOGIN_BUSY`.
+/// `USER_NOT_FOUND`; 409 `LAST_ADMIN`; 429 `TOO_MANY_PASSWORD_FAILURES`: a wrong password is a failed
+/// login, and ten within 15 minutes are enough; 503 `LOGIN_BUSY`.
 #[utoipa::path(
     delete, path = "/api/auth/me", tag = "auth", request_body = DeleteMeBody,
     responses((status = 200, body = MessageView), Errors<401, 403, 404, 409>),
@@ -200,7 +201,8 @@ pub struct ChangePasswordBody {
 /// `newPassword` only, and a login at most ten minutes ago; refreshing does not count as a login.
 ///
 /// Errors: 400 `INVALID_PASSWORD`, `PASSWORD_REQUIRED`; 403 `WRONG_PASSWORD`,
-/// `RECENT_LOGIN_REQUIRED`; 404 `USER_NOT_FOUND`; 503 `LOGIN_BUSY`.
+/// `RECENT_LOGIN_REQUIRED`; 404 `USER_NOT_FOUND`; 429 `TOO_MANY_PASSWORD_FAILURES`, as for deleting the
+/// account; 503 `LOGIN_BUSY`.
 #[utoipa::path(
     put, path = "/api/auth/password", tag = "auth", request_body = ChangePasswordBody,
     responses((status = 200, body = SessionView), Errors<401, 403, 404>),

@@ -1,4 +1,7 @@
-//! The number of challenges and failures per minute in this process.
+//! The number of solved proofs and failures per minute in this process.
+//!
+//! Challenges are not counted: whoever asks for them has done no work, and must not make it harder for
+//! others.
 
 use std::sync::Mutex;
 
@@ -31,16 +34,16 @@ impl Minutes {
 
     fn busier(&self) -> Pressure {
         Pressure {
-            challenges: self.now.challenges.max(self.before.challenges),
+            proofs: self.now.proofs.max(self.before.proofs),
             failures: self.now.failures.max(self.before.failures),
         }
     }
 }
 
 impl PressureCounter {
-    /// Counts a challenge and returns the pressure.
-    pub fn count_challenge(&self, now: Timestamp) -> Pressure {
-        self.count(now, |pressure| pressure.challenges = pressure.challenges.saturating_add(1))
+    /// Counts a solved proof and returns the pressure.
+    pub fn count_proof(&self, now: Timestamp) -> Pressure {
+        self.count(now, |pressure| pressure.proofs = pressure.proofs.saturating_add(1))
     }
 
     pub fn count_failure(&self, now: Timestamp) {
@@ -71,22 +74,22 @@ mod tests {
     fn the_busier_of_two_minutes_counts_and_older_ones_are_forgotten() {
         let counter = PressureCounter::default();
         for _ in 0..5 {
-            counter.count_challenge(at(0));
+            counter.count_proof(at(0));
         }
         counter.count_failure(at(59));
-        let later = counter.count_challenge(at(60));
-        assert_eq!(later, Pressure { challenges: 5, failures: 1 });
-        let much_later = counter.count_challenge(at(180));
-        assert_eq!(much_later, Pressure { challenges: 1, failures: 0 });
-        let next = counter.count_challenge(at(240));
-        assert_eq!(next, Pressure { challenges: 1, failures: 0 });
+        let later = counter.count_proof(at(60));
+        assert_eq!(later, Pressure { proofs: 5, failures: 1 });
+        let much_later = counter.count_proof(at(180));
+        assert_eq!(much_later, Pressure { proofs: 1, failures: 0 });
+        let next = counter.count_proof(at(240));
+        assert_eq!(next, Pressure { proofs: 1, failures: 0 });
     }
 
     #[test]
     fn a_clock_that_jumps_back_starts_anew() {
         let counter = PressureCounter::default();
-        counter.count_challenge(at(600));
-        counter.count_challenge(at(600));
-        assert_eq!(counter.count_challenge(at(0)).challenges, 1);
+        counter.count_proof(at(600));
+        counter.count_proof(at(600));
+        assert_eq!(counter.count_proof(at(0)).proofs, 1);
     }
 }

@@ -11,22 +11,22 @@ pub const DIFFICULTY_MAX: u8 = 24;
 pub const RAISED_MAX: u8 = 4;
 /// The normal load.
 const NORMAL_PER_MINUTE: u32 = 600;
-/// Failures indicate bots more than challenges do.
+/// Failures indicate bots more than solved proofs do.
 const FAILURE_WEIGHT: u32 = 4;
 /// A counter in decimal needs far less.
 const NONCE_CHARS_MAX: usize = 64;
 
-/// Challenges and failures within a minute.
+/// Solved proofs and failures within a minute.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pressure {
-    pub challenges: u32,
+    pub proofs: u32,
     pub failures: u32,
 }
 
 /// The difficulty at this load: one bit more for each doubling of the normal load.
 pub fn difficulty_now(base: u8, pressure: Pressure) -> u8 {
     let failures = pressure.failures.saturating_mul(FAILURE_WEIGHT);
-    let load = pressure.challenges.saturating_add(failures) / NORMAL_PER_MINUTE;
+    let load = pressure.proofs.saturating_add(failures) / NORMAL_PER_MINUTE;
     let doublings = load.checked_ilog2().unwrap_or(0);
     let raised = u8::try_from(doublings).unwrap_or(RAISED_MAX).min(RAISED_MAX);
     base.saturating_add(raised).min(DIFFICULTY_MAX)
@@ -106,12 +106,12 @@ mod tests {
 
     #[test]
     fn each_doubling_beyond_an_ordinary_day_costs_one_bit() {
-        let at = |challenges, failures| difficulty_now(16, Pressure { challenges, failures });
+        let at = |proofs, failures| difficulty_now(16, Pressure { proofs, failures });
         assert_eq!([at(0, 0), at(599, 0), at(1_199, 0)], [16, 16, 16]);
         assert_eq!([at(1_200, 0), at(2_399, 0), at(2_400, 0)], [17, 17, 18]);
         assert_eq!([at(0, 300), at(0, 600)], [17, 18], "failures weigh more");
         assert_eq!([at(9_600, 0), at(u32::MAX, u32::MAX)], [20, 20], "but never more than four");
-        let full = Pressure { challenges: u32::MAX, failures: 0 };
+        let full = Pressure { proofs: u32::MAX, failures: 0 };
         assert_eq!(difficulty_now(22, full), DIFFICULTY_MAX);
         assert_eq!(difficulty_now(u8::MAX, Pressure::default()), DIFFICULTY_MAX);
     }

@@ -3,6 +3,7 @@
 use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
+use urr_kernel::fits_in_line;
 
 use crate::Language;
 
@@ -26,19 +27,25 @@ impl<S: Sync> FromRequestParts<S> for ClientInfo {
     type Rejection = std::convert::Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
-        let languages = text(&parts.headers, "accept-language", LANGUAGES_CHARS_MAX);
-        Ok(ClientInfo {
-            address: text(&parts.headers, CLIENT_ADDRESS, ADDRESS_CHARS_MAX),
-            user_agent: text(&parts.headers, "user-agent", USER_AGENT_CHARS_MAX),
+        Ok(ClientInfo::read(&parts.headers))
+    }
+}
+
+impl ClientInfo {
+    pub fn read(headers: &HeaderMap) -> ClientInfo {
+        let languages = text(headers, "accept-language", LANGUAGES_CHARS_MAX);
+        ClientInfo {
+            address: text(headers, CLIENT_ADDRESS, ADDRESS_CHARS_MAX),
+            user_agent: text(headers, "user-agent", USER_AGENT_CHARS_MAX),
             language: Language::preferred(&languages),
-        })
+        }
     }
 }
 
 fn text(headers: &HeaderMap, name: &str, chars_max: usize) -> String {
     let value = headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()));
     let value = value.unwrap_or_default();
-    value.chars().filter(|c| !c.is_control()).take(chars_max).collect()
+    value.chars().filter(|c| fits_in_line(*c)).take(chars_max).collect()
 }
 
 #[cfg(test)]

@@ -14,6 +14,8 @@ pub enum LoginMethod {
     AdminInvite,
     PasswordChange,
     Refresh,
+    /// The password was asked for again, within a session.
+    Reauthentication,
     Social(SocialProvider),
 }
 
@@ -25,6 +27,7 @@ impl LoginMethod {
             LoginMethod::AdminInvite => "admin_invite",
             LoginMethod::PasswordChange => "password_change",
             LoginMethod::Refresh => "refresh",
+            LoginMethod::Reauthentication => "reauthentication",
             LoginMethod::Social(provider) => provider.as_str(),
         }
     }
@@ -68,6 +71,32 @@ pub fn login_history_insert(tx: &mut Tx<'_>, record: &LoginRecord) -> DbResult<(
         ],
     )
     .map(drop)
+}
+
+/// Records an attempt as failed before its password is compared, so that attempts at the same time
+/// count as well. `None` if too many failed since then. The caller has locked the user.
+pub fn reauthentication_begin(
+    tx: &mut Tx<'_>,
+    record: &LoginRecord,
+    since: Timestamp,
+    failures_max: u32,
+) -> DbResult<Option<i64>> {
+    let sql = "select count(*) as total from login_history where user_id = $1 \
+               and method = $2 and failure is not null and happened_at > $3";
+    let method = LoginMethod::Reauthentication.name();
+    let failures: u32 =
+        tx.query_one(sql, params![record.user_id, method, since], |row| row.get("total"))?;
+    if failures >= failures_max {
+        return Ok(None);
+    }
+    login_history_insert(tx, record)?;
+    let sql = "select max(id) as id from login_history where user_id = $1 and method = $2";
+    tx.query_one(sql, params![record.user_id, method], |row| row.get("id")).map(Some)
+}
+
+/// Removes the record of an attempt whose password was right.
+pub fn reauthentication_passed(tx: &mut Tx<'_>, id: i64) -> DbResult<()> {
+    tx.execute("delete from login_history where id = $1", params![id]).map(drop)
 }
 
 /// Erases the addresses and user agents of a user's logins.

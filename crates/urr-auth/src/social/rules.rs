@@ -1,6 +1,7 @@
 //! The rules of social logins: which account a profile belongs to, and where the browser may continue.
 
 use serde::Serialize;
+use urr_kernel::fits_in_line;
 use urr_storage::storable_enum;
 
 use crate::SocialError;
@@ -50,7 +51,7 @@ impl SocialProfile {
         let local_part = email.as_str().split('@').next();
         let candidates = [self.name.as_deref(), local_part];
         let parsed = candidates.into_iter().flatten().find_map(|candidate| {
-            let shown = candidate.chars().filter(|c| !c.is_control()).take(NAME_CHARS_MAX);
+            let shown = candidate.chars().filter(|c| fits_in_line(*c)).take(NAME_CHARS_MAX);
             PersonName::parse(&shown.collect::<String>()).ok()
         });
         parsed.expect("an address has a local part that can be shown")

@@ -271,10 +271,15 @@ contract! {
         assert_eq!(login(&world, &check, "mina@example.com", PASSWORD).await.status, 200);
     }
 
+    /// Asking costs nothing, so it changes nothing. What was solved and spent does.
     async fn challenges_get_harder_under_pressure_and_easier_after(world: World) {
         let auth = checked(&world);
-        for _ in 0..1_199 {
+        for _ in 0..20_000 {
             assert_eq!(challenge(&auth, BotCheckPurpose::Register).difficulty, EASY);
+        }
+        for _ in 0..1_200 {
+            let solved = proof(&auth, BotCheckPurpose::Register);
+            assert_eq!(refusal(&auth, BotCheckPurpose::Register, Some(solved)).await, None);
         }
         let hard = challenge(&auth, BotCheckPurpose::Register);
         assert_eq!(hard.difficulty, EASY + 1);

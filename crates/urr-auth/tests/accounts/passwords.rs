@@ -1,11 +1,14 @@
 //! Passwords: imported hashes, stronger hashes, and too many logins.
 
 use urr_auth::{
-    AuthSettings, ClientInfo, InternalError, InvalidPassword, PasswordCost, ReauthenticationError,
+    AuthSettings, BotCheckSettings, ClientInfo, InternalError, InvalidPassword, PasswordCost,
+    Reauthentication, ReauthenticationError,
 };
 
 use crate::contract;
-use crate::fixture::{PASSWORD, World, all, cheap_settings, data_keys, login, password_change};
+use crate::fixture::{
+    MINUTE, PASSWORD, World, all, cheap_settings, data_keys, login, password_change,
+};
 
 async fn stored_hash(world: &World) -> String {
     let hashes =
@@ -111,5 +114,38 @@ contract! {
             assert_eq!(changed, Err(expected));
         }
         assert!(world.login("mina@example.com", PASSWORD).await.is_ok());
+    }
+
+    /// A stolen session is no place to guess the password, one after the other or all at once.
+    async fn wrong_passwords_within_a_session_are_failed_logins_and_have_an_end(world: World) {
+        let settings = AuthSettings { bot_check: BotCheckSettings::default(), ..cheap_settings() };
+        let auth = world.auth_with(data_keys(), settings);
+        let id = world.register("mina@example.com").await.user.id;
+        let guess = |password: &'static str| {
+            let (auth, context) = (auth.clone(), world.context());
+            let proof = Reauthentication::by_password(password);
+            async move { auth.delete_user(id, proof, context).await }
+        };
+        let mut wrong = 0;
+        for _ in 0..5 {
+            for outcome in all((0..4).map(|_| guess("not the password"))).await {
+                match outcome {
+                    Err(ReauthenticationError::WrongPassword) => wrong += 1,
+                    other => assert_eq!(other, Err(ReauthenticationError::TooManyFailures)),
+                }
+            }
+        }
+        assert_eq!(wrong, 10);
+        assert_eq!(world.number("select count(*) as n from failed_logins").await, 10);
+        let failed = "select count(*) as n from login_history where failure = 'wrong_password'";
+        assert_eq!(world.number(failed).await, 10);
+        // Now the right one is refused as well: whoever guesses must not learn that it is right.
+        assert_eq!(guess(PASSWORD).await, Err(ReauthenticationError::TooManyFailures));
+        assert!(world.login("mina@example.com", PASSWORD).await.is_ok(), "logging in goes on");
+        // Control: after a quarter of an hour it is accepted, and a right one leaves no trace.
+        world.clock.advance(15 * MINUTE);
+        let change = password_change(PASSWORD, "강변의 밤을 걷다");
+        auth.change_password(id, change, ClientInfo::default()).await.unwrap();
+        assert_eq!(world.number(failed).await, 10);
     }
 }

@@ -1,10 +1,11 @@
 //! What names a person is not to be found in what is stored; keys can be changed.
 
 use urr_auth::{
-    DataKey, DataKeys, InternalError, KeyRotationProgress, LoginError, PersonName, RegisterError,
-    UnsealError,
+    DataKey, DataKeyError, DataKeys, InternalError, KeyRotationProgress, LoginError, PersonName,
+    RegisterError, UnsealError,
 };
 use urr_kernel::Secret;
+use urr_service::Page;
 use urr_test::engines::Engine;
 
 use crate::contract;
@@ -136,6 +137,26 @@ contract! {
         for user in both.get_users(ids).await.unwrap() {
             assert_eq!((user.person.name.as_str(), &user.person.phone), ("새 이름", &None));
         }
+    }
+
+    /// One damaged row is left out of lists; only if nothing can be read the key is another one.
+    async fn one_unreadable_row_does_not_break_a_list(world: World) {
+        world.auth.check_data_keys().await.unwrap();
+        let mut ids = Vec::new();
+        for email in ["a@example.com", "b@example.com", "c@example.com"] {
+            ids.push(world.register(email).await.user.id);
+        }
+        let damage = "update users set name_cipher = email_cipher \
+                      where id = (select id from users order by id desc limit 1)";
+        world.database.db.write(move |tx| tx.execute(damage, &[]).map(drop)).await.unwrap();
+        let (listed, total) = world.auth.list_users(Page::of(None, None)).await.unwrap();
+        assert_eq!((listed.len(), total), (2, 3));
+        assert_eq!(world.auth.get_users(ids).await.unwrap().len(), 2);
+        world.auth.check_data_keys().await.unwrap();
+        let other = DataKeys::new(key(1), &[]).unwrap();
+        let other = world.auth_with(other, cheap_settings());
+        assert!(matches!(other.check_data_keys().await, Err(DataKeyError::OtherKey)));
+        assert!(other.list_users(Page::of(None, None)).await.unwrap().0.is_empty());
     }
 
     async fn a_missing_key_is_an_error_and_not_an_empty_name(world: World) {

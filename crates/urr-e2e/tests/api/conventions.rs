@@ -101,7 +101,8 @@ async fn metrics_name_routes_and_never_ids() {
     let app = TestApp::embedded().await;
     let id = "0198b2f0-0000-7000-8000-000000000001";
     app.get(&format!("/api/artists/{id}")).send().await;
-    let metrics = String::from_utf8(app.get("/metrics").send().await.bytes).unwrap();
+    assert_eq!(app.get("/metrics").send().await.status, 404, "they are not for the public");
+    let metrics = app.metrics();
     assert!(metrics.contains(r#"route="/api/artists/{id}",status="404"} 1"#), "{metrics}");
     assert!(metrics.contains(r#"urr_storage_commits_total{service="catalog"}"#), "{metrics}");
     let passed_on = r#"service="gateway",method="GET",route="/api/artists/**",status="404"} 1"#;

@@ -15,4 +15,5 @@ mod role_matrix;
 mod route_coverage;
 mod slot_attacks;
 mod startup;
+mod texts;
 mod waiting_room;

@@ -321,6 +321,8 @@ pub fn settings() -> GatewaySettings {
         queue: enough,
         booking: enough,
         general: enough,
+        webhook: enough,
+        users_per_address: enough,
         login_address: enough,
         login_account: enough,
         refresh_address: enough,

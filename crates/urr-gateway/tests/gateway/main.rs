@@ -5,6 +5,7 @@
 mod access_tokens;
 mod browsers;
 mod compression;
+mod endless_bodies;
 mod entry_tokens;
 mod forged_tokens;
 mod forwarding;

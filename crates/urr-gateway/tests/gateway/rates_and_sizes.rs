@@ -15,6 +15,8 @@ const SMALL: RateLimits = RateLimits {
     queue: 4,
     booking: 2,
     general: 5,
+    webhook: 5,
+    users_per_address: 3,
     login_address: 1_000,
     login_account: 1_000,
     refresh_address: 1_000,
@@ -56,6 +58,27 @@ async fn each_class_has_its_own_limit() {
     // After a while there is some again.
     gateway.clock.advance(Duration::from_secs(12));
     assert_eq!(allowed(|| gateway.get("/api/artists").bearer(other)).await, 1);
+}
+
+/// Many accounts are no way around the limits. The control has no bound for the address.
+#[tokio::test]
+async fn all_users_of_one_address_share_a_limit() {
+    for (users_per_address, expected) in [(3, 15), (1_000, 50)] {
+        let gateway = leak(TestGateway::with_settings(|settings| {
+            settings.rate_limits = RateLimits { users_per_address, ..SMALL };
+        }));
+        let user = |n: u128, address: &'static str| {
+            let token: &'static str = gateway.token_of(Uuid::from_u128(n), UserRole::User).leak();
+            move || gateway.get("/api/artists").bearer(token).from(address)
+        };
+        let mut total = 0;
+        for n in 0..10 {
+            total += allowed(user(n, "203.0.113.1")).await;
+        }
+        assert_eq!(total, expected, "{users_per_address}");
+        assert_eq!(allowed(user(90, "203.0.113.2")).await, 5, "elsewhere");
+        assert_eq!(allowed(|| gateway.get("/api/artists").from("203.0.113.1")).await, 5);
+    }
 }
 
 #[tokio::test]

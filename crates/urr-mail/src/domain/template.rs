@@ -8,7 +8,7 @@
 //! characters, is of bounded length, and is escaped in HTML: it can neither begin a header nor a
 //! tag.
 
-use urr_kernel::Won;
+use urr_kernel::{Won, fits_in_line};
 
 use super::mail::{MailKind, MailLanguage};
 use super::phrases;
@@ -161,9 +161,7 @@ fn html_page(language: MailLanguage, subject: &str, body: &str) -> String {
 
 /// One line of bounded length, without characters that change the direction of the text.
 fn single_line(value: &str) -> String {
-    let is_unfit =
-        |c: char| c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    let spaced: String = value.chars().map(|c| if is_unfit(c) { ' ' } else { c }).collect();
+    let spaced: String = value.chars().map(|c| if fits_in_line(c) { c } else { ' ' }).collect();
     let words: Vec<&str> = spaced.split_whitespace().collect();
     let line = words.join(" ");
     match line.chars().count() > VALUE_CHARS_MAX {

@@ -1,28 +1,27 @@
-//! The public state of draws. Everybody may read it without a login, so it is cached for a second,
-//! and few files are sent at a time.
+//! The public state of draws. Everybody may read it without a login, so it is cached for a second.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use urr_kernel::{Clock, Uuid};
 use urr_service::cache::{Cache, CacheOptions};
 use urr_storage::{DbResult, StorageError};
 
+use crate::draw::downloads::DownloadPlaces;
 use crate::store::draws::{self, StoredDraw};
 use crate::store::rooms;
 use crate::{DrawState, EventRoom, QueueService};
 
 const DRAW_TTL: Duration = Duration::from_secs(1);
 const DRAWS_MAX: usize = 1_000;
-const DOWNLOADS_MAX: usize = 16;
 
-/// The draws that were asked for lately, and the permits of downloads.
+/// The draws that were asked for lately, and the downloads of their files.
 pub struct DrawCache {
     cache: Cache<Uuid, Option<Arc<PublicDraw>>, StorageError>,
     /// One load at a time for all events: whatever strangers ask for costs one statement at a time.
     loading: Arc<Semaphore>,
-    downloads: Arc<Semaphore>,
+    pub downloads: DownloadPlaces,
 }
 
 /// An event with its draw.
@@ -37,7 +36,7 @@ impl DrawCache {
         DrawCache {
             cache: Cache::new(clock, CacheOptions { ttl: DRAW_TTL, entries_max: DRAWS_MAX }),
             loading: Arc::new(Semaphore::new(1)),
-            downloads: Arc::new(Semaphore::new(DOWNLOADS_MAX)),
+            downloads: DownloadPlaces::default(),
         }
     }
 }
@@ -66,11 +65,6 @@ impl QueueService {
             }
         };
         cache.get_or_load(event_id, load).await
-    }
-
-    /// The permit of a download; none if there are too many.
-    pub(crate) fn begin_download(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.0.draw_cache.downloads).try_acquire_owned().ok()
     }
 }
 

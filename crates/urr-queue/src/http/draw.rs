@@ -9,7 +9,6 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use futures_util::{Stream, StreamExt as _, stream};
 use serde::Serialize;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc;
 use urr_kernel::{Timestamp, Uuid, hex};
 use urr_service::{ApiError, Errors, Json, Path};
@@ -19,6 +18,7 @@ use utoipa_axum::routes;
 
 use super::{event_not_found, room_not_ready};
 use crate::draw::cache::PublicDraw;
+use crate::draw::downloads::DownloadPlace;
 use crate::draw::{self, DrawFileHeader, lines};
 use crate::status::is_new_id;
 use crate::store::draws::StoredDraw;
@@ -99,9 +99,9 @@ async fn get_draw_file(
 ) -> Result<Response, ApiError> {
     let public = find_draw(&queue, event_id).await?;
     let header = DrawFileHeader::of(draw_of(&public)?).ok_or_else(not_drawn_yet)?;
-    let download = queue.begin_download().ok_or_else(too_many_downloads)?;
+    let place = queue.0.draw_cache.downloads.take().ok_or_else(too_many_downloads)?;
     let first = stream::iter([Ok(Bytes::from(header.to_string()))]);
-    let body = Body::from_stream(first.chain(parts(queue, event_id, download)));
+    let body = Body::from_stream(first.chain(parts(queue, event_id, place)));
     let name = format!("attachment; filename=\"draw-{event_id}.txt\"");
     let headers = [
         (CONTENT_TYPE, "text/plain; charset=utf-8"),
@@ -117,18 +117,21 @@ async fn get_draw_file(
 struct IncompleteDownload;
 
 /// The entrants, read as they are sent: a million of them are never in memory at once. A client that
-/// stops reading blocks the download of others for a bounded time.
+/// reads slowly loses its place when others want the file.
 fn parts(
     queue: QueueService,
     event_id: Uuid,
-    download: OwnedSemaphorePermit,
+    place: DownloadPlace,
 ) -> impl Stream<Item = Result<Bytes, IncompleteDownload>> {
     // `None` is the end. If the channel closes without it, the download has failed.
     let (sender, receiver) = mpsc::channel::<Option<Bytes>>(1);
     tokio::spawn(async move {
-        let _download = download;
-        let sent = tokio::time::timeout(DOWNLOAD_WITHIN, send_parts(&queue, event_id, &sender));
-        if sent.await.is_err() {
+        let sending = send_parts(&queue, event_id, &sender, &place);
+        let is_sent = tokio::select! {
+            sent = tokio::time::timeout(DOWNLOAD_WITHIN, sending) => sent.is_ok(),
+            () = place.ended.cancelled() => false,
+        };
+        if !is_sent {
             tracing::debug!(%event_id, "a draw file is downloaded too slowly");
         }
     });
@@ -142,7 +145,12 @@ fn parts(
     })
 }
 
-async fn send_parts(queue: &QueueService, event_id: Uuid, sender: &mpsc::Sender<Option<Bytes>>) {
+async fn send_parts(
+    queue: &QueueService,
+    event_id: Uuid,
+    sender: &mpsc::Sender<Option<Bytes>>,
+    place: &DownloadPlace,
+) {
     for part in 0.. {
         let entrants = match draw::find_part(queue, event_id, part).await {
             Ok(entrants) => entrants,
@@ -156,6 +164,7 @@ async fn send_parts(queue: &QueueService, event_id: Uuid, sender: &mpsc::Sender<
         if sender.send(text).await.is_err() || is_last {
             return;
         }
+        place.note_part();
     }
 }
 

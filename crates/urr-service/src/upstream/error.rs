@@ -6,6 +6,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use serde_json::{Map, Value};
 
+use crate::paced_body::request_timeout;
 use crate::{ApiError, extract};
 
 type Source = Box<dyn Error + Send + Sync>;
@@ -116,14 +117,8 @@ impl From<UpstreamError> for ApiError {
             )
             .caused_by(error),
             UpstreamError::RequestBody { too_large: true, .. } => extract::too_large(),
-            UpstreamError::RequestBody { .. } => {
-                ApiError::bad_request("INVALID_BODY", "The body could not be read to its end.")
-            }
-            UpstreamError::RequestStalled { .. } => ApiError::new(
-                StatusCode::REQUEST_TIMEOUT,
-                "REQUEST_TIMEOUT",
-                "The body of the request did not arrive in time.",
-            ),
+            UpstreamError::RequestBody { .. } => extract::unreadable(),
+            UpstreamError::RequestStalled { .. } => request_timeout(),
             UpstreamError::Refused { ref refusal, .. } => match passed_on(refusal) {
                 Some(refused) => refused,
                 None if refusal.status.is_server_error() => {

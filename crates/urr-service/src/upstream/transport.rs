@@ -32,6 +32,7 @@ use super::error::UpstreamError;
 use crate::body_limit::is_limit;
 use crate::caller::{CALLER, CREDENTIAL, Caller};
 use crate::context::{CallMetadata, remove_context, write_context};
+use crate::paced_body::is_too_slow;
 use crate::request_layer::LocalCalls;
 use crate::{ApiError, Service, panics};
 
@@ -237,9 +238,10 @@ fn classify(error: ClientError, target: &'static str) -> UpstreamError {
     let is_user = |hyper: &hyper::Error| hyper.is_user();
     let from_body = error.source().and_then(|source| source.downcast_ref()).is_some_and(is_user);
     let connect = error.is_connect();
-    let too_large = is_limit(&error);
+    let (too_large, too_slow) = (is_limit(&error), is_too_slow(&error));
     let source = error.into();
     match () {
+        () if too_slow => UpstreamError::RequestStalled { target },
         () if connect => UpstreamError::Unreachable { target, source },
         () if from_body => UpstreamError::RequestBody { target, source, too_large },
         () => UpstreamError::Interrupted { target, source },

@@ -19,7 +19,9 @@ use tokio::net::TcpListener;
 use tokio::time::Instant;
 use tower::ServiceExt;
 use urr_kernel::{CallContext, Uuid};
-use urr_service::{ApiError, CallPolicy, Caller, InternalCalls, Service, Upstream, UpstreamError};
+use urr_service::{
+    ApiError, BreakerState, CallPolicy, Caller, InternalCalls, Service, Upstream, UpstreamError,
+};
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::fixture::{
@@ -60,6 +62,26 @@ async fn bodies_are_streamed_both_ways() {
         let posted = request("POST", "/holds", &headers, body);
         let answer = upstream.call(posted, &context(), once()).await;
         assert_eq!(status_and_body(answer).await, (201, json!({"held": 3})));
+    }
+}
+
+/// A body that a client never ends says nothing about the service, also where the service gives up
+/// first. The control is a call that is not said to be streamed.
+#[tokio::test(start_paused = true)]
+async fn bodies_that_never_end_do_not_open_the_breaker() {
+    let policy = CallPolicy::once(Duration::from_secs(5));
+    for (policy, state) in [(policy.streamed(), BreakerState::Closed), (policy, BreakerState::Open)]
+    {
+        let fixture = TestService::open();
+        let upstream = fixture.upstream(Transport::Local, Caller::Gateway).await;
+        for _ in 0..20 {
+            let body = Body::from_stream(stream::pending::<Result<String, std::io::Error>>());
+            let endless = request("POST", "/scripted", &[], body);
+            let answer = upstream.call(endless, &context(), policy).await;
+            assert!(status_and_body(answer).await.0 >= 408);
+        }
+        assert_eq!(upstream.breaker_state(), state);
+        assert_eq!(fixture.state.hits(), 0);
     }
 }
 

@@ -84,6 +84,26 @@ impl PostgresConnection {
         Ok(connection)
     }
 
+    /// Whether a server answers, be it with a refusal. The error says why nobody does.
+    pub(crate) fn reach(url: &str) -> DbResult<()> {
+        let config = parse_url(url)?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| StorageError::Unavailable(error.to_string()))?;
+        let connecting =
+            async { tokio::time::timeout(CONNECT_TIMEOUT, config.connect(NoTls)).await };
+        match runtime.block_on(connecting) {
+            Err(_) => Err(unreachable_at(&config, "no answer in time")),
+            Ok(Ok(_connected)) => Ok(()),
+            Ok(Err(error)) => match error.code() {
+                // It refuses us, and will do so in a minute.
+                Some(code) if !is_passing(code) => Ok(()),
+                _ => Err(explain_connect(&config, &error)),
+            },
+        }
+    }
+
     /// Whether it must be given up: closed by the other side, silent, or in an unknown state.
     pub(crate) fn is_unusable(&self) -> bool {
         self.is_broken || self.client.is_closed()

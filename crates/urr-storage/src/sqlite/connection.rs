@@ -2,6 +2,9 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::fs::{self, OpenOptions, Permissions};
+use std::io::ErrorKind;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use std::sync::Arc;
@@ -53,9 +56,32 @@ impl Timer {
     }
 }
 
+/// Makes the file readable for its owner only, before anything is in it. SQLite gives its log and its
+/// shared memory the rights of the file; those of an older program are changed.
+fn make_private(path: &Path) -> std::io::Result<()> {
+    let file =
+        OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    drop(file);
+    for suffix in ["", "-wal", "-shm"] {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        match fs::metadata(&name) {
+            Ok(found) if found.permissions().mode() & 0o077 != 0 => {
+                fs::set_permissions(&name, Permissions::from_mode(0o600))?;
+            }
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
 impl SqliteConnection {
     pub(crate) fn open_writer(path: &Path, limit: Duration) -> DbResult<Self> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+        make_private(path)
+            .map_err(|error| StorageError::Unavailable(format!("{}: {error}", path.display())))?;
         let connection = Self::open(path, flags, limit)?;
         connection.pragma("journal_mode", "wal")?;
         connection.pragma("synchronous", "full")?;

@@ -4,11 +4,13 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 
 use anyhow::{Result, bail};
+use urr_auth::AuthService;
 use urr_contracts::events::TOPICS;
 use urr_kernel::Clock;
 
 use super::{block_on, print_line, with_storage};
-use crate::config::{Config, PaymentProviderKind};
+use crate::compose::{ClockAndIds, auth_parts};
+use crate::config::{Config, PaymentProviderKind, lost_secrets};
 use crate::data_folder::{DataFolder, FolderError};
 use crate::engines;
 use crate::role::ProcessRole;
@@ -48,6 +50,8 @@ fn check_all(config: &Config) -> Vec<CheckResult> {
     let mut results =
         vec![CheckResult::Good("the configuration is complete and consistent".into())];
     results.push(check_folder(config));
+    results.extend(lost_secrets(config).map(CheckResult::Problem));
+    results.extend(check_data_key(config));
     results.push(check_port(config));
     results.extend(check_storage(config));
     results.push(check_bus(config));
@@ -104,6 +108,24 @@ fn check_storage(config: &Config) -> Vec<CheckResult> {
         });
     }
     results
+}
+
+/// Whether the accounts can be read with the configured key.
+fn check_data_key(config: &Config) -> Option<CheckResult> {
+    let has_key = !config.auth.data_key.expose().is_empty();
+    if !has_key || !engines::has_tables(config, ProcessRole::Auth) {
+        return None;
+    }
+    let checked = block_on(with_storage(config, ProcessRole::Auth, async |db| {
+        let auth = AuthService::new(auth_parts(config, db, &ClockAndIds::system())?);
+        Ok(auth.check_data_keys().await)
+    }));
+    match checked {
+        Ok(Ok(())) => Some(CheckResult::Good("the accounts can be read".into())),
+        Ok(Err(error)) => Some(CheckResult::Problem(error.to_string())),
+        // The check of the storage tells why it cannot be opened.
+        Err(_) => None,
+    }
 }
 
 /// A database file may be absent, but not damaged.

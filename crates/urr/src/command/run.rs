@@ -13,8 +13,8 @@ use urr_kernel::{Clock, Secret};
 
 use super::{block_on, print_line};
 use crate::compose::{ClockAndIds, System};
-use crate::config::Config;
-use crate::data_folder::DataFolder;
+use crate::config::{Config, FIRST_START_MARK};
+use crate::data_folder::{DataFolder, write_private};
 use crate::engines;
 use crate::logging;
 use crate::role::{ProcessRole, ProcessRoles};
@@ -27,9 +27,11 @@ pub fn up(config: Config, folder: DataFolder) -> Result<()> {
     start_and_serve(&config, async {
         let listeners = listen(&config, true).await?.with_internal_listener().await?;
         for role in ProcessRole::ALL {
+            engines::await_server(&config, role).await?;
             engines::migrate_storage(&config, role, Clock::System.now())?;
         }
-        folder.write_internal_url(&listeners.internal_url()?).context("the data folder")?;
+        let (internal, public) = (listeners.internal_url()?, listeners.main_url()?);
+        folder.write_urls(&internal, &public).context("the data folder")?;
         let (roles, sources) = (ProcessRole::all(), ClockAndIds::system());
         let system = System::start(&config, &roles, sources, Some(folder)).await?;
         seed_once(&system, &config).await?;
@@ -42,14 +44,14 @@ pub fn up(config: Config, folder: DataFolder) -> Result<()> {
 /// Only the first start adds demo data: what an organiser deletes stays deleted, and an installation
 /// that began without them does not get them later.
 async fn seed_once(system: &System, config: &Config) -> Result<()> {
-    let mark = config.data.dir.join("first-start-done");
+    let mark = config.data.dir.join(FIRST_START_MARK);
     if mark.exists() {
         return Ok(());
     }
     if config.demo.seed {
         system.seed_demo().await?;
     }
-    std::fs::write(mark, "URR has been started here before.\n").context("the data folder")
+    write_private(&mark, "URR has been started here before.\n").context("the data folder")
 }
 
 pub fn serve(config: Config, roles: &ProcessRoles) -> Result<()> {
@@ -57,6 +59,9 @@ pub fn serve(config: Config, roles: &ProcessRoles) -> Result<()> {
         require_distributed(&config, roles)?;
         let listeners = listen(&config, roles.contains(&ProcessRole::Gateway)).await?;
         let folder = lock_folder(&config, roles)?;
+        for role in roles {
+            engines::await_server(&config, *role).await?;
+        }
         let system = System::start(&config, roles, ClockAndIds::system(), folder).await?;
         let names: Vec<&str> = roles.iter().map(|role| role.name()).collect();
         info!(roles = names.join(","), address = %listeners.main.local_addr()?, "ready");
@@ -129,6 +134,10 @@ impl Listeners {
     fn internal_url(&self) -> Result<String> {
         let internal = self.internal.as_ref().context("there is no internal listener")?;
         Ok(format!("http://{}", from_here(internal.local_addr()?)))
+    }
+
+    fn main_url(&self) -> Result<String> {
+        Ok(format!("http://{}", from_here(self.main.local_addr()?)))
     }
 }
 

@@ -10,6 +10,7 @@ use urr_outbound::Outbound;
 
 use super::{block_on, print_line};
 use crate::config::Config;
+use crate::data_folder;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -22,7 +23,8 @@ struct ProofChallenge {
 
 /// Prints the value of the header `x-proof-of-work`; an empty line if no proof is needed.
 pub fn run(config: &Config, purpose: &str, url: Option<String>) -> Result<()> {
-    let site = url.unwrap_or_else(|| site_of(config));
+    let running = || data_folder::public_url(&config.data.dir).ok().flatten();
+    let site = url.or_else(running).unwrap_or_else(|| site_of(config));
     let url = format!("{}/api/auth/challenge?for={purpose}", site.trim_end_matches('/'));
     let answer = block_on(async {
         let asked = Outbound::new().get_json(&url, HeaderMap::new(), TIMEOUT).await;
@@ -44,7 +46,8 @@ fn solve(task: ProofChallenge) -> Result<String> {
     }
 }
 
-/// The public listener of this installation, as this machine reaches it.
+/// The public listener in the configuration, as this machine reaches it: for a process that has no
+/// data folder.
 fn site_of(config: &Config) -> String {
     let (host, port) = (config.server.host, config.server.port);
     match host {

@@ -18,8 +18,9 @@ use super::builder::Builder;
 use crate::config::{BotCheckKind, Config, IdentityProviderKind};
 
 /// Starts the auth service.
-pub fn start(builder: &mut Builder<'_>, db: Db) -> Result<Service> {
+pub async fn start(builder: &mut Builder<'_>, db: Db) -> Result<Service> {
     let auth = AuthService::new(auth_parts(builder.config, db, &builder.sources())?);
+    auth.check_data_keys().await?;
     auth.register_metrics(&builder.kit.metrics);
     let (jobs, stopping) = (auth.clone(), builder.stopping.clone());
     builder.add_jobs("the auth jobs", async move { jobs.run_jobs(stopping).await });

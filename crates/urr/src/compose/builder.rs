@@ -116,7 +116,7 @@ impl<'a> Builder<'a> {
             let db = self.open_storage(role).await?;
             let service = match role {
                 ProcessRole::Gateway => unreachable!("the gateway is no service"),
-                ProcessRole::Auth => auth::start(self, db)?,
+                ProcessRole::Auth => auth::start(self, db).await?,
                 ProcessRole::Catalog => catalog::start(self, db),
                 ProcessRole::Queue => queue::start(self, db).await?,
                 ProcessRole::Ticket => ticket::start(self, db)?,

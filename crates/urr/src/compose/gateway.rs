@@ -31,11 +31,9 @@ pub async fn public_router(builder: &Builder<'_>) -> Result<Router> {
     if let Some(feed) = gateway.revocation_feed() {
         health = follow_revocations(builder, feed, health).await;
     }
-    let mut pages = health.router().merge(docs_router(&openapi));
-    if config.server.host.is_loopback() {
-        // Metrics are for operators: a listener that others can reach does not serve them.
-        pages = pages.merge(kit.metrics.router());
-    }
+    // Metrics are for operators and only on the internal listener: a proxy on this machine could pass
+    // them on to everybody.
+    let pages = health.router().merge(docs_router(&openapi));
     let site = Site::new(BUILT_FILES, payment_scripts(config)).context("the pages")?;
     let web = |api| WebPages::new(site, PageApi::new(api), web_settings(config), kit.clock.clone());
     Ok(gateway.router(|api| pages.merge(web(api).router()), kit))
@@ -84,6 +82,8 @@ fn settings(config: &Config) -> GatewaySettings {
             queue: gateway.rate_limit_queue_rpm,
             booking: gateway.rate_limit_booking_rpm,
             general: gateway.rate_limit_general_rpm,
+            webhook: gateway.rate_limit_webhook_rpm,
+            users_per_address: gateway.rate_limit_users_per_address,
             login_account: gateway.rate_limit_login_account_rpm,
             login_address: gateway.rate_limit_login_address_rpm,
             refresh_address: gateway.rate_limit_refresh_address_rpm,

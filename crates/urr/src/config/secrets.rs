@@ -16,6 +16,9 @@ use super::source::{TomlEntries, parse_toml};
 const HEADER: &str = "# Made by `urr up`. Keep a copy: without these, log-ins end and encrypted \
                       data is lost.\n";
 
+/// Tells that `urr up` has been started on a folder.
+pub const FIRST_START_MARK: &str = "first-start-done";
+
 pub fn secrets_path(data_dir: &Path) -> PathBuf {
     data_dir.join("secrets.toml")
 }
@@ -27,6 +30,22 @@ pub fn secrets_path(data_dir: &Path) -> PathBuf {
 pub fn read(path: &Path) -> Result<TomlEntries, Vec<String>> {
     let text = read_private(path).map_err(|problem| vec![problem])?;
     parse_toml(&text, path)
+}
+
+/// What to say if the folder was used before and its secrets are gone. New ones would not fit what is
+/// stored there.
+pub fn lost(data_dir: &Path) -> Option<String> {
+    let path = secrets_path(data_dir);
+    let is_empty = read(&path).is_ok_and(|entries| entries.is_empty());
+    let was_used = data_dir.join(FIRST_START_MARK).exists();
+    (is_empty && was_used).then(|| {
+        format!(
+            "{}: missing, but the data folder was used before; restore it from your copy: without \
+             it nobody can log in, and neither personal data nor tickets can be read; to begin \
+             anew, choose another folder with --data",
+            path.display()
+        )
+    })
 }
 
 /// Makes the `missing` secrets and returns all that the file then holds.

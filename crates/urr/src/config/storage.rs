@@ -29,6 +29,7 @@ section! {
         sqlite_readers: usize = value(threads());
         statement_timeout_ms: u64 = value(millis());
         queue_max: usize = value(number(1..=1_000_000));
+        start_wait_seconds: u64 = value(number(0..=86_400));
     }
 }
 

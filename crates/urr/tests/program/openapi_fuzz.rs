@@ -16,7 +16,8 @@ use urr_service::UserRole;
 use urr_test::servers;
 
 use self::shop::Shop;
-use crate::process::{Installation, Process, Running};
+use crate::http_client;
+use crate::process::{Installation, Process, Running, free_port};
 
 /// Inputs per operation. More find more, and take longer.
 const EXAMPLES: &str = "20";
@@ -86,21 +87,29 @@ fn an_operation_that_is_only_refused_is_found() {
     assert_eq!(only_refused(answers), ["GET /a"]);
 }
 
-/// Metrics and the state of the parts are for operators, not for everybody who can reach the listener.
+/// Metrics and the state of the parts are for operators, not for everybody who can reach the listener
+/// or a proxy before it.
 #[test]
-fn d_17_a_listener_for_others_shows_no_metrics_and_no_addresses() -> Result<()> {
-    let installation = Installation::new()?;
-    let running = installation.up(&["--host", "0.0.0.0"])?;
-    for path in ["/metrics", "/actuator", "/actuator/health", "/actuator/env"] {
-        assert_eq!(running.get(path)?.status, 404, "{path}");
+fn d_17_the_public_listener_shows_no_metrics_and_no_addresses() -> Result<()> {
+    for host in ["0.0.0.0", "127.0.0.1"] {
+        let mut installation = Installation::new()?;
+        let management_port = free_port();
+        if host == "127.0.0.1" {
+            installation.set("MANAGEMENT_PORT", &management_port.to_string());
+        }
+        let running = installation.up(&["--host", host])?;
+        for path in ["/metrics", "/actuator", "/actuator/health", "/actuator/env"] {
+            assert_eq!(running.get(path)?.status, 404, "{host} {path}");
+        }
+        let health = running.get("/health")?.json()?;
+        let parts = health["dependencies"].as_object().context("the parts")?;
+        ensure!(parts.values().all(|state| state == "ok"), "a word each: {health}");
+        // Control: on the internal listener they are there.
+        if host == "127.0.0.1" {
+            assert_eq!(http_client::get(management_port, "/metrics")?.status, 200);
+        }
+        running.stop("TERM")?.succeeded()?;
     }
-    let health = running.get("/health")?.json()?;
-    let parts = health["dependencies"].as_object().context("the parts")?;
-    ensure!(parts.values().all(|state| state == "ok"), "a word each: {health}");
-    running.stop("TERM")?.succeeded()?;
-    // Control: on this machine alone they are there.
-    let running = installation.up(&[])?;
-    assert_eq!(running.get("/metrics")?.status, 200);
     Ok(())
 }
 

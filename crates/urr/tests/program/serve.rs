@@ -1,6 +1,6 @@
 //! `urr serve`: the services in processes of their own, on PostgreSQL, Redis and Kafka.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use axum::http::HeaderMap;
 use urr_test::servers::{self, KafkaServer, PostgresServer, Server};
 
@@ -109,6 +109,48 @@ fn a_queue_process_without_redis_keeps_its_line_in_its_folder() -> Result<()> {
 }
 
 /// The catalog announces the demo events; the ticket service creates their seats and announces that.
+/// In a cluster the database often starts after us.
+#[test]
+fn a_service_that_starts_before_its_database_waits_for_it() -> Result<()> {
+    if !servers::available(Server::Postgres)? || !servers::available(Server::Kafka)? {
+        return Ok(());
+    }
+    let (postgres, kafka) = (PostgresServer::start()?, KafkaServer::start()?);
+    let mut installation = Installation::new()?;
+    installation.share_secrets();
+    let url = postgres.create_database("late")?;
+    installation.set("KAFKA_BOOTSTRAP_SERVERS", kafka.bootstrap());
+    installation.set("URR_DATABASE_URL", &url);
+    installation.run(&["migrate"])?.succeeded()?;
+
+    let late_port = free_port();
+    let here = url.split(['@', '/']).find(|part| part.starts_with("127.0.0.1:"));
+    let here = here.context("the address of the server")?.to_owned();
+    let moved = url.replace(&here, &format!("127.0.0.1:{late_port}"));
+    ensure!(moved != url, "{here} is not in {url}");
+    installation.set("URR_DATABASE_URL", &moved);
+    let appears = std::thread::spawn(move || -> Result<()> {
+        std::thread::sleep(std::time::Duration::from_secs(2));
+        pass_on(std::net::TcpListener::bind(("127.0.0.1", late_port))?, here)
+    });
+    let stats = installation.serve(free_port(), "stats")?;
+    ensure!(!appears.is_finished(), "the way to the database is open");
+    let ended = stats.stop("TERM")?.succeeded()?;
+    ensure!(ended.stderr.contains("does not answer yet"), "it had to wait: {}", ended.stderr);
+    Ok(())
+}
+
+/// Passes every connection on to another address, for as long as the test runs.
+fn pass_on(listener: std::net::TcpListener, target: String) -> Result<()> {
+    for client in listener.incoming() {
+        let (client, server) = (client?, std::net::TcpStream::connect(&target)?);
+        for (mut from, mut to) in [(client.try_clone()?, server.try_clone()?), (server, client)] {
+            std::thread::spawn(move || std::io::copy(&mut from, &mut to));
+        }
+    }
+    Ok(())
+}
+
 fn check_demo(installation: &Installation, gateway_port: u16) -> Result<()> {
     installation.run(&["seed"])?.succeeded()?;
     let again = installation.run(&["seed"])?.succeeded()?.stdout;

@@ -3,6 +3,7 @@
 use std::fs;
 use std::net::TcpListener;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
@@ -145,5 +146,17 @@ fn services_without_their_secrets_and_servers() -> Result<()> {
     let outcome = installation.run(&["serve", "--roles", "catalog"])?;
     outcome.refused_with(&["needs Kafka", "KAFKA_BOOTSTRAP_SERVERS", "`urr up`"]);
     assert!(!installation.path("data").exists(), "nothing is stored in a folder");
+
+    // It waits for the database as long as it may, and does not send people to the migrations.
+    installation.set("KAFKA_BOOTSTRAP_SERVERS", &format!("127.0.0.1:{}", free_port()));
+    installation.set("URR_DATABASE_START_WAIT_SECONDS", "2");
+    let begun = Instant::now();
+    let outcome = installation.run(&["serve", "--roles", "catalog"])?;
+    assert!(begun.elapsed() >= Duration::from_secs(1), "{:?}", begun.elapsed());
+    let last = outcome.stderr.lines().last().unwrap_or_default();
+    for part in ["urr: the database of the catalog service does not answer", "127.0.0.1", "2 s"] {
+        assert!(last.contains(part), "{part:?} is not in {last}");
+    }
+    assert!(!outcome.stderr.contains("migrate") && !outcome.stderr.contains("canary"), "{last}");
     Ok(())
 }

@@ -48,7 +48,17 @@ fn an_empty_folder_becomes_a_running_system() -> Result<()> {
     }
 
     assert_eq!(rights(&folder)?, 0o700);
-    assert_eq!(rights(&folder.join("secrets.toml"))?, 0o600);
+    // Also the databases with their logs, and the address of the internal listener.
+    let mut names = Vec::new();
+    for entry in fs::read_dir(&folder)? {
+        let path = entry?.path();
+        let expected = if path.is_dir() { 0o700 } else { 0o600 };
+        assert_eq!(rights(&path)?, expected, "{}", path.display());
+        names.extend(path.file_name().map(|name| name.to_string_lossy().into_owned()));
+    }
+    for name in ["secrets.toml", "internal-url", "user_service.db", "user_service.db-wal"] {
+        assert!(names.iter().any(|found| found == name), "{name} is not in {names:?}");
+    }
     Ok(())
 }
 

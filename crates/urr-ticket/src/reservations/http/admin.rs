@@ -3,7 +3,7 @@
 
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
-use urr_kernel::{Uuid, Won};
+use urr_kernel::{Uuid, Won, paragraphs};
 use urr_service::{
     Admin, ApiError, Context, Errors, EventReader, Json, Page, Paged, Pagination, Path, Query,
     UserRole,
@@ -151,12 +151,14 @@ fn refund_above_limit(limit: Won) -> ApiError {
 
 /// Why an administrator cancels.
 pub fn parse_reason(reason: &str) -> Result<String, ApiError> {
-    let reason = reason.trim();
-    if !(1..=REASON_CHARS_MAX).contains(&reason.chars().count()) {
-        let sentence = format!("A reason has 1 to {REASON_CHARS_MAX} characters.");
-        return Err(ApiError::bad_request("INVALID_REASON", sentence));
+    match paragraphs(reason, REASON_CHARS_MAX) {
+        Ok(reason) if !reason.is_empty() => Ok(reason.to_owned()),
+        _ => {
+            let sentence =
+                format!("A reason has 1 to {REASON_CHARS_MAX} characters that can be shown.");
+            Err(ApiError::bad_request("INVALID_REASON", sentence))
+        }
     }
-    Ok(reason.to_owned())
 }
 
 async fn answer(

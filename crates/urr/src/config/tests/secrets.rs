@@ -89,6 +89,28 @@ fn only_the_owner_can_read_what_was_made() {
     assert!(problems[0].contains("run `chmod 600 DATA/secrets.toml`"), "{problems:?}");
 }
 
+/// The control is a folder that was only prepared, and one that keeps its secrets elsewhere.
+#[test]
+fn a_folder_that_was_used_gets_no_new_secrets() {
+    let folder = Folder::with_file("");
+    fs::write(folder.0.join(FIRST_START_MARK), "").unwrap();
+    let problems = folder.problems(LoadMode::Embedded, &[]);
+    assert_eq!(problems.len(), 1);
+    assert!(problems[0].starts_with("DATA/secrets.toml: missing"), "{problems:?}");
+    assert!(!folder.secrets().exists());
+    let config = folder.load(LoadMode::Inspect, &[]).unwrap();
+    assert!(lost_secrets(&config).is_some(), "`urr doctor` sees it");
+
+    let elsewhere = [
+        ("URR_AUTH_DATA_KEY", SECRET),
+        ("URR_SEATS_TICKET_SIGNING_KEY", "another-secret-of-32-bytes-or-more"),
+    ];
+    folder.load(LoadMode::Embedded, &elsewhere).unwrap();
+    let prepared = Folder::with_file("");
+    let config = prepared.load(LoadMode::Embedded, &[]).unwrap();
+    assert_eq!(lost_secrets(&config), None);
+}
+
 #[test]
 fn nothing_is_written_when_the_configuration_is_wrong_or_only_looked_at() {
     let folder = Folder::new();
