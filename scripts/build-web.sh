@@ -6,8 +6,7 @@ source scripts/node.sh
 
 cd web
 if [[ ! -e node_modules/.package-lock.json || package-lock.json -nt node_modules/.package-lock.json ]]; then
-    # Not `npm ci`: it refuses a lock file that lacks optional packages of other systems.
-    npm install --no-save --no-audit --no-fund --loglevel=error
+    npm ci --no-audit --no-fund --loglevel=error
 fi
 npm run --silent build
 # The program looks for the first build only when its build script changes.

@@ -6,7 +6,7 @@ import { defineConfig } from '@playwright/test';
  */
 export default defineConfig({
   testDir: 'tests',
-  globalSetup: './tests/program.ts',
+  globalSetup: './tests/setup.ts',
   workers: 2,
   fullyParallel: true,
   forbidOnly: true,

@@ -1,18 +1,47 @@
 import { sveltekit } from '@sveltejs/kit/vite';
-import type { Plugin } from 'vite';
+import type { Plugin, Rollup } from 'vite';
 import { defineConfig } from 'vitest/config';
+
+type GetModuleInfo = Rollup.GetModuleInfo;
 
 const program = process.env.URR_URL ?? 'http://127.0.0.1:3001';
 
+/** A module that so many pages need is loaded with the first one. */
+const PAGES_SHARING_MIN = 8;
+const PAGE = /\/src\/routes\/(.*\/)?\+(page|layout|error)\.svelte$/;
+/** What every visit needs: the frame of all pages, and the page where most visits begin. */
+const FIRST_PAGES = ['/src/routes/+layout.svelte', '/src/routes/+page.svelte'];
+const users = new Map<string, ReadonlySet<string>>();
+
+/** The pages that import a module, directly or through others, but not while they run. */
+function pagesUsing(id: string, getModuleInfo: GetModuleInfo): ReadonlySet<string> {
+  const known = users.get(id);
+  if (known) return known;
+  const [pages, seen, open] = [new Set<string>(), new Set([id]), [id]];
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    if (PAGE.test(next)) {
+      pages.add(next);
+      continue;
+    }
+    for (const importer of getModuleInfo(next)?.importers ?? []) {
+      if (!seen.has(importer)) open.push(importer);
+      seen.add(importer);
+    }
+  }
+  users.set(id, pages);
+  return pages;
+}
+
 /**
  * Over HTTP/1.1 a page of many small chunks waits for several round trips, so what most pages
- * share is in two chunks: the framework, and our own components with what they need.
+ * share is in two chunks: the framework, and what is common. Texts are divided by their area.
  */
-function chunkOf(id: string): string | undefined {
+function chunkOf(id: string, { getModuleInfo }: { getModuleInfo: GetModuleInfo }) {
   if (/node_modules\/(svelte|@sveltejs|esm-env|clsx|devalue)\//.test(id)) return 'framework';
-  if (/src\/lib\/(api|time|components|session\/(session|return)|format|parameters|links)/.test(id))
-    return 'common';
-  return undefined;
+  if (!id.includes('/src/lib/') || id.includes('/src/lib/text/')) return undefined;
+  const pages = pagesUsing(id, getModuleInfo);
+  const isFirst = FIRST_PAGES.some((page) => [...pages].some((user) => user.endsWith(page)));
+  return isFirst || pages.size >= PAGES_SHARING_MIN ? 'common' : undefined;
 }
 
 /** SvelteKit hides its announcer by a style attribute, which our policy forbids. */

@@ -97,12 +97,14 @@ async function cut(font, name, characters) {
 }
 
 /**
- * Faces of one family must state the same weights: the browser joins their ranges only then.
+ * Faces of one family must state the same weights: the browser joins their ranges only then. The
+ * display face has one weight and states all: titles ask for a heavy one, so that a character which
+ * it lacks is heavy in the text face, too.
  *
  * @param {string} family @param {string} file @param {string} range
  */
 function face(family, file, range) {
-  const weight = family === 'URR Text' ? '400 800' : '400';
+  const weight = family === 'URR Text' ? '400 800' : '400 900';
   return `@font-face{font-family:'${family}';src:url('./${file}') format('woff2');font-weight:${weight};font-display:swap;unicode-range:${range}}\n`;
 }
 

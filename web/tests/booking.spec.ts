@@ -1,15 +1,20 @@
-import { type APIRequestContext, type Page, request } from '@playwright/test';
+import type { Page } from '@playwright/test';
 import {
+  dialogAtRest,
   eventWith,
   expect,
   expectAccessible,
   expectNoSidewaysScroll,
+  holdSeats,
+  logIn,
+  otherFan,
+  pay,
   registerFan,
+  SAME_ORIGIN,
   test,
 } from './fan';
 
 const PHONE = { width: 360, height: 740 };
-const SAME_ORIGIN = { 'sec-fetch-site': 'same-origin' };
 
 test.use({ viewport: PHONE, accountOf: 'buyer' });
 // The tests choose the first free seat and a fan has one hold per event: they take turns.
@@ -37,26 +42,6 @@ async function chooseInList(page: Page, section = 0): Promise<void> {
   await page.locator(`[data-section="${section}"]`).click();
   const seat = page.locator('.seat[aria-pressed="false"]').first();
   await seat.click();
-}
-
-/** While a dialog appears its colours are mixed with what is below. */
-async function dialogAtRest(page: Page): Promise<void> {
-  await page
-    .locator('dialog[open]')
-    .evaluate((dialog) => Promise.all(dialog.getAnimations().map((one) => one.finished)));
-}
-
-/** Agrees, and chooses a test card in the payment window. */
-async function pay(page: Page, card = 'approve'): Promise<void> {
-  await page.getByLabel(/결제에 동의합니다|agree to pay/).check();
-  await page.getByRole('button', { name: /결제하기|^Pay ₩/ }).click();
-  await chooseCard(page, card);
-}
-
-async function chooseCard(page: Page, card = 'approve'): Promise<void> {
-  await page.waitForURL(/\/sandbox\/pay/);
-  await page.locator(`input[value="${card}"]`).check();
-  await page.locator('button.go').click();
 }
 
 async function holdOne(page: Page): Promise<string> {
@@ -144,16 +129,7 @@ test('a finger comes nearer by tapping a section, then chooses a seat', async ({
     baseURL: process.env.URR_URL ?? '',
   });
   const page = await context.newPage();
-  const account = await registerFan('finger');
-  const login = await page.request.post('/api/auth/login', {
-    data: { email: account.email, password: account.password },
-    headers: SAME_ORIGIN,
-  });
-  const { user, expiresIn } = await login.json();
-  await page.addInitScript(
-    (value) => localStorage.setItem('urr.session', value),
-    JSON.stringify({ user, accessEndsAt: Date.now() + expiresIn * 1000 }),
-  );
+  await logIn(page, await registerFan('finger'));
   await page.goto(`/events/${await stadium(page)}/seats`);
   const canvas = page.getByRole('application');
   await expect(page.getByText('구역을 눌러 확대하세요')).toBeVisible();
@@ -263,15 +239,16 @@ test.describe('refusals', () => {
     await expect(page.getByRole('heading', { name: '예매 완료' })).toBeVisible();
   });
 
-  test('only members pass on tickets, and a cancellation says its amount before', async ({
+  test('W-11 who is no member is not offered to sell, and a cancellation says its amount before', async ({
     fanPage: page,
   }) => {
     await holdOne(page);
     await pay(page);
     await page.getByRole('link', { name: '티켓 보기' }).click();
     await page.getByRole('button', { name: '양도하기' }).click();
-    await page.getByRole('button', { name: '마켓에 올리기' }).click();
-    await expect(page.getByRole('alert')).toContainText('멤버');
+    await expect(page.getByRole('dialog')).toContainText('멤버십 회원끼리만');
+    await expect(page.getByRole('button', { name: '마켓에 올리기' })).toHaveCount(0);
+    await expect(page.getByRole('link', { name: '멤버십 보기' })).toBeVisible();
     await page.keyboard.press('Escape');
 
     await page.getByRole('button', { name: '예매 취소' }).click();
@@ -285,101 +262,11 @@ test.describe('refusals', () => {
   });
 });
 
-/** Another fan, through the API. */
-async function otherFan(label: string): Promise<APIRequestContext> {
-  const { email, password } = await registerFan(label);
-  const api = await request.newContext({
-    baseURL: process.env.URR_URL ?? '',
-    extraHTTPHeaders: SAME_ORIGIN,
-  });
-  await api.post('/api/auth/login', { data: { email, password } });
-  return api;
-}
-
-/** Holds seats, and returns the id of the reservation. */
-async function hold(api: APIRequestContext, eventId: string, seatIds: number[]): Promise<string> {
-  const { entryToken } = await (await api.post(`/api/queue/check/${eventId}`)).json();
-  const held = await api.post('/api/seats/reserve', {
-    data: { eventId, seatIds },
-    headers: { 'x-queue-entry-token': entryToken },
-  });
-  expect(held.status(), await held.text()).toBe(201);
-  return (await held.json()).reservation.id;
-}
-
 async function takeSeat(eventId: string, seat: number): Promise<void> {
   const api = await otherFan('faster');
-  await hold(api, eventId, [seat]);
+  await holdSeats(api, eventId, [seat]);
   await api.dispose();
 }
-
-async function join(api: APIRequestContext, artistId: string): Promise<void> {
-  const options = { data: { artistId }, headers: SAME_ORIGIN };
-  const subscribed = await api.post('/api/memberships/subscribe', options);
-  if (subscribed.status() === 409) return;
-  const { membershipId: referenceId } = await subscribed.json();
-  const data = { paymentType: 'membership', referenceId, paymentMethod: 'approve' };
-  const paid = await api.post('/api/payments/process', { data, headers: SAME_ORIGIN });
-  expect(paid.status(), await paid.text()).toBe(200);
-}
-
-test('a ticket that another member sells is bought at the same checkout', async ({
-  fanPage: page,
-}) => {
-  const id = await eventWith(page, 'on_sale');
-  const { event } = await (await page.request.get(`/api/events/${id}`)).json();
-  const seller = await otherFan('seller');
-  await join(seller, event.artistId);
-  await join(page.request, event.artistId);
-  const reservationId = await hold(seller, id, [event.capacity - 1]);
-  const data = { reservationId, paymentMethod: 'approve' };
-  await seller.post('/api/payments/process', { data });
-  const listed = await seller.post('/api/transfers', { data: { reservationId } });
-  expect(listed.status(), await listed.text()).toBe(201);
-  const { transfer } = await listed.json();
-
-  await page.goto(`/checkout/transfer/${transfer.id}`);
-  await expect(page.getByText(/양도 수수료/)).toBeVisible();
-  await expectAccessible(page);
-  await pay(page);
-  await page.getByRole('link', { name: '티켓 보기' }).click();
-  await expect(page.getByRole('img', { name: /입장 QR 코드/ })).toBeVisible();
-  await seller.dispose();
-});
-
-test('an unclear payment is checked until it is decided', async ({ fanPage: page }) => {
-  await holdOne(page);
-  await pay(page, 'stumble');
-  await expect(page.getByText('다시 결제하지 마세요').first()).toBeVisible();
-  await page.reload();
-  await expect(page.getByRole('heading', { name: '예매 완료' })).toBeVisible({ timeout: 30_000 });
-});
-
-test.describe('a changed answer', () => {
-  // The service worker would fetch it past the test.
-  test.use({ serviceWorkers: 'block', allowed: /Service Worker registration blocked/ });
-
-  test('an expired hold leads back to the same seats', async ({ fanPage: page }) => {
-    await page.route(/\/api\/reservations\/[0-9a-f-]{36}$/, async (route) => {
-      if (route.request().method() !== 'GET') return route.continue();
-      const answer = await route.fetch();
-      const body = await answer.json();
-      body.reservation.status = 'expired';
-      await route.fulfill({ response: answer, json: body });
-    });
-    const id = await openSeats(page);
-    await chooseInList(page);
-    await page.getByRole('button', { name: '1석 예매하기' }).click();
-    await expect(page.getByRole('heading', { name: '결제 시간이 지났습니다' })).toBeVisible();
-    // The program frees the seat when the hold is over; here it is given up.
-    await page.unrouteAll();
-    const { reservations } = await (await page.request.get('/api/reservations?limit=5')).json();
-    await page.request.delete(`/api/reservations/${reservations[0].id}`, { headers: SAME_ORIGIN });
-    await page.getByRole('link', { name: '다시 예매하기' }).click();
-    await page.waitForURL(`**/events/${id}/seats`);
-    await expect(page.locator('.chosen li')).toHaveCount(1);
-  });
-});
 
 test('a payment that the buyer gives up leaves the hold', async ({ fanPage: page }) => {
   await holdOne(page);
@@ -406,25 +293,6 @@ test('standing tickets are chosen by number, once for a double click', async ({
   await expect(page.getByText('결제 금액')).toBeVisible();
   const answer = await page.request.get('/api/reservations?status=pending&limit=5');
   expect((await answer.json()).reservations).toHaveLength(1);
-});
-
-test('a membership is paid at the same checkout', async ({ page }) => {
-  const account = await registerFan('member');
-  await page.goto('/login');
-  await page.getByLabel('이메일').fill(account.email);
-  await page.getByLabel('비밀번호').fill(account.password);
-  await page.locator('form').getByRole('button', { name: '로그인' }).click();
-  await page.waitForURL((url) => url.pathname !== '/login');
-  const { artists } = await (await page.request.get('/api/artists')).json();
-  const subscribed = await page.request.post('/api/memberships/subscribe', {
-    data: { artistId: artists[0].id },
-    headers: SAME_ORIGIN,
-  });
-  const { membershipId } = await subscribed.json();
-  await page.goto(`/checkout/membership/${membershipId}`);
-  await expect(page.getByText('멤버십 1년')).toBeVisible();
-  await pay(page);
-  await expect(page.getByRole('link', { name: '멤버십 보기' })).toBeVisible();
 });
 
 test('without a login every page asks for it and comes back', async ({ page }) => {

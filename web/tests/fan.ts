@@ -1,13 +1,25 @@
 /** What the tests share: a page that is watched, a fan with an account, and the accessibility check. */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { test as base, expect, request, type Page, type Route } from '@playwright/test';
-import { findNonce } from '../src/lib/session/sha256';
+import {
+  type APIRequestContext,
+  type BrowserContext,
+  expect,
+  type Page,
+  request,
+  type Route,
+  test as base,
+} from '@playwright/test';
+import jsQR from 'jsqr';
+import { findNonce } from '../src/lib/session/nonce';
 
 const axeSource = readFileSync(
   createRequire(import.meta.url).resolve('axe-core/axe.min.js'),
   'utf8',
 );
+
+/** What a browser says of requests of its own page; the gateway refuses changes without it. */
+export const SAME_ORIGIN = { 'sec-fetch-site': 'same-origin' };
 
 export interface Account {
   readonly email: string;
@@ -33,8 +45,8 @@ export const test = base.extend<TestFixtures, { account: Account; accountOf: str
 
   /** Every test fails if the page logs anything or a request fails. */
   watched: [
-    async ({ page, allowed }, use) => {
-      const problems = watch(page);
+    async ({ context, allowed }, use) => {
+      const problems = watch(context);
       await use();
       expect(problems.filter((one) => !allowed?.test(one))).toEqual([]);
     },
@@ -51,49 +63,70 @@ export const test = base.extend<TestFixtures, { account: Account; accountOf: str
     { scope: 'worker' },
   ],
 
-  fanPage: async ({ page, account, baseURL }, use) => {
-    const response = await page.request.post('/api/auth/login', {
-      data: { email: account.email, password: account.password },
-      headers: { 'sec-fetch-site': 'same-origin' },
-    });
-    expect(response.ok(), await response.text()).toBe(true);
-    const { user, expiresIn } = await response.json();
-    const stored = JSON.stringify({ user, accessEndsAt: Date.now() + expiresIn * 1000 });
-    await page.addInitScript(
-      ([value, origin]) => {
-        if (location.origin === origin && !localStorage.getItem('urr.session'))
-          localStorage.setItem('urr.session', value ?? '');
-      },
-      [stored, new URL(baseURL ?? '').origin],
-    );
+  fanPage: async ({ page, account }, use) => {
+    await logIn(page, account);
     await use(page);
   },
 });
 
 export { expect };
 
-function watch(page: Page): string[] {
+/** All pages of a context. */
+export function watch(context: BrowserContext): string[] {
   const problems: string[] = [];
-  page.on('console', (message) => problems.push(`console ${message.type()}: ${message.text()}`));
-  page.on('pageerror', (error) => problems.push(`error: ${error.message}`));
-  page.on('requestfailed', (failed) => {
+  context.on('console', (message) => {
+    // Tests that change answers block the service worker.
+    if (!message.text().includes('registration blocked by Playwright'))
+      problems.push(`console ${message.type()}: ${message.text()}`);
+  });
+  context.on('weberror', (error) => problems.push(`error: ${error.error().message}`));
+  context.on('requestfailed', (failed) => {
     const reason = failed.failure()?.errorText ?? '';
     // Leaving a page ends what it was still loading.
     if (reason !== 'net::ERR_ABORTED') problems.push(`failed: ${failed.url()} ${reason}`);
   });
-  page.on('response', (response) => {
+  context.on('response', (response) => {
     if (response.status() >= 400) problems.push(`status ${response.status()}: ${response.url()}`);
   });
   return problems;
 }
 
+/** Logs a page in, as the login page does. */
+export async function logIn(page: Page, account: Account): Promise<void> {
+  await logInAt(page, process.env.URR_URL ?? '', account);
+}
+
+export async function logInAt(
+  page: Page,
+  url: string,
+  { email, password }: { email: string; password: string },
+): Promise<void> {
+  const data = { email, password };
+  const response = await page.request.post(`${url}/api/auth/login`, { data, headers: SAME_ORIGIN });
+  expect(response.ok(), await response.text()).toBe(true);
+  const { user, expiresIn } = await response.json();
+  const stored = JSON.stringify({ user, accessEndsAt: Date.now() + expiresIn * 1000 });
+  await page.addInitScript(
+    ([value, origin]) => {
+      if (location.origin === origin && !localStorage.getItem('urr.session'))
+        localStorage.setItem('urr.session', value ?? '');
+    },
+    [stored, new URL(url).origin],
+  );
+}
+
+let registered = 0;
+
 /** Registers through the API, as the page does. */
-export async function registerFan(label: string): Promise<Account> {
-  const api = await request.newContext({ baseURL: process.env.URR_URL ?? '' });
+export async function registerFan(
+  label: string,
+  baseURL = process.env.URR_URL ?? '',
+): Promise<Account> {
+  const api = await request.newContext({ baseURL });
   const task = await (await api.get('/api/auth/challenge?for=register')).json();
   const { terms } = await (await api.get('/api/auth/terms')).json();
   const account = {
-    email: `${label}.${Date.now()}@example.com`,
+    email: `${label}.${process.pid}.${Date.now()}.${registered++}@example.com`,
     password: 'a long enough secret',
     name: '김우르',
   };
@@ -113,6 +146,106 @@ export async function registerFan(label: string): Promise<Account> {
   expect(response.status(), await response.text()).toBe(201);
   await api.dispose();
   return account;
+}
+
+/** Another fan, without a browser. */
+export async function otherFan(
+  label: string,
+  baseURL = process.env.URR_URL ?? '',
+): Promise<APIRequestContext> {
+  const { email, password } = await registerFan(label, baseURL);
+  const api = await request.newContext({ baseURL, extraHTTPHeaders: SAME_ORIGIN });
+  const login = await api.post('/api/auth/login', { data: { email, password } });
+  expect(login.ok(), await login.text()).toBe(true);
+  return api;
+}
+
+/** Enters the sale of an event; fails if the room is full. */
+export async function enter(api: APIRequestContext, eventId: string): Promise<string> {
+  const checked = await api.post(`/api/queue/check/${eventId}`, { headers: SAME_ORIGIN });
+  const { entryToken, status } = await checked.json();
+  expect(status, 'there is a slot').toBe('active');
+  return entryToken;
+}
+
+/** Holds seats, and returns the id of the reservation. */
+export async function holdSeats(api: APIRequestContext, eventId: string, seatIds: number[]) {
+  const headers = { ...SAME_ORIGIN, 'x-queue-entry-token': await enter(api, eventId) };
+  const held = await api.post('/api/seats/reserve', { data: { eventId, seatIds }, headers });
+  expect(held.status(), await held.text()).toBe(201);
+  return (await held.json()).reservation.id as string;
+}
+
+/** Holds tickets of the first type of a standing event. */
+export async function holdTickets(api: APIRequestContext, eventId: string, quantity = 1) {
+  const headers = { ...SAME_ORIGIN, 'x-queue-entry-token': await enter(api, eventId) };
+  const { ticketTypes } = await (await api.get(`/api/tickets/event/${eventId}`)).json();
+  const items = [{ ticketTypeId: ticketTypes[0].id, quantity }];
+  const held = await api.post('/api/reservations', { data: { eventId, items }, headers });
+  expect(held.status(), await held.text()).toBe(201);
+  return (await held.json()).reservation.id as string;
+}
+
+/** Pays at once, with a test card. */
+export async function payNow(api: APIRequestContext, data: object): Promise<void> {
+  const paid = await api.post('/api/payments/process', {
+    data: { paymentMethod: 'approve', ...data },
+    headers: SAME_ORIGIN,
+  });
+  expect(paid.status(), await paid.text()).toBe(200);
+}
+
+/** Becomes a member of an artist. */
+export async function join(api: APIRequestContext, artistId: string): Promise<void> {
+  const options = { data: { artistId }, headers: SAME_ORIGIN };
+  const subscribed = await api.post('/api/memberships/subscribe', options);
+  if (subscribed.status() === 409) return;
+  const { membershipId: referenceId } = await subscribed.json();
+  await payNow(api, { paymentType: 'membership', referenceId });
+}
+
+/** Agrees at the checkout and opens the payment window of the sandbox. */
+export async function openWindow(page: Page): Promise<void> {
+  await page.getByLabel(/결제에 동의합니다|agree to pay/).check();
+  await page.getByRole('button', { name: /결제하기|^Pay ₩/ }).click();
+  await page.waitForURL(/\/sandbox\/pay/);
+}
+
+export async function chooseCard(page: Page, card = 'approve'): Promise<void> {
+  await page.locator(`input[value="${card}"]`).check();
+  await page.locator('button.go').click();
+}
+
+/** Agrees, and pays with a test card. */
+export async function pay(page: Page, card = 'approve'): Promise<void> {
+  await openWindow(page);
+  await chooseCard(page, card);
+}
+
+/** Reads a QR code from the screen, as a scanner does. */
+export async function scanQr(page: Page): Promise<string> {
+  const code = page.getByRole('img', { name: /QR/ }).first();
+  await expect(code).toBeVisible();
+  await code.evaluate((element) => element.scrollIntoView({ block: 'center' }));
+  const png = await code.screenshot({ scale: 'css' });
+  const { data, width, height } = await page.evaluate(async (base64) => {
+    const bytes = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
+    const bitmap = await createImageBitmap(new Blob([bytes], { type: 'image/png' }));
+    const { width, height } = bitmap;
+    const context = new OffscreenCanvas(width, height).getContext('2d')!;
+    context.drawImage(bitmap, 0, 0);
+    return { data: [...context.getImageData(0, 0, width, height).data], width, height };
+  }, png.toString('base64'));
+  const found = jsQR(Uint8ClampedArray.from(data), width, height);
+  expect(found, 'the QR code can be read').toBeTruthy();
+  return found!.data;
+}
+
+/** While a dialog appears its colours are mixed with what is below. */
+export async function dialogAtRest(page: Page): Promise<void> {
+  await page
+    .locator('dialog[open]')
+    .evaluate((dialog) => Promise.all(dialog.getAnimations().map((one) => one.finished)));
 }
 
 /** No serious or critical finding of axe. */
@@ -136,6 +269,50 @@ export async function expectNoSidewaysScroll(page: Page): Promise<void> {
     document.documentElement.clientWidth,
   ]);
   expect(content).toBeLessThanOrEqual(window ?? 0);
+}
+
+/** The texts of the pages by their keys. */
+export function textsOf(locale: 'ko' | 'en'): Record<string, string> {
+  return JSON.parse(readFileSync(new URL(`../messages/${locale}.json`, import.meta.url), 'utf8'));
+}
+
+/** The name of the site is the same everywhere. */
+const BRAND = '우르르';
+
+/** The texts of the other language as patterns; what both languages share is none of them. */
+function foreignTexts(locale: 'ko' | 'en'): RegExp[] {
+  const own = new Set([...Object.values(textsOf(locale)), BRAND]);
+  return Object.values(textsOf(locale === 'ko' ? 'en' : 'ko'))
+    .filter((text) => !own.has(text) && /\p{L}{2}/u.test(text.replace(/\{[^}]*\}/g, '')))
+    .map((text) => {
+      const parts = text
+        .split(/\{[^}]*\}/)
+        .map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'));
+      return new RegExp(`^${parts.join('.+')}$`, 's');
+    });
+}
+
+const FOREIGN = { ko: foreignTexts('ko'), en: foreignTexts('en') };
+
+/** No text or label of our own is in the other language. Names of events and people may be. */
+export async function expectOneLanguage(page: Page, locale: 'ko' | 'en'): Promise<void> {
+  const texts = await page.evaluate(() => {
+    const found: string[] = [];
+    const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) {
+      const parent = walker.currentNode.parentElement;
+      if (parent && !parent.closest('script, style, option'))
+        found.push(walker.currentNode.nodeValue ?? '');
+    }
+    for (const element of document.querySelectorAll('[aria-label], [placeholder], [title], [alt]'))
+      for (const name of ['aria-label', 'placeholder', 'title', 'alt'])
+        found.push(element.getAttribute(name) ?? '');
+    return found.map((text) => text.trim()).filter(Boolean);
+  });
+  // Names of events and people are often in both languages.
+  const own = texts.filter((text) => locale === 'en' || !/\p{Script=Hangul}/u.test(text));
+  const foreign = own.filter((text) => FOREIGN[locale].some((pattern) => pattern.test(text)));
+  expect(foreign, `texts that are not ${locale}`).toEqual([]);
 }
 
 /** The first event with a status, from the program. */

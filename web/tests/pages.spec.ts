@@ -4,6 +4,7 @@ import {
   expect,
   expectAccessible,
   expectNoSidewaysScroll,
+  expectOneLanguage,
   firstArtist,
   test,
 } from './fan';
@@ -42,6 +43,11 @@ const PAGES: {
   { name: 'artists', path: () => '/artists', ready: 'li h2' },
   { name: 'an artist', path: async (page) => `/artists/${await firstArtist(page)}`, ready: 'h1' },
   { name: 'login', path: () => '/login', ready: 'form input' },
+  { name: 'forgot', path: () => '/forgot', ready: 'form input' },
+  { name: 'reset', path: () => `/reset#${'0'.repeat(64)}`, ready: 'form input' },
+  { name: 'reset, without a link', path: () => '/reset', ready: '.state' },
+  { name: 'verify', path: () => `/verify#${'0'.repeat(64)}`, ready: 'button' },
+  { name: 'verify, without a link', path: () => '/verify', ready: '.state' },
   { name: 'register', path: () => '/register', ready: 'form input' },
   { name: 'help', path: () => '/help', ready: 'h2' },
   { name: 'offline', path: () => '/offline', ready: 'h2' },
@@ -80,6 +86,7 @@ for (const look of LOOKS) {
         await expect(page.locator('html')).toHaveAttribute('lang', look.lang);
         await expect(page).toHaveTitle(/우르르|URR/);
         await expectNoSidewaysScroll(page);
+        await expectOneLanguage(page, look.lang);
         await expectAccessible(page);
       };
       if (fan) test(name, async ({ fanPage }) => check(fanPage));

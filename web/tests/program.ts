@@ -1,15 +1,38 @@
-/** Starts the program on a free port with a private data folder, and stops it afterwards. */
+/** Runs the program on a free port with a private data folder and an administrator. */
 import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { startMailServer } from './mailbox';
 
 const START_MS = 60_000;
+const ADMIN = { email: 'organiser@example.com', password: 'an organiser has a long secret' };
 
-export default async function startProgram(): Promise<(() => Promise<void>) | undefined> {
-  if (process.env.URR_URL) return undefined;
+/** Tests are many fans behind one address, and do not wait for what is the same at any speed. */
+const TEST_SETTINGS = {
+  URR_GATEWAY_RATE_LIMIT_AUTH_RPM: '60000',
+  URR_GATEWAY_RATE_LIMIT_QUEUE_RPM: '60000',
+  URR_GATEWAY_RATE_LIMIT_BOOKING_RPM: '60000',
+  URR_GATEWAY_RATE_LIMIT_LOGIN_ADDRESS_RPM: '60000',
+  URR_GATEWAY_RATE_LIMIT_LOGIN_ACCOUNT_RPM: '60000',
+  URR_AUTH_BOT_CHECK_BITS: '10',
+  URR_QUEUE_ADMISSION_INTERVAL_MS: '200',
+  URR_CATALOG_EVENT_STATUS_INTERVAL_MS: '200',
+  URR_PAYMENTS_TIMEOUT_SECONDS: '1',
+};
+
+export interface RunningProgram {
+  readonly url: string;
+  readonly admin: { readonly email: string; readonly password: string };
+  /** The folder of the mails that it has sent. */
+  readonly mails: string;
+  stop(): Promise<void>;
+}
+
+/** `settings` are environment variables of the program, such as `URR_SEATS_HOLD_TTL_SECONDS`. */
+export async function runProgram(settings: Record<string, string> = {}): Promise<RunningProgram> {
   const program =
     process.env.URR_PROGRAM ?? fileURLToPath(new URL('../../target/debug/urr', import.meta.url));
   if (!existsSync(program))
@@ -17,18 +40,55 @@ export default async function startProgram(): Promise<(() => Promise<void>) | un
 
   const data = mkdtempSync(join(tmpdir(), 'urr-web-test-'));
   const port = await freePort();
+  const mails = await startMailServer();
+  const env = {
+    ...withoutSettings(process.env),
+    ...TEST_SETTINGS,
+    URR_MAIL_SENDER: 'smtp',
+    URR_MAIL_FROM: 'URR <tickets@urr.example>',
+    URR_MAIL_SMTP_HOST: '127.0.0.1',
+    URR_MAIL_SMTP_PORT: String(mails.port),
+    URR_MAIL_SMTP_SECURITY: 'none',
+    ...settings,
+  };
   const running = spawn(program, ['up', '--port', String(port), '--data', data], {
     stdio: 'ignore',
+    env,
   });
   const ended = new Promise<void>((resolve) => running.once('exit', () => resolve()));
   const url = `http://127.0.0.1:${port}`;
-  process.env.URR_URL = url;
-  await untilReady(`${url}/api/events`);
-  return async () => {
+  const stop = async () => {
     running.kill('SIGTERM');
     await ended;
+    await mails.stop();
     rmSync(data, { recursive: true, force: true });
   };
+  try {
+    await untilReady(`${url}/api/events`);
+    await createAdmin(program, data, env);
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return { url, admin: ADMIN, mails: mails.folder, stop };
+}
+
+/** The settings of the tests themselves are none of the program's, which refuses what it does not know. */
+function withoutSettings(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('URR_')));
+}
+
+function createAdmin(program: string, data: string, env: NodeJS.ProcessEnv): Promise<void> {
+  const command = spawn(program, ['admin', 'create', '--email', ADMIN.email, '--data', data], {
+    stdio: ['pipe', 'ignore', 'inherit'],
+    env,
+  });
+  command.stdin.end(`${ADMIN.password}\n`);
+  return new Promise((resolve, reject) => {
+    command.once('exit', (code) =>
+      code === 0 ? resolve() : reject(new Error(`no administrator: exit code ${code}`)),
+    );
+  });
 }
 
 function freePort(): Promise<number> {
@@ -48,7 +108,7 @@ async function untilReady(url: string): Promise<void> {
   while (Date.now() < giveUpAt) {
     const response = await fetch(url).catch(() => null);
     if (response?.ok) return;
-    await new Promise((resolve) => setTimeout(resolve, 200));
+    await new Promise((resolve) => setTimeout(resolve, 100));
   }
   throw new Error(`the program did not answer ${url} within ${START_MS / 1000} s`);
 }

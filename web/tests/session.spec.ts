@@ -38,7 +38,7 @@ test.describe('a refused sign-up', () => {
   });
 });
 
-test('a login returns to where the fan was', async ({ page, account }) => {
+test('W-13 a login returns to where the fan was', async ({ page, account }) => {
   await page.goto('/my/account');
   await page.locator('main').getByRole('link', { name: '로그인' }).click();
   await page.getByLabel('이메일').fill(account.email);

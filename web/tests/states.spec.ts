@@ -74,15 +74,20 @@ test.describe('what is not there', () => {
   });
 });
 
-test('the action of an event follows its state', async ({ page }) => {
+test('W-11 an event offers only what the server would accept', async ({ page }) => {
   await page.goto(`/events/${await eventWith(page, 'on_sale')}`);
   await expect(page.getByRole('link', { name: /예매하기|대기열 입장/ })).toBeVisible();
 
+  const booking = page
+    .locator('main')
+    .getByRole('link', { name: /예매하기|대기열 입장|대기실 입장/ });
   await page.goto(`/events/${await eventWith(page, 'cancelled')}`);
   await expect(page.getByRole('alert')).toContainText('취소된 공연');
+  await expect(booking).toHaveCount(0);
 
   await page.goto(`/events/${await eventWith(page, 'ended')}`);
   await expect(page.getByText('예매가 끝났습니다')).toBeVisible();
+  await expect(booking).toHaveCount(0);
 });
 
 test('a sold-out event says so at once', async ({ page }) => {

@@ -7,7 +7,10 @@ create table users (
     email_index bytea,
     name_cipher bytea,
     phone_cipher bytea,
-    -- Which key the four columns above were made with.
+    -- Keyed hashes of name and phone number, by which administrators find an account.
+    name_index bytea,
+    phone_index bytea,
+    -- Which key the columns above were made with.
     key_version integer not null,
     -- Null for an account without a password.
     password_hash text,
@@ -24,12 +27,13 @@ create table users (
     constraint users_role
         check (role in ('user', 'staff', 'organiser', 'support', 'admin')),
     constraint users_language check (language in ('ko', 'en')),
-    constraint users_status check (status in ('active', 'dormant', 'deleted')),
+    constraint users_status check (status in ('active', 'dormant', 'suspended', 'deleted')),
     -- Of a deleted account nothing personal remains; every other has an address and a name.
     constraint users_person check (
         case when status = 'deleted'
             then email_cipher is null and email_index is null and name_cipher is null
-                and phone_cipher is null and password_hash is null and deleted_at is not null
+                and phone_cipher is null and name_index is null and phone_index is null
+                and password_hash is null and deleted_at is not null
             else email_cipher is not null and email_index is not null and name_cipher is not null
                 and deleted_at is null
         end
@@ -37,6 +41,10 @@ create table users (
 );
 
 create unique index users_email_index on users (email_index);
+
+create index users_name_index on users (name_index) where name_index is not null;
+
+create index users_phone_index on users (phone_index) where phone_index is not null;
 
 create index users_created_at on users (created_at, id);
 
@@ -101,6 +109,8 @@ create table login_history (
     id bigint generated always as identity primary key,
     -- Null when no account was found.
     user_id uuid references users (id),
+    -- The session that the login began.
+    family_id uuid,
     method text not null,
     success boolean not null,
     failure text,
@@ -111,6 +121,8 @@ create table login_history (
 );
 
 create index login_history_user on login_history (user_id, happened_at);
+
+create index login_history_family on login_history (family_id) where family_id is not null;
 
 create index login_history_happened_at on login_history (happened_at);
 

@@ -19,6 +19,8 @@ use crate::accounts::language::Language;
 use crate::accounts::profile::{PersonName, PhoneNumber};
 use crate::accounts::store::{self as users, StoredUser};
 use crate::internal_error::from_internal_errors;
+use crate::links::NewLink;
+use crate::links::rules::LinkKind;
 use crate::passwords::rules::Password;
 use crate::sessions::login_history::LoginMethod;
 use crate::sessions::{NewSession, Session};
@@ -78,6 +80,8 @@ pub(crate) struct NewAccount {
     terms: Option<TermsAnswers>,
     pub new_session: NewSession,
     metadata: outbox::EventMetadata,
+    /// Verifies the address, unless that is done.
+    link: Option<NewLink>,
 }
 
 impl NewAccount {
@@ -108,7 +112,11 @@ impl NewAccount {
         if let Some(terms) = &self.terms {
             crate::terms::store::terms_insert(tx, id, terms, now)?;
         }
-        outbox::append(tx, &self.metadata, &UserRegistered { user_id: id.0 })?;
+        let role = Some(self.user.role.into());
+        outbox::append(tx, &self.metadata, &UserRegistered { user_id: id.0, role })?;
+        if let Some(link) = &self.link {
+            link.write(tx, &self.user)?;
+        }
         Ok(Some(self.user.clone()))
     }
 }
@@ -123,6 +131,8 @@ pub(crate) struct AccountParts {
     pub language: Option<Language>,
     pub role: UserRole,
     pub method: LoginMethod,
+    /// Whether a provider has verified the address.
+    pub email_verified: bool,
     pub client: ClientInfo,
     pub context: CallContext,
 }
@@ -137,9 +147,17 @@ impl AuthService {
     ) -> Result<Session, RegisterError> {
         let Registration { person, password, terms, language } = registration;
         let (password, terms) = (Some(password), Some(terms));
-        let (role, method) = (UserRole::User, LoginMethod::Registration);
-        let parts =
-            AccountParts { person, password, terms, language, role, method, client, context };
+        let parts = AccountParts {
+            person,
+            password,
+            terms,
+            language,
+            role: UserRole::User,
+            method: LoginMethod::Registration,
+            email_verified: false,
+            client,
+            context,
+        };
         let account = self.new_account(parts).await?;
         let opened = self.0.db.write(move |tx| {
             let user = account.write(tx)?.ok_or(RegisterError::EmailTaken)?;
@@ -155,8 +173,7 @@ impl AuthService {
         &self,
         parts: AccountParts,
     ) -> Result<NewAccount, InternalError> {
-        let AccountParts { person, password, terms, language, role, method, client, context } =
-            parts;
+        let AccountParts { person, password, terms, language, client, context, .. } = parts;
         let password_hash = match password {
             Some(password) => Some(self.0.passwords.hash(password).await?),
             None => None,
@@ -166,20 +183,24 @@ impl AuthService {
         let user = StoredUser {
             id,
             person: Some(sealed),
+            email_verified_at: parts.email_verified.then_some(now),
             password_hash,
             password_version: 1,
-            role,
+            role: parts.role,
             language: language.or(client.language).unwrap_or_default(),
             status: AccountStatus::Active,
             created_at: now,
             last_login_at: now,
         };
+        let link = (!parts.email_verified)
+            .then(|| self.new_link(LinkKind::VerifyEmail, &person.email, context));
         Ok(NewAccount {
             user,
             email_indexes: self.0.data_keys.email_indexes(&person.email),
             terms,
-            new_session: self.new_session(id, method, client),
+            new_session: self.new_session(id, parts.method, client),
             metadata: self.event_metadata(context),
+            link,
         })
     }
 

@@ -1,12 +1,15 @@
 //! Administrators: how the first one is created, and what they do with accounts.
 
+pub mod accounts;
+pub mod accounts_http;
 pub mod http;
 mod store;
 
+use urr_contracts::events::user::UserRoleChanged;
 use urr_kernel::{CallContext, Secret};
 use urr_service::admin_log::{self, AdminAction};
 use urr_service::{Page, UserRole};
-use urr_storage::{DbResult, StorageError};
+use urr_storage::{DbResult, StorageError, outbox};
 
 use crate::accounts::AccountParts;
 use crate::accounts::account::{PersonalDetails, UserAccount, UserId, may_stop_being_admin};
@@ -130,6 +133,7 @@ impl AuthService {
         let RoleChange { user_id: id, role, admin_id } = change;
         let now = self.0.clock.now();
         let logged = self.admin_action(admin_id, "ROLE_CHANGED", "user", id, role.as_str());
+        let metadata = self.event_metadata(CallContext::root(self.0.ids.next_id()));
         let changed = self.0.db.write(move |tx| {
             let (user, admins) = users::user_lock_with_admins(tx, id)?;
             let user = user.filter(|user| user.person.is_some());
@@ -143,6 +147,8 @@ impl AuthService {
             users::user_set_role(tx, id, role, now)?;
             sessions::sessions_revoke_access(tx, SessionSelection::AllOf(id), now)?;
             admin_log::insert(tx, &logged)?;
+            let event = UserRoleChanged { user_id: id.0, role: role.into() };
+            outbox::append(tx, &metadata, &event)?;
             user.role = role;
             Ok(user)
         });
@@ -198,6 +204,17 @@ impl NewAdmin {
         let password = Some(password);
         let person = PersonalDetails { email, name, phone: None };
         let (terms, language, role) = (None, None, UserRole::Admin);
-        AccountParts { person, password, terms, language, role, method, client, context }
+        let email_verified = false;
+        AccountParts {
+            person,
+            password,
+            terms,
+            language,
+            role,
+            method,
+            email_verified,
+            client,
+            context,
+        }
     }
 }

@@ -12,7 +12,7 @@ use crate::{
     AuthService, ChangeRoleError, ClientInfo, InvalidEmail, InvalidLanguage, InvalidName,
     InvalidPassword, InvalidPhone, InviteError, LoginError, Reauthentication,
     ReauthenticationError, RefreshError, RegisterError, UserError, VerifyTokenError, accounts,
-    administrators, bot_check, identity_check, sessions, social, terms,
+    administrators, bot_check, identity_check, links, own_data, sessions, social, terms,
 };
 
 const ADMIN_LOG: AdminLogRoute = AdminLogRoute {
@@ -25,9 +25,13 @@ pub fn routes() -> OpenApiRouter<AuthService> {
     OpenApiRouter::new()
         .merge(accounts::http::routes())
         .merge(sessions::http::routes())
+        .merge(sessions::own_http::routes())
+        .merge(links::http::routes())
         .merge(social::http::routes())
         .merge(administrators::http::routes())
+        .merge(administrators::accounts_http::routes())
         .merge(admin_log::routes(ADMIN_LOG))
+        .routes(routes!(own_data::http::export_me))
         .routes(routes!(terms::http::list_terms, terms::http::answer_terms))
         .routes(routes!(bot_check::http::get_challenge))
         .routes(routes!(identity_check::http::start_verification))
@@ -80,6 +84,7 @@ impl From<LoginError> for ApiError {
             LoginError::InvalidCredentials => {
                 ApiError::unauthorized("INVALID_CREDENTIALS", sentence)
             }
+            LoginError::Suspended => ApiError::forbidden("ACCOUNT_SUSPENDED", sentence),
             LoginError::Internal(error) => error.into(),
         }
     }

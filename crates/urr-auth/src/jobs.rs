@@ -12,7 +12,7 @@ use crate::identity_check::{self, store as identities};
 use crate::personal_data::UnsealError;
 use crate::social::store as social;
 use crate::sql::rows_purge;
-use crate::{AuthService, InternalError, bot_check, sessions};
+use crate::{AuthService, InternalError, bot_check, links, sessions};
 
 const PURGE_INTERVAL: Duration = Duration::from_secs(60);
 const DORMANT_INTERVAL: Duration = Duration::from_secs(60 * 60);
@@ -31,6 +31,8 @@ const CHALLENGES: ExpiringRows = ("spent_challenges", "id", "expires_at <");
 const FAILURES: ExpiringRows = ("failed_logins", "id", "failed_at <");
 const VERIFICATIONS: ExpiringRows = ("identity_verifications", "id", "expires_at <");
 const DEPARTED: ExpiringRows = ("departed_people", "ci_index", "kept_until <=");
+const LINKS: ExpiringRows = ("account_links", "id", "expires_at <");
+const REQUESTS: ExpiringRows = ("link_requests", "id", "requested_at <");
 const ATTEMPTS: ExpiringRows = ("social_attempts", "state_hash", "expires_at <=");
 
 /// How many rows were deleted.
@@ -44,6 +46,8 @@ pub struct PurgeCounts {
     pub verifications: u64,
     pub departed_people: u64,
     pub social_attempts: u64,
+    pub account_links: u64,
+    pub link_requests: u64,
 }
 
 /// How many rows were encrypted with the current data key, and how many are left.
@@ -70,6 +74,8 @@ impl AuthService {
                 verifications: purge(VERIFICATIONS, now - VERIFICATIONS_KEPT)?,
                 departed_people: purge(DEPARTED, now)?,
                 social_attempts: purge(ATTEMPTS, now)?,
+                account_links: purge(LINKS, now)?,
+                link_requests: purge(REQUESTS, now - links::REQUESTS_WINDOW)?,
             })
         });
         purged.await

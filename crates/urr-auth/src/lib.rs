@@ -11,6 +11,8 @@
 //! - Whatever ends a session or changes a role revokes the live access tokens in the same
 //!   transaction.
 //! - A person whose identity was verified has one account.
+//! - A link that is sent by mail works once, and only for the state of the account that it was sent
+//!   for.
 //! - A social identity is linked to an account by its e-mail address only if both the provider and
 //!   we have verified the address.
 //!
@@ -24,6 +26,8 @@ mod identity_check;
 mod internal_error;
 mod jobs;
 mod key_check;
+mod links;
+mod own_data;
 mod passwords;
 mod personal_data;
 mod reauthentication;
@@ -36,6 +40,7 @@ mod terms;
 use std::sync::Arc;
 
 use axum::extract::FromRef;
+use urr_contracts::clients::TicketClient;
 use urr_contracts::events::user;
 use urr_kernel::{Clock, IdSource};
 use urr_outbound::Outbound;
@@ -49,6 +54,9 @@ pub use accounts::email::{Email, InvalidEmail};
 pub use accounts::language::{InvalidLanguage, Language};
 pub use accounts::profile::{InvalidName, InvalidPhone, PersonName, PhoneNumber};
 pub use accounts::{Credentials, Profile, RegisterError, Registration, UserError};
+pub use administrators::accounts::{
+    AccountMeasure, AccountMeasureError, AccountSearch, ActionReason,
+};
 pub use administrators::{ChangeRoleError, InviteError, NewAdmin, RoleChange};
 pub use bot_check::{
     BotAttempt, BotCheckError, BotCheckMethod, BotCheckPurpose, BotCheckSettings, BotCheckTask,
@@ -63,11 +71,15 @@ pub use identity_check::{
 pub use internal_error::InternalError;
 pub use jobs::{KeyRotationProgress, PurgeCounts};
 pub use key_check::DataKeyError;
+pub use links::LinkError;
+pub use own_data::{AccountDeletion, DeleteAccountError, ExportError, Losses};
 pub use passwords::PasswordCost;
 pub use passwords::rules::{InvalidPassword, Password};
 pub use personal_data::{DataKey, DataKeys, DuplicateKeyVersion, UnsealError};
 pub use reauthentication::{PasswordChange, Reauthentication, ReauthenticationError};
 pub use sessions::client_info::ClientInfo;
+pub use sessions::login_history::LoginEntry;
+pub use sessions::own::{EndSessionError, LiveSession};
 pub use sessions::{LoginError, LogoutRequest, RefreshError, Session, VerifyTokenError};
 pub use settings::{AuthSettings, CookieSecurity};
 pub use social::rules::{LocalPath, SocialProvider};
@@ -86,6 +98,7 @@ pub const SCHEMA: Schema = Schema {
         2 "social" => "../migrations/0002_social.sql",
         3 "identity" => "../migrations/0003_identity.sql",
         4 "proofs" => "../migrations/0004_proofs.sql",
+        5 "links" => "../migrations/0005_links.sql",
     ],
 };
 
@@ -107,6 +120,8 @@ pub struct AuthParts {
     pub token_key: TokenKey,
     /// Encrypt personal data. `DataKeys::single` if the key was never changed.
     pub data_keys: DataKeys,
+    /// Says what a user would lose. `None` in commands; then no account can be closed.
+    pub ticket: Option<TicketClient>,
     pub settings: AuthSettings,
 }
 
@@ -120,6 +135,7 @@ struct Inner {
     ids: IdSource,
     token_key: TokenKey,
     data_keys: DataKeys,
+    ticket: Option<TicketClient>,
     settings: AuthSettings,
     passwords: passwords::PasswordPool,
     bot_pressure: bot_check::PressureCounter,
@@ -141,7 +157,7 @@ pub fn openapi() -> OpenApi {
 
 impl AuthService {
     pub fn new(parts: AuthParts) -> AuthService {
-        let AuthParts { db, clock, ids, token_key, data_keys, settings } = parts;
+        let AuthParts { db, clock, ids, token_key, data_keys, ticket, settings } = parts;
         let passwords = passwords::PasswordPool::new(
             settings.password_cost,
             settings.hashing_parallel_max,
@@ -154,6 +170,7 @@ impl AuthService {
             ids,
             token_key,
             data_keys,
+            ticket,
             settings,
             passwords,
             bot_pressure: bot_check::PressureCounter::default(),

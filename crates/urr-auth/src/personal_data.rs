@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use aes_gcm::aead::{Aead, KeyInit, Payload};
 use aes_gcm::{Aes256Gcm, Nonce};
-use urr_kernel::{Secret, hex};
+use urr_kernel::{Secret, Uuid, hex};
 
 use crate::accounts::account::{PersonalDetails, UserId};
 use crate::accounts::email::Email;
@@ -38,6 +38,7 @@ struct DerivedKeys {
     cipher: Aes256Gcm,
     index: Secret,
     person_index: Secret,
+    link: Secret,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -60,6 +61,8 @@ pub struct SealedDetails {
     pub email_index: Vec<u8>,
     pub name_cipher: Vec<u8>,
     pub phone_cipher: Option<Vec<u8>>,
+    pub name_index: Option<Vec<u8>>,
+    pub phone_index: Option<Vec<u8>>,
 }
 
 impl DataKeys {
@@ -100,6 +103,11 @@ impl DataKeys {
             email_index: key.email_index(&person.email),
             name_cipher: seal("name", person.name.as_str()),
             phone_cipher: person.phone.as_ref().map(|phone| seal("phone", phone.as_str())),
+            name_index: Some(key.person_index("name", &person.name.lookup_key())),
+            phone_index: person
+                .phone
+                .as_ref()
+                .map(|phone| key.person_index("phone", &phone.lookup_key())),
         }
     }
 
@@ -146,10 +154,13 @@ impl DataKeys {
 
     /// The indexes of an identifier of a person with all keys, the current one first.
     pub(crate) fn person_indexes(&self, kind: &'static str, text: &str) -> Vec<Vec<u8>> {
-        let index = |key: &DerivedKeys| {
-            from_hex(key.person_index.derive(&format!("{kind}:{text}")).expose())
-        };
-        self.0.iter().map(index).collect()
+        self.0.iter().map(|key| key.person_index(kind, text)).collect()
+    }
+
+    /// The secret of the link with this id. `None` if the key is not configured.
+    pub(crate) fn link_token(&self, key_version: u16, id: Uuid) -> Option<Secret> {
+        let key = self.0.iter().find(|key| key.version == key_version)?;
+        Some(key.link.derive(&id.to_string()))
     }
 
     fn current(&self) -> &DerivedKeys {
@@ -172,11 +183,16 @@ impl DerivedKeys {
             cipher: Aes256Gcm::new_from_slice(&cipher_key).expect("a derived key has 32 bytes"),
             index: purpose("email-index"),
             person_index: purpose("person-index"),
+            link: purpose("account-link"),
         }
     }
 
     fn email_index(&self, email: &Email) -> Vec<u8> {
         from_hex(self.index.derive(&email.lookup_key()).expose())
+    }
+
+    fn person_index(&self, kind: &str, text: &str) -> Vec<u8> {
+        from_hex(self.person_index.derive(&format!("{kind}:{text}")).expose())
     }
 
     /// The nonce, followed by the encrypted text with its tag.

@@ -7,15 +7,16 @@
 
 use std::time::Duration;
 
-use urr_kernel::{CallContext, Secret};
+use urr_kernel::{CallContext, Secret, Timestamp};
 use urr_service::UserRole;
 use urr_service::token::{ACCESS, AccessClaims};
-use urr_storage::outbox;
+use urr_storage::{DbResult, Tx, outbox};
 
 use crate::accounts::account::{UserAccount, UserId, may_stop_being_admin};
 use crate::accounts::store as users;
 use crate::bot_check::FAILURES_WINDOW;
 use crate::internal_error::from_internal_errors;
+use crate::links;
 use crate::passwords::rules::{Password, is_too_long};
 use crate::sessions::Session;
 use crate::sessions::login_history::{self, LoginFailure, LoginMethod, LoginRecord};
@@ -108,7 +109,7 @@ impl AuthService {
         Ok(self.grant(&token, &user)?)
     }
 
-    /// Deletes the account and erases the personal data; the address can be registered again.
+    /// Deletes the account, whatever is lost with it; see [`AuthService::close_account`].
     pub async fn delete_user(
         &self,
         id: UserId,
@@ -116,6 +117,16 @@ impl AuthService {
         context: CallContext,
     ) -> Result<(), ReauthenticationError> {
         let (_, version) = self.reauthenticate(id, reauthentication).await?;
+        self.erase_account(id, version, context).await
+    }
+
+    /// Deletes the account of a user who gave the password of this version.
+    pub(crate) async fn erase_account(
+        &self,
+        id: UserId,
+        version: u32,
+        context: CallContext,
+    ) -> Result<(), ReauthenticationError> {
         let (auth, now, metadata) =
             (self.clone(), self.0.clock.now(), self.event_metadata(context));
         let written = self.0.db.write(move |tx| {
@@ -128,19 +139,31 @@ impl AuthService {
             if user.role == UserRole::Admin && !may_stop_being_admin(id, &admins) {
                 return Err(ReauthenticationError::LastAdmin);
             }
-            sessions::sessions_end(tx, SessionSelection::AllOf(id), now)?;
-            users::user_erase(tx, id, now)?;
-            login_history::login_history_erase(tx, id)?;
-            social::identity_erase(tx, id)?;
-            auth.forget_identity(tx, id, now)?;
-            outbox::append(tx, &metadata, &UserDeleted { user_id: id.0 })?;
-            Ok(())
+            Ok(auth.account_erase(tx, id, now, &metadata)?)
         });
         written.await
     }
 
+    /// Ends the sessions and erases the personal data; the address can be registered again. The
+    /// caller holds the lock of the user.
+    pub(crate) fn account_erase(
+        &self,
+        tx: &mut Tx<'_>,
+        id: UserId,
+        now: Timestamp,
+        metadata: &outbox::EventMetadata,
+    ) -> DbResult<()> {
+        sessions::sessions_end(tx, SessionSelection::AllOf(id), now)?;
+        users::user_erase(tx, id, now)?;
+        login_history::login_history_erase(tx, id)?;
+        social::identity_erase(tx, id)?;
+        links::links_erase(tx, id)?;
+        self.forget_identity(tx, id, now)?;
+        outbox::append(tx, metadata, &UserDeleted { user_id: id.0 })
+    }
+
     /// Checks the proof. Returns the user and the version of the password.
-    async fn reauthenticate(
+    pub(crate) async fn reauthenticate(
         &self,
         id: UserId,
         reauthentication: Reauthentication,
@@ -205,6 +228,7 @@ impl AuthService {
         let now = self.0.clock.now();
         let record = LoginRecord {
             user_id: Some(id),
+            family_id: None,
             method: LoginMethod::Reauthentication,
             failure: Some(LoginFailure::WrongPassword),
             client,

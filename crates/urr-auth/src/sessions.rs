@@ -2,8 +2,11 @@
 
 pub mod client_info;
 pub mod cookies;
+mod device;
 pub mod http;
 pub mod login_history;
+pub mod own;
+pub mod own_http;
 pub mod refresh;
 pub mod store;
 
@@ -43,6 +46,9 @@ pub enum LoginError {
     /// Deliberately the same for an unknown address and a wrong password.
     #[error("The e-mail address or the password is wrong.")]
     InvalidCredentials,
+    /// Told only to who knows the password.
+    #[error("Your account is suspended. Please write to us.")]
+    Suspended,
     #[error(transparent)]
     Internal(#[from] InternalError),
 }
@@ -101,9 +107,17 @@ impl AuthService {
         let compared = self.0.passwords.compare(password.clone(), stored_hash).await?;
         let (Some(user), true) = (&found, compared.matches) else {
             let user_id = found.as_ref().map(|user| user.id);
-            self.record_failed_login(user_id, client).await?;
+            let failure = match user_id {
+                Some(_) => LoginFailure::WrongPassword,
+                None => LoginFailure::UnknownEmail,
+            };
+            self.record_failed_login(user_id, failure, client).await?;
             return Err(LoginError::InvalidCredentials);
         };
+        if user.status == AccountStatus::Suspended {
+            self.record_failed_login(Some(user.id), LoginFailure::Suspended, client).await?;
+            return Err(LoginError::Suspended);
+        }
         let better_hash = match compared.is_outdated {
             true => self.rehash(&password).await,
             false => None,
@@ -120,14 +134,12 @@ impl AuthService {
     async fn record_failed_login(
         &self,
         user_id: Option<UserId>,
+        failure: LoginFailure,
         client: ClientInfo,
     ) -> DbResult<()> {
-        let failure = match user_id {
-            Some(_) => LoginFailure::WrongPassword,
-            None => LoginFailure::UnknownEmail,
-        };
         let (method, happened_at) = (LoginMethod::Password, self.0.clock.now());
-        let record = LoginRecord { user_id, method, failure: Some(failure), client, happened_at };
+        let (family_id, failure) = (None, Some(failure));
+        let record = LoginRecord { user_id, family_id, method, failure, client, happened_at };
         self.0.db.write(move |tx| login_history::login_history_insert(tx, &record)).await
     }
 
@@ -146,6 +158,9 @@ impl AuthService {
             let Some(user) = user.filter(|user| user.password_version == version) else {
                 return Err(LoginError::InvalidCredentials);
             };
+            if user.status == AccountStatus::Suspended {
+                return Err(LoginError::Suspended);
+            }
             users::user_mark_login(tx, id, new_session.token.issued_at)?;
             if let Some(hash) = &better_hash {
                 users::user_set_password_hash(tx, id, hash)?;
@@ -174,8 +189,14 @@ impl AuthService {
         let next_hash = hash_of(&self.sign_refresh(&next));
         let grace = self.0.settings.refresh_grace;
         let (method, failure) = (LoginMethod::Refresh, Some(LoginFailure::TokenReuse));
-        let user = Some(user_id);
-        let reuse = LoginRecord { user_id: user, method, failure, client, happened_at: now };
+        let reuse = LoginRecord {
+            user_id: Some(user_id),
+            family_id: None,
+            method,
+            failure,
+            client,
+            happened_at: now,
+        };
         let refreshed = self.0.db.write(move |tx| {
             let Some(user) = users::user_lock_existing(tx, user_id)? else {
                 return Ok(Err(RefreshError::Revoked));
@@ -285,7 +306,14 @@ impl AuthService {
         let (failure, happened_at) = (None, token.issued_at);
         NewSession {
             hash: hash_of(&self.sign_refresh(&token)),
-            record: LoginRecord { user_id: Some(user_id), method, failure, client, happened_at },
+            record: LoginRecord {
+                user_id: Some(user_id),
+                family_id: Some(family_id),
+                method,
+                failure,
+                client,
+                happened_at,
+            },
             sessions_kept: self.0.settings.sessions_per_user_max.saturating_sub(1),
             token,
         }
@@ -320,6 +348,7 @@ impl AuthService {
             email: user.person.email.as_str().to_owned(),
             role: user.role,
             family_id: token.family_id,
+            email_verified: user.email_verified,
         };
         let issue = issue(token.user_id, token.access_id, token.issued_at, token.access_expires_at);
         let access_token = self.0.token_key.sign(ACCESS, &issue, &claims);
@@ -355,6 +384,7 @@ impl AuthService {
         Ok(Some(UserAccount {
             id: stored.id,
             person: self.0.data_keys.open(stored.id, sealed)?,
+            email_verified: stored.email_verified_at.is_some(),
             role: stored.role,
             language: stored.language,
             status: stored.status,

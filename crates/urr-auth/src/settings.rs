@@ -37,6 +37,8 @@ pub struct AuthSettings {
     pub dormant_after: Duration,
     pub login_history_kept: Duration,
     pub admin_invite_lifetime: Duration,
+    /// How long a link that is sent by mail works.
+    pub link_lifetime: Duration,
     /// The versions of the terms that are in force.
     pub terms: TermsVersions,
     pub bot_check: BotCheckSettings,
@@ -64,6 +66,7 @@ impl Default for AuthSettings {
             dormant_after: 365 * DAY,
             login_history_kept: 365 * DAY,
             admin_invite_lifetime: DAY,
+            link_lifetime: Duration::from_secs(30 * 60),
             terms: TermsVersions::all(&TermsVersion::parse("2026-11").expect("it is plain")),
             bot_check: BotCheckSettings::default(),
             identity: IdentityProvider::Off,

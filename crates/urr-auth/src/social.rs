@@ -60,6 +60,8 @@ pub enum SocialError {
     AlreadyLinked,
     #[error("Please log in, then connect again.")]
     LoginRequired,
+    #[error("Your account is suspended. Please write to us.")]
+    Suspended,
     /// The rows that the decision was based on have changed.
     #[error("You are logging in elsewhere at this moment. Please try again.")]
     Overtaken,

@@ -4,6 +4,7 @@ pub mod http;
 pub mod store;
 
 use serde::{Deserialize, Serialize};
+use urr_kernel::Timestamp;
 use urr_storage::{DbResult, Tx, storable_enum};
 use utoipa::ToSchema;
 
@@ -100,6 +101,15 @@ pub struct TermsAnswer {
     #[schema(max_length = 20, example = "2026-11")]
     pub version: String,
     pub agreed: bool,
+}
+
+/// An answer that was stored, with its time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgreedTerms {
+    pub kind: TermsKind,
+    pub version: String,
+    pub agreed: bool,
+    pub agreed_at: Timestamp,
 }
 
 /// Answers to the versions in force: at most one to each, and no refusal of required terms.

@@ -26,7 +26,7 @@ use self::reservation::{
     ReservationExpired,
 };
 use self::transfer::{TransferCancelled, TransferCompleted};
-use self::user::{UserDeleted, UserRegistered};
+use self::user::{AccountLinkIssued, UserDeleted, UserRegistered, UserRoleChanged};
 
 /// Every topic, in alphabetical order.
 pub const TOPICS: &[&str] = &[
@@ -95,6 +95,8 @@ domain_events! {
     }
     user::TOPIC => {
         UserRegistered, "USER_REGISTERED", |data| data.user_id;
+        UserRoleChanged, "USER_ROLE_CHANGED", |data| data.user_id;
         UserDeleted, "USER_DELETED", |data| data.user_id;
+        AccountLinkIssued, "ACCOUNT_LINK_ISSUED", |data| data.user_id;
     }
 }

@@ -14,10 +14,12 @@ use urr::compose::{ClockAndIds, System};
 use urr::config::{self, CommandLineOverrides, Config, LoadMode, LoadOptions};
 use urr_auth::{BotCheckPurpose, solve_challenge};
 use urr_bus::Bus;
-use urr_kernel::{Clock, IdSource, Timestamp, Uuid};
+use urr_contracts::clients::AuthClient;
+use urr_contracts::internal::auth::GetAccountLink;
+use urr_kernel::{CallContext, Clock, IdSource, Timestamp, Uuid};
 use urr_service::token::{self, AccessClaims, EntryClaims, TokenFacts, TokenKey};
 use urr_service::{Caller, Upstream, UserRole};
-use urr_storage::Db;
+use urr_storage::{Db, StorageError};
 
 use urr_test::consistency::ServiceTables;
 use urr_test::eventually;
@@ -149,6 +151,22 @@ impl TestApp {
         let proof = self.proof(BotCheckPurpose::Register).await;
         let call = self.post("/api/auth/register").header("x-proof-of-work", &proof);
         call.json(&body).send().await
+    }
+
+    /// Verifies the address of the account that was opened last, by the link of its mail.
+    pub async fn verify_email(&self) {
+        let found = self.database("auth").read(|tx| {
+            let sql = "select id from account_links where kind = 'verify_email' \
+                       order by created_at desc, id desc limit 1";
+            tx.query_one(sql, &[], |row| row.get::<Uuid>("id"))
+        });
+        let id = found.await.unwrap_or_else(|error: StorageError| panic!("{error}"));
+        let auth = AuthClient::new(self.internal(Caller::Mail, "auth"));
+        let context = CallContext::root(self.ids.next_id());
+        let link = auth.call(GetAccountLink { id }, &context).await.expect("it is in force");
+        let body = serde_json::json!({ "token": link.token });
+        let verified = self.post("/api/auth/email/verify").json(&body).send().await;
+        assert_eq!(verified.status, StatusCode::OK, "{}", verified.json());
     }
 
     /// Adds the demo data.
@@ -313,7 +331,8 @@ impl TestRequest<'_> {
             lifetime: Duration::from_mins(30),
         };
         let family_id = app.ids.next_id();
-        let claims = AccessClaims { email: "fan@example.com".to_owned(), role, family_id };
+        let (email, email_verified) = ("fan@example.com".to_owned(), true);
+        let claims = AccessClaims { email, role, family_id, email_verified };
         let token = app.token_key.sign(token::ACCESS, &issue, &claims);
         self.header(header::AUTHORIZATION.as_str(), &format!("Bearer {token}"))
     }

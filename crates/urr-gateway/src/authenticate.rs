@@ -74,6 +74,8 @@ pub enum Requester {
     User {
         id: Uuid,
         role: UserRole,
+        /// Whether they have proved that their e-mail address is theirs.
+        email_verified: bool,
     },
     /// The token is not valid. Public routes treat it as anonymous; other routes answer with the
     /// reason (G3).
@@ -138,7 +140,8 @@ pub fn authenticate(
         Err(fault) => Requester::InvalidToken(fault),
         Ok(verified) => {
             verified.headers.write(headers);
-            Requester::User { id: verified.user_id, role: verified.role }
+            let VerifiedAccessToken { user_id: id, role, email_verified, .. } = verified;
+            Requester::User { id, role, email_verified }
         }
     }
 }
@@ -160,7 +163,7 @@ fn verify_token(
 /// Applies the policy of a route. Gives the user's id, which public routes need not have.
 pub fn authorize(policy: Policy, requester: Requester) -> Result<Option<Uuid>, ApiError> {
     let (id, role) = match (policy, requester) {
-        (_, Requester::User { id, role }) => (id, role),
+        (_, Requester::User { id, role, .. }) => (id, role),
         (Policy::Public, _) => return Ok(None),
         (_, Requester::InvalidToken(fault)) => return Err(fault.error()),
         (_, Requester::Anonymous) => {
@@ -181,6 +184,7 @@ const TOKEN_CACHE: CacheOptions =
 struct VerifiedAccessToken {
     user_id: Uuid,
     role: UserRole,
+    email_verified: bool,
     headers: IdentityHeaders,
     token_id: Uuid,
     expires_at: Timestamp,
@@ -210,10 +214,11 @@ impl TokenCache {
         }
         let verified = key.verify::<AccessClaims>(ACCESS, token, now)?;
         let user_id = verified.subject.parse().map_err(|_| TokenError::Malformed)?;
-        let AccessClaims { email, role, .. } = verified.claims;
+        let AccessClaims { email, role, email_verified, .. } = verified.claims;
         let headers = Identity { user_id, email: Some(email), role }.headers();
         let (token_id, expires_at) = (verified.id, verified.expires_at);
-        let verified = VerifiedAccessToken { user_id, role, headers, token_id, expires_at };
+        let verified =
+            VerifiedAccessToken { user_id, role, email_verified, headers, token_id, expires_at };
         self.0.insert(token.clone(), verified.clone());
         Ok(verified)
     }
@@ -271,7 +276,7 @@ mod tests {
 
     #[test]
     fn each_policy_lets_its_own_in_and_nobody_else() {
-        let user = |role| Requester::User { id: Uuid::from_u128(1), role };
+        let user = |role| Requester::User { id: Uuid::from_u128(1), role, email_verified: true };
         let requesters = [
             Requester::Anonymous,
             Requester::InvalidToken(TokenFault::Expired),
@@ -302,6 +307,7 @@ mod tests {
             email: "fan@example.com".to_owned(),
             role: UserRole::User,
             family_id: Uuid::from_u128(1),
+            email_verified: true,
         };
         key().sign(ACCESS, &issue, &claims)
     }

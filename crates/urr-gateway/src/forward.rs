@@ -159,7 +159,8 @@ mod tests {
             ];
             pairs.map(|(name, value)| (name, HeaderValue::from_static(value))).into_iter()
         };
-        let user = Requester::User { id: Uuid::from_u128(1), role: UserRole::User };
+        let (id, role) = (Uuid::from_u128(1), UserRole::User);
+        let user = Requester::User { id, role, email_verified: true };
         let kept = |path, requester| {
             let mut headers: HeaderMap = given().collect();
             let credential = Credential::read(&headers);

@@ -19,6 +19,7 @@ use crate::rate_limit::RateLimitSubject;
 use crate::routes::{Route, find_request_route};
 use crate::{
     Gateway, browsers, client_address, entry_token, forward, path, rate_limit, request_limits,
+    verified_email,
 };
 
 /// How many headers the pipeline and the call add. One allocation for all is cheaper than several.
@@ -115,6 +116,7 @@ async fn authorize_and_forward(
 ) -> Result<Response, EarlyResponse> {
     let RoutedRequest { route, index, requester, credential } = routed;
     let user_id = authorize(route.policy, *requester)?;
+    verified_email::check(gateway, request.method(), request.uri().path(), *requester)?;
     entry_token::check(gateway, route.policy, user_id, request)?;
     forward::remove_credentials(request.headers_mut(), route, *requester, credential);
     request_limits::read_ahead(gateway, route, request).await?;

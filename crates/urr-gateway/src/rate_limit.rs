@@ -274,7 +274,8 @@ mod tests {
     #[test]
     fn users_are_counted_by_id_and_others_by_address() {
         let address = ClientAddress(Some("1.2.3.4".parse().unwrap()));
-        let user = Requester::User { id: Uuid::from_u128(1), role: UserRole::User };
+        let (id, role) = (Uuid::from_u128(1), UserRole::User);
+        let user = Requester::User { id, role, email_verified: true };
         let name = |class, requester| RateLimitSubject { requester, address }.bucket(class);
         let id = Uuid::from_u128(1);
         assert_eq!(name(RateClass::Booking, user), format!("booking:user:{id}"));

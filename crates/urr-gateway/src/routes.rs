@@ -215,6 +215,11 @@ pub const ROUTES: &[Route] = {
         route(ALL, "/api/auth/identity/**", "auth", User, Auth, Hold, Default),
         // A bot check before the login attempt, which is counted itself.
         route(GET, "/api/auth/challenge", "auth", Public, General, Hold, Default),
+        // The login page loads it.
+        route(GET, "/api/auth/social", "auth", Public, General, Hold, Default),
+        // Mails to an address are counted like logins, by the address too.
+        route(POST, "/api/auth/password/forgot", "auth", Public, Login, Hold, Default),
+        route(POST, "/api/auth/email/verification", "auth", User, Auth, Hold, Default),
         // Logout and social login need no login.
         route(ALL, "/api/auth/**", "auth", Public, Auth, Hold, Default),
         // Payment providers have no login; the service verifies their webhooks.

@@ -33,6 +33,8 @@ pub struct GatewaySettings {
     pub auth_body_bytes_max: usize,
     /// For image uploads, with the form around them.
     pub upload_bytes_max: usize,
+    /// Whether users buy only after they have verified their e-mail address.
+    pub verified_email_to_buy: bool,
     /// Whether only this machine can reach the server. Then there is no HSTS header.
     pub is_loopback: bool,
 }
@@ -53,6 +55,7 @@ impl GatewaySettings {
             body_pace: BodyPace::default(),
             auth_body_bytes_max: 10 * 1024,
             upload_bytes_max: 5 * 1024 * 1024 + 64 * 1024,
+            verified_email_to_buy: false,
             is_loopback: true,
         }
     }

@@ -2,7 +2,7 @@
 create table mails (
     id uuid primary key,
     kind text not null,
-    -- What it is about: a reservation, a refund, or the message that asked for it.
+    -- What it is about: a reservation, a refund, a link, or the message that asked for it.
     subject_id uuid not null,
     user_id uuid not null,
     -- See src/domain/template_data.rs.
@@ -26,7 +26,8 @@ create table mails (
     leased_until timestamptz,
     created_at timestamptz not null,
     ended_at timestamptz,
-    constraint mails_kind check (kind in ('purchase', 'cancellation', 'refund', 'admission_near')),
+    constraint mails_kind check (kind in ('purchase', 'cancellation', 'refund', 'admission_near',
+        'email_verification', 'password_reset')),
     constraint mails_language check (language in ('ko', 'en')),
     constraint mails_status check (status in ('waiting', 'sent', 'failed', 'dropped')),
     constraint mails_ended check ((status = 'waiting') = (ended_at is null)),

@@ -9,6 +9,8 @@ use urr_contracts::events::reservation::{
     self, ReservationCancelled, ReservationConfirmed, ReservationSnapshot,
 };
 use urr_contracts::events::transfer::{self, TransferCompleted};
+use urr_contracts::events::user::{self, AccountLinkIssued};
+use urr_contracts::internal::auth::AccountLinkKind;
 use urr_kernel::{DomainEvent, EventData, Won};
 use urr_storage::{Tx, storable_time};
 
@@ -20,10 +22,14 @@ use crate::store::{self, NewMail};
 pub const GROUP: &str = "mail-service-group";
 
 /// The topics that it consumes.
-pub const TOPICS: &[&str] = &[payment::TOPIC, queue::TOPIC, reservation::TOPIC, transfer::TOPIC];
+pub const TOPICS: &[&str] =
+    &[payment::TOPIC, queue::TOPIC, reservation::TOPIC, transfer::TOPIC, user::TOPIC];
 
 /// By then a waiting user has been admitted or has given up.
 const ADMISSION_NEAR_TTL: Duration = Duration::from_mins(30);
+
+/// A link is void by then.
+const LINK_TTL: Duration = Duration::from_mins(30);
 
 /// A user who gives back an unpaid hold gets no mail about it.
 const OWNER_REASONS: &[&str] = &["CANCELLED_BY_OWNER", "RELEASED_BY_OWNER"];
@@ -40,6 +46,7 @@ pub fn handle(
         PaymentRefunded::TYPE => refund(decode_event(event)?),
         TransferCompleted::TYPE => Some(transfer_purchase(&decode_event(event)?)),
         AdmissionNear::TYPE => Some(admission_near(decode_event(event)?, event)),
+        AccountLinkIssued::TYPE => account_link(&decode_event(event)?, event),
         _ => None,
     };
     let Some(mail) = mail else { return Ok(HandlerOutcome::Ignored) };
@@ -154,4 +161,20 @@ fn admission_near(near: AdmissionNear, event: &DomainEvent) -> NewMail {
         },
         useful_until: Some(storable_time(useful_until)),
     }
+}
+
+/// The link itself is asked for when the mail is sent.
+fn account_link(issued: &AccountLinkIssued, event: &DomainEvent) -> Option<NewMail> {
+    let kind = match issued.kind {
+        AccountLinkKind::VerifyEmail => MailKind::EmailVerification,
+        AccountLinkKind::ResetPassword => MailKind::PasswordReset,
+        AccountLinkKind::Other => return None,
+    };
+    Some(NewMail {
+        kind,
+        subject_id: issued.link_id,
+        user_id: issued.user_id,
+        template_data: TemplateData::default(),
+        useful_until: Some(storable_time(event.time + LINK_TTL)),
+    })
 }

@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt};
 use tokio_util::sync::CancellationToken;
+use urr_contracts::clients::ClientError;
+use urr_contracts::internal::auth::GetAccountLink;
 use urr_contracts::internal::ticket::GetReservationSummary;
 use urr_kernel::{CallContext, Timestamp, Uuid};
 use urr_storage::{DbResult, Tx};
@@ -18,6 +20,7 @@ use crate::domain::retry::{
     ATTEMPTS_MAX, DeliveryDecision, DeliveryOutcome, decide_delivery, failed,
 };
 use crate::domain::template::render;
+use crate::domain::template_data::LinkToken;
 use crate::recipients::{Recipient, Recipients};
 use crate::store::{self, LEASE_TTL, MailLease};
 use crate::transport::OutgoingMail;
@@ -27,10 +30,17 @@ const CONCURRENT_MAX: usize = 8;
 /// Waiting for our own services is not an attempt; they are back soon.
 const PEER_RETRY_PAUSE: Duration = Duration::from_secs(30);
 
+/// How long a mail waits for its recipient to verify the address.
+const UNVERIFIED_TTL: Duration = Duration::from_hours(24);
+const UNVERIFIED_PAUSE_MIN: Duration = Duration::from_secs(60);
+
 // Reasons for dropping or postponing a mail, as administrators read them.
 const NO_ACCOUNT: &str = "NO_ACCOUNT";
 const NO_ADDRESS: &str = "NO_ADDRESS";
 const TOO_LATE: &str = "TOO_LATE";
+const NOT_VERIFIED: &str = "ADDRESS_NOT_VERIFIED";
+/// The link was used, or another state of the account made it void.
+const LINK_VOID: &str = "LINK_VOID";
 /// Every attempt began, and none came to its end.
 const NEVER_FINISHED: &str = "NEVER_FINISHED";
 const AUTH_UNAVAILABLE: &str = "AUTH_UNAVAILABLE";
@@ -89,16 +99,23 @@ impl MailService {
         let now = self.parts.clock.now();
         let recipient = match find_recipient(&mail, recipients, now) {
             Ok(recipient) => recipient,
-            Err(reason) => {
-                let (status, error) = (MailStatus::Dropped, reason.to_owned());
-                return self.record(lease, &mail, DeliveryDecision::Ended { status, error }).await;
-            }
+            Err(decision) => return self.record(lease, &mail, decision).await,
         };
         if mail.attempts >= ATTEMPTS_MAX {
             return self.record(lease, &mail, failed(NEVER_FINISHED.to_owned())).await;
         }
         if !mail.is_complete && !self.complete_data(&mut mail, context).await? {
             return self.postpone_all(lease, &[mail], TICKET_UNAVAILABLE).await;
+        }
+        if let Some(decision) = decide_unverified(&mail, recipient, now) {
+            return self.record(lease, &mail, decision).await;
+        }
+        if mail.kind.is_link() {
+            match self.find_link_token(&mail, context).await {
+                Ok(Some(token)) => mail.template_data.link_token = Some(token),
+                Ok(None) => return self.record(lease, &mail, dropped(LINK_VOID)).await,
+                Err(_) => return self.postpone_all(lease, &[mail], AUTH_UNAVAILABLE).await,
+            }
         }
         let (id, language) = (mail.id, recipient.language);
         let renewed = MailLease { until: self.parts.clock.now() + LEASE_TTL, ..lease };
@@ -143,6 +160,19 @@ impl MailService {
         let (id, data) = (mail.id, mail.template_data.clone());
         self.parts.db.write(move |tx| store::mail_complete(tx, id, &data)).await?;
         Ok(true)
+    }
+
+    /// The secret of the link that a mail carries; none if the link is void.
+    async fn find_link_token(
+        &self,
+        mail: &Mail,
+        context: &CallContext,
+    ) -> Result<Option<LinkToken>, ClientError> {
+        let asked = GetAccountLink { id: mail.subject_id };
+        let answer = self.parts.auth.find(asked, context).await;
+        let answer = answer
+            .inspect_err(|error| tracing::warn!(%error, "a mail waits: its link is not known"))?;
+        Ok(answer.map(|link| LinkToken(link.token)))
     }
 
     async fn record(
@@ -193,18 +223,42 @@ impl MailService {
     }
 }
 
-/// The recipient, or the reason why there is none.
+fn dropped(reason: &str) -> DeliveryDecision {
+    DeliveryDecision::Ended { status: MailStatus::Dropped, error: reason.to_owned() }
+}
+
+/// The recipient, or what becomes of the mail without one.
 fn find_recipient<'a>(
     mail: &Mail,
     recipients: &'a Recipients,
     now: Timestamp,
-) -> Result<&'a Recipient, &'static str> {
+) -> Result<&'a Recipient, DeliveryDecision> {
     if mail.useful_until.is_some_and(|end| end <= now) {
-        return Err(TOO_LATE);
+        return Err(dropped(TOO_LATE));
     }
-    let recipient = recipients.get(&mail.user_id).ok_or(NO_ACCOUNT)?;
-    match recipient.address.trim().is_empty() {
-        true => Err(NO_ADDRESS),
-        false => Ok(recipient),
+    let recipient = recipients.get(&mail.user_id).ok_or_else(|| dropped(NO_ACCOUNT))?;
+    if recipient.address.trim().is_empty() {
+        return Err(dropped(NO_ADDRESS));
     }
+    Ok(recipient)
+}
+
+/// What becomes of a mail to an address that nobody has verified; none if it is sent.
+///
+/// Such an address may be a stranger's, so it gets links only. Other mails wait for a day, at growing
+/// intervals, and are sent if the address is verified by then.
+fn decide_unverified(
+    mail: &Mail,
+    recipient: &Recipient,
+    now: Timestamp,
+) -> Option<DeliveryDecision> {
+    if recipient.is_verified || mail.kind.is_link() {
+        return None;
+    }
+    let age = Duration::try_from(now.duration_since(mail.created_at)).unwrap_or_default();
+    if age >= UNVERIFIED_TTL {
+        return Some(dropped(NOT_VERIFIED));
+    }
+    let due_at = now + age.max(UNVERIFIED_PAUSE_MIN);
+    Some(DeliveryDecision::Later { due_at, error: NOT_VERIFIED.to_owned() })
 }

@@ -1,4 +1,5 @@
-//! Mails about purchases, cancellations, refunds and admissions.
+//! Mails about purchases, cancellations, refunds and admissions, and links to verify an address or to
+//! reset a password.
 //!
 //! Domain events of other services become rows of the schema `mail_service`, each once ([`handle`]).
 //! A job leases the rows that are due and gives them to a [`MailTransport`]: the log or an SMTP
@@ -6,7 +7,8 @@
 //! be recognised.
 //!
 //! The address of a recipient is asked for when a mail is sent: neither addresses nor names are
-//! stored here or written to the log.
+//! stored here or written to the log. So is the secret of a link. An address that its owner has not
+//! verified gets links only.
 //!
 //! Deliberately absent: a transaction that is open while a mail is sent, advertising, and any effect
 //! of a mail on what it reports.
@@ -35,7 +37,7 @@ pub use consumer::{GROUP, TOPICS, handle};
 pub use domain::mail::{Mail, MailId, MailKind, MailLanguage, MailStatus};
 pub use domain::retry::{ATTEMPTS_MAX, DeliveryOutcome};
 pub use domain::template::{RenderedMail, render};
-pub use domain::template_data::TemplateData;
+pub use domain::template_data::{LinkToken, TemplateData};
 pub use mails::{MailFilter, RetryMailError};
 use metrics::MailMetrics;
 pub use transport::smtp::{

@@ -13,6 +13,8 @@ use crate::domain::mail::MailLanguage;
 #[derive(Clone, PartialEq, Eq)]
 pub struct Recipient {
     pub address: String,
+    /// Whether they have proved that the address is theirs.
+    pub is_verified: bool,
     pub language: MailLanguage,
 }
 
@@ -31,7 +33,8 @@ impl MailService {
                 AccountLanguage::Korean | AccountLanguage::Other => MailLanguage::Korean,
                 AccountLanguage::English => MailLanguage::English,
             };
-            (user.id, Recipient { address: user.email, language })
+            let is_verified = user.email_verified;
+            (user.id, Recipient { address: user.email, is_verified, language })
         });
         Ok(recipients.collect())
     }

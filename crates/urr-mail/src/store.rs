@@ -33,6 +33,8 @@ pub struct MailFilter {
     pub user_id: Option<Uuid>,
     pub status: Option<MailStatus>,
     pub kind: Option<MailKind>,
+    /// Leaves out links, which are of no use but in their mail.
+    pub without_links: bool,
 }
 
 /// The right of one process to send some mails until a time.
@@ -210,6 +212,12 @@ impl MailFilter {
         }
         if let Some(kind) = self.kind {
             add("kind", Value::Text(kind.as_str()));
+        }
+        if self.without_links {
+            let is_link = |kind: &MailKind| kind.is_link();
+            let links = MailKind::ALL.into_iter().filter(is_link);
+            let links: Vec<String> = links.map(|kind| format!("'{kind}'")).collect();
+            conditions.push(format!("kind not in ({})", links.join(", ")));
         }
         (conditions.join(" and "), values)
     }

@@ -47,6 +47,9 @@ pub struct AccessClaims {
     pub role: UserRole,
     /// The session it belongs to.
     pub family_id: Uuid,
+    /// Whether the user has proved that the address is theirs.
+    #[serde(default)]
+    pub email_verified: bool,
 }
 
 /// What a refresh token says beside its subject.
@@ -267,7 +270,8 @@ mod tests {
 
     fn claims() -> AccessClaims {
         let family_id = Uuid::from_u128(3);
-        AccessClaims { email: "a@example.com".to_owned(), role: UserRole::User, family_id }
+        let (email, role) = ("a@example.com".to_owned(), UserRole::User);
+        AccessClaims { email, role, family_id, email_verified: true }
     }
 
     fn verify(token: &str, at: Timestamp) -> Result<VerifiedToken<AccessClaims>, TokenError> {
@@ -290,6 +294,7 @@ mod tests {
             "iss": "urr", "aud": "urr-api", "sub": "somebody", "jti": Uuid::from_u128(9),
             "iat": now().as_second(), "exp": now().as_second() + 1_800,
             "email": "a@example.com", "role": "user", "familyId": Uuid::from_u128(3),
+            "emailVerified": true,
         })
     }
 

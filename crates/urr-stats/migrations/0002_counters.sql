@@ -23,8 +23,13 @@ create table counted_messages (
 create table users (
     id uuid primary key,
     registered_at timestamptz,
-    deleted_at timestamptz
+    deleted_at timestamptz,
+    role text not null,
+    -- When the role was announced; older announcements do not overwrite it.
+    role_at timestamptz
 );
+
+create index users_role on users (role) where registered_at is not null and deleted_at is null;
 
 create table reservations (
     id uuid primary key,

@@ -15,7 +15,7 @@ use urr_contracts::events::reservation::{
     ReservationExpired, ReservationSnapshot,
 };
 use urr_contracts::events::transfer::TransferCompleted;
-use urr_contracts::events::user::{UserDeleted, UserRegistered};
+use urr_contracts::events::user::{UserDeleted, UserRegistered, UserRoleChanged};
 use urr_kernel::{DomainEvent, EventData, Timestamp, Uuid, Won};
 use urr_storage::{Tx, storable_time};
 
@@ -75,10 +75,17 @@ pub(crate) fn apply_event(tx: &mut Tx<'_>, event: &DomainEvent) -> Result<(), Ha
         }
         TicketTypeChanged::TYPE => apply_ticket_type(tx, &decode_event(event)?),
         UserRegistered::TYPE => {
-            let UserRegistered { user_id } = decode_event(event)?;
+            let UserRegistered { user_id, role } = decode_event(event)?;
             apply_user(tx, &progress, user_id, |user| {
                 keep_earliest(&mut user.registered_at, at);
+                if let Some(role) = role {
+                    user.set_role(role, at);
+                }
             })
+        }
+        UserRoleChanged::TYPE => {
+            let UserRoleChanged { user_id, role } = decode_event(event)?;
+            apply_user(tx, &progress, user_id, |user| user.set_role(role, at))
         }
         UserDeleted::TYPE => {
             let UserDeleted { user_id } = decode_event(event)?;
@@ -151,7 +158,7 @@ fn apply_user(
     change: impl FnOnce(&mut UserFact),
 ) -> Result<(), HandleError> {
     let stored = UserFact::find(tx, id)?;
-    let mut user = stored.unwrap_or(UserFact { id, registered_at: None, deleted_at: None });
+    let mut user = stored.unwrap_or(UserFact::new(id));
     change(&mut user);
     Ok(progress.apply(tx, &user)?)
 }

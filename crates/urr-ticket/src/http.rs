@@ -11,8 +11,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::{
-    TicketService, check_in, event_access, inventory, memberships, payables, reservations, reserve,
-    sales_health, seat_map, transfers,
+    TicketService, check_in, event_access, holdings, inventory, memberships, payables,
+    reservations, reserve, sales_health, seat_map, transfers,
 };
 
 const ADMIN_LOG: AdminLogRoute = AdminLogRoute {
@@ -51,6 +51,7 @@ pub fn internal_calls(ticket: TicketService) -> InternalCalls<TicketService> {
         .serve(reservations::http::internal::get_reservation_summary)
         .serve(sales_health::http::get_sales_health)
         .serve(sales_health::http::get_tier)
+        .serve(holdings::get_holdings)
         .serve(memberships::points::http::award_points)
         .serve(memberships::points::http::return_points)
 }

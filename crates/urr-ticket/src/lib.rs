@@ -18,6 +18,7 @@ mod check_in;
 pub mod consumer;
 mod display_number;
 mod event_access;
+mod holdings;
 mod http;
 mod in_list;
 pub mod inventory;

@@ -417,6 +417,12 @@ mailButton.addEventListener('click', async () => {
   if (response?.ok) mailButton.textContent = texts.mailOn;
 });
 
+// What was promised before the draw is noted, for the page that verifies it.
+const promise = field('promise'), noteKey = `urr.draw.${id}`;
+if (promise && /closed|gathering/.test(main.dataset.phase)) try {
+  if (!localStorage.getItem(noteKey)) localStorage.setItem(noteKey, JSON.stringify({ commitment: promise.textContent, seenAt: new Date(now()).toISOString() }));
+} catch {}
+
 setInterval(tick, 500);
 tick();
 if (hasLeft) show('left');

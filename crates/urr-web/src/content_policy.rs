@@ -16,11 +16,12 @@ pub enum PaymentScripts {
 }
 
 impl PaymentScripts {
+    /// PortOne's script calls its servers under their older name.
     fn hosts(self) -> &'static str {
         match self {
             PaymentScripts::Own => "",
             PaymentScripts::Toss => " https://*.tosspayments.com",
-            PaymentScripts::PortOne => " https://*.portone.io",
+            PaymentScripts::PortOne => " https://*.portone.io https://*.iamport.co",
         }
     }
 }
@@ -33,7 +34,7 @@ pub fn content_policy(html: &str, payment: PaymentScripts) -> HeaderValue {
     let policy = format!(
         "default-src 'none'; script-src 'self'{scripts}{hosts}; style-src 'self'{styles}; \
          img-src 'self' data: blob: https:; font-src 'self'; connect-src 'self'{hosts}; \
-         manifest-src 'self'; worker-src 'self'; frame-src{frames}; form-action 'self'; \
+         manifest-src 'self'; worker-src 'self'; frame-src{frames}; form-action 'self'{hosts}; \
          base-uri 'none'; frame-ancestors 'none'"
     );
     HeaderValue::try_from(policy).expect("a policy is ASCII")
@@ -90,15 +91,18 @@ mod tests {
     fn w_1_a_configured_provider_may_load_its_scripts_and_windows() {
         for (payment, host) in [
             (PaymentScripts::Toss, "https://*.tosspayments.com"),
-            (PaymentScripts::PortOne, "https://*.portone.io"),
+            (PaymentScripts::PortOne, "https://*.portone.io https://*.iamport.co"),
         ] {
             let policy = content_policy("", payment);
             let policy = policy.to_str().unwrap();
-            for part in ["script-src 'self'", "connect-src 'self'", "frame-src"] {
+            let parts =
+                ["script-src 'self'", "connect-src 'self'", "frame-src", "form-action 'self'"];
+            for part in parts {
                 assert!(policy.contains(&format!("{part} {host};")), "{part} of {policy}");
             }
         }
         let own = content_policy("", PaymentScripts::Own);
-        assert!(own.to_str().unwrap().contains("frame-src 'none'"));
+        let own = own.to_str().unwrap();
+        assert!(own.contains("frame-src 'none'") && own.contains("form-action 'self';"), "{own}");
     }
 }

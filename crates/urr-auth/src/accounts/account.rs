@@ -19,6 +19,8 @@ pub enum AccountStatus {
     Active,
     /// Not used for a long time. The next login makes it active again.
     Dormant,
+    /// Closed by an administrator until one reopens it: nobody can log in.
+    Suspended,
     /// The personal data are erased; the id remains for the rows that refer to it.
     Deleted,
 }
@@ -26,6 +28,7 @@ pub enum AccountStatus {
 storable_enum!(AccountStatus {
     Active => "active",
     Dormant => "dormant",
+    Suspended => "suspended",
     Deleted => "deleted",
 });
 
@@ -33,6 +36,8 @@ storable_enum!(AccountStatus {
 pub struct UserAccount {
     pub id: UserId,
     pub person: PersonalDetails,
+    /// Whether somebody proved that the address is theirs.
+    pub email_verified: bool,
     pub role: UserRole,
     /// The language of their mails.
     pub language: Language,

@@ -15,8 +15,9 @@ use crate::http::reauthentication;
 use crate::sessions::client_info::ClientInfo;
 use crate::sessions::cookies;
 use crate::{
-    AuthService, BotCheckPurpose, Email, Language, Password, PasswordChange, PersonName,
-    PersonalDetails, PhoneNumber, Registration, TermsAnswer, TermsAnswers, TermsVersions, UserId,
+    AccountDeletion, AuthService, BotCheckPurpose, Email, Language, Password, PasswordChange,
+    PersonName, PersonalDetails, PhoneNumber, Registration, TermsAnswer, TermsAnswers,
+    TermsVersions, UserId,
 };
 
 pub fn routes() -> OpenApiRouter<AuthService> {
@@ -159,16 +160,23 @@ pub async fn update_me(
 pub struct DeleteMeBody {
     /// Required if the account has one; otherwise the login must be recent.
     password: Option<String>,
+    /// The `lossesName` of the refusal `LOSSES_NOT_ACCEPTED`: accepts what it lists.
+    #[schema(max_length = 64)]
+    accepted_losses: Option<String>,
 }
 
 /// Deletes the account.
 ///
 /// Ends all sessions and erases e-mail address, name and phone number; the address can register
-/// again. Needs `password`, or for an account without one a login at most ten minutes ago.
+/// again. Needs `password`, or for an account without one a login at most ten minutes ago. Tickets,
+/// offers and memberships that are still valid are lost: the first attempt is refused with
+/// `LOSSES_NOT_ACCEPTED`, their list `losses` and its `lossesName`, which the second attempt sends as
+/// `acceptedLosses`.
 ///
 /// Errors: 400 `PASSWORD_REQUIRED`; 403 `WRONG_PASSWORD`, `RECENT_LOGIN_REQUIRED`; 404
-/// `USER_NOT_FOUND`; 409 `LAST_ADMIN`; 429 `TOO_MANY_PASSWORD_FAILURES`: a wrong password is a failed
-/// login, and ten within 15 minutes are enough; 503 `LOGIN_BUSY`.
+/// `USER_NOT_FOUND`; 409 `LOSSES_NOT_ACCEPTED`, `LAST_ADMIN`; 429 `TOO_MANY_PASSWORD_FAILURES`: a
+/// wrong password is a failed login, and ten within 15 minutes are enough; 503 `LOGIN_BUSY`,
+/// `TICKETS_UNAVAILABLE`.
 #[utoipa::path(
     delete, path = "/api/auth/me", tag = "auth", request_body = DeleteMeBody,
     responses((status = 200, body = MessageView), Errors<401, 403, 404, 409>),
@@ -181,7 +189,9 @@ pub async fn delete_me(
     Json(body): Json<DeleteMeBody>,
 ) -> Result<impl IntoResponse, ApiError> {
     let id = UserId(identity.user_id);
-    auth.delete_user(id, reauthentication(body.password, &headers), context).await?;
+    let reauthentication = reauthentication(body.password, &headers);
+    let deletion = AccountDeletion { reauthentication, accepted_losses: body.accepted_losses };
+    auth.close_account(id, deletion, context).await?;
     let cookies = cookies::clear_session_cookies(&auth.0.settings, &headers);
     Ok((cookies, Json(MessageView { message: "Account deleted" })))
 }

@@ -1,12 +1,12 @@
 //! The internal calls for users and revoked tokens.
 
 use urr_contracts::internal::auth::{
-    AccountLanguage, AccountRole, AccountSummary, GetPerson, GetUser, GetUserAnswer,
-    ListRevokedTokens, ListUsers, ListUsersAnswer, PersonAnswer, RevokedTokenPage,
+    AccountLanguage, AccountLinkAnswer, AccountSummary, GetAccountLink, GetPerson, GetUser,
+    GetUserAnswer, ListRevokedTokens, ListUsers, ListUsersAnswer, PersonAnswer, RevokedTokenPage,
     USERS_PER_CALL_MAX,
 };
 use urr_kernel::CallContext;
-use urr_service::{ApiError, InternalCalls, UserRole};
+use urr_service::{ApiError, InternalCalls};
 
 use crate::{AuthService, Language, UserAccount, UserId};
 
@@ -16,6 +16,7 @@ pub fn calls(auth: AuthService) -> InternalCalls<AuthService> {
         .serve(list_users)
         .serve(get_person)
         .serve(list_revoked_tokens)
+        .serve(get_account_link)
 }
 
 impl From<UserAccount> for AccountSummary {
@@ -24,17 +25,12 @@ impl From<UserAccount> for AccountSummary {
             id: user.id.0,
             email: user.person.email.as_str().to_owned(),
             name: user.person.name.as_str().to_owned(),
-            role: match user.role {
-                UserRole::User => AccountRole::User,
-                UserRole::Staff => AccountRole::Staff,
-                UserRole::Organiser => AccountRole::Organiser,
-                UserRole::Support => AccountRole::Support,
-                UserRole::Admin => AccountRole::Admin,
-            },
+            role: user.role.into(),
             language: match user.language {
                 Language::Korean => AccountLanguage::Korean,
                 Language::English => AccountLanguage::English,
             },
+            email_verified: user.email_verified,
         }
     }
 }
@@ -67,6 +63,16 @@ async fn get_person(
     _: CallContext,
 ) -> Result<PersonAnswer, ApiError> {
     Ok(PersonAnswer { person_hashes: auth.person_hashes(UserId(call.id)).await? })
+}
+
+/// The secret of a link, for the mail that carries it.
+async fn get_account_link(
+    auth: AuthService,
+    call: GetAccountLink,
+    _: CallContext,
+) -> Result<AccountLinkAnswer, ApiError> {
+    let link = auth.get_link(call.id).await?;
+    link.ok_or_else(|| ApiError::not_found("LINK_NOT_FOUND", "The link is not in force."))
 }
 
 async fn list_revoked_tokens(

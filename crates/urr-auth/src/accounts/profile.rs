@@ -38,6 +38,11 @@ impl PersonName {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// The name in lower case and without spaces, by which administrators find accounts.
+    pub fn lookup_key(&self) -> String {
+        self.0.to_lowercase().split_whitespace().collect()
+    }
 }
 
 impl PhoneNumber {
@@ -57,6 +62,15 @@ impl PhoneNumber {
 
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// The digits, as they are dialled in Korea, by which administrators find accounts.
+    pub fn lookup_key(&self) -> String {
+        let digits: String = self.0.chars().filter(char::is_ascii_digit).collect();
+        match digits.strip_prefix("82") {
+            Some(rest) if self.0.starts_with('+') => format!("0{}", rest.trim_start_matches('0')),
+            _ => digits,
+        }
     }
 }
 
@@ -97,5 +111,17 @@ mod tests {
         assert_eq!(PhoneNumber::parse("٠١٠"), Err(InvalidPhone::BadCharacter));
         assert_eq!(PhoneNumber::parse("+-"), Err(InvalidPhone::NoDigits));
         assert_eq!(PhoneNumber::parse(""), Err(InvalidPhone::NoDigits));
+    }
+
+    #[test]
+    fn names_and_numbers_are_found_however_they_are_written() {
+        let number = |text| PhoneNumber::parse(text).unwrap().lookup_key();
+        for same in ["010-1234-5678", "01012345678", "+82-10-1234-5678", "+82-010-1234-5678"] {
+            assert_eq!(number(same), "01012345678", "{same}");
+        }
+        assert_eq!(number("8210"), "8210", "without a plus it is no country");
+        let name = |text| PersonName::parse(text).unwrap().lookup_key();
+        assert_eq!(name("Kim  Mina"), name("kim mina"));
+        assert_ne!(name("김민아"), name("김민지"));
     }
 }

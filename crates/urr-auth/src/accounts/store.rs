@@ -16,6 +16,8 @@ pub struct StoredUser {
     pub id: UserId,
     /// `None` if the account was deleted.
     pub person: Option<SealedDetails>,
+    /// When somebody proved that the address is theirs.
+    pub email_verified_at: Option<Timestamp>,
     pub password_hash: Option<String>,
     /// Grows when another password is chosen, but not when the same one is hashed again.
     pub password_version: u32,
@@ -26,20 +28,24 @@ pub struct StoredUser {
     pub last_login_at: Timestamp,
 }
 
-const USER_COLUMNS: &str = "id, email_cipher, email_index, name_cipher, phone_cipher, key_version, \
-                            password_hash, password_version, role, language, status, \
-                            created_at, last_login_at";
+const USER_COLUMNS: &str = "id, email_cipher, email_index, name_cipher, phone_cipher, name_index, \
+                            phone_index, key_version, email_verified_at, password_hash, \
+                            password_version, role, language, status, created_at, last_login_at";
 
 fn user_from_row(row: &Row<'_>) -> DbResult<StoredUser> {
     let status: AccountStatus = row.get("status")?;
     let person = match status {
         AccountStatus::Deleted => None,
-        AccountStatus::Active | AccountStatus::Dormant => Some(from_row!(row => SealedDetails {
-            key_version, email_cipher, email_index, name_cipher, phone_cipher
-        })),
+        AccountStatus::Active | AccountStatus::Dormant | AccountStatus::Suspended => {
+            Some(from_row!(row => SealedDetails {
+                key_version, email_cipher, email_index, name_cipher, phone_cipher, name_index,
+                phone_index
+            }))
+        }
     };
     Ok(from_row!(row => StoredUser {
-        id, password_hash, password_version, role, language, created_at, last_login_at;
+        id, email_verified_at, password_hash, password_version, role, language, created_at,
+        last_login_at;
         person: person,
         status: status,
     }))
@@ -51,8 +57,8 @@ pub fn user_insert(tx: &mut Tx<'_>, user: &StoredUser) -> DbResult<bool> {
     let rows = tx.execute(
         "insert into users (id, email_cipher, email_index, name_cipher, phone_cipher, \
          key_version, password_hash, password_version, role, status, created_at, updated_at, \
-         last_login_at, language) \
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11, $11, $12) \
+         last_login_at, language, name_index, phone_index, email_verified_at) \
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11, $11, $12, $13, $14, $15) \
          on conflict (email_index) do nothing",
         params![
             user.id,
@@ -67,6 +73,9 @@ pub fn user_insert(tx: &mut Tx<'_>, user: &StoredUser) -> DbResult<bool> {
             user.status,
             user.created_at,
             user.language,
+            person.name_index,
+            person.phone_index,
+            user.email_verified_at,
         ],
     )?;
     Ok(rows == 1)
@@ -97,7 +106,10 @@ pub fn user_lock_with_admins(
         "select {USER_COLUMNS} from users where id = $1 or role = 'admin' order by id for update"
     );
     let locked = tx.query(&sql, params![id], user_from_row)?;
-    let is_admin = |user: &&StoredUser| user.role == UserRole::Admin && user.person.is_some();
+    let is_admin = |user: &&StoredUser| {
+        let is_open = user.person.is_some() && user.status != AccountStatus::Suspended;
+        user.role == UserRole::Admin && is_open
+    };
     let admins = locked.iter().filter(is_admin).map(|user| user.id).collect();
     Ok((locked.into_iter().find(|user| user.id == id), admins))
 }
@@ -108,6 +120,38 @@ pub fn user_find_by_email(tx: &mut Tx<'_>, indexes: &[Vec<u8>]) -> DbResult<Opti
     let sql = format!("select {USER_COLUMNS} from users where email_index in ({numbers}) limit 1");
     let values: Vec<Value<'_>> = indexes.iter().map(ToValue::to_value).collect();
     tx.query_opt(&sql, &values, user_from_row)
+}
+
+/// The personal details by which administrators find accounts, beside the address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PersonIndex {
+    Name,
+    Phone,
+}
+
+/// The accounts with a name or phone number, by its indexes with all data keys. Newest first.
+pub fn user_list_by_person(
+    tx: &mut Tx<'_>,
+    index: PersonIndex,
+    indexes: &[Vec<u8>],
+    page: Page,
+) -> DbResult<(Vec<StoredUser>, u64)> {
+    let column = match index {
+        PersonIndex::Name => "name_index",
+        PersonIndex::Phone => "phone_index",
+    };
+    let numbers = parameters(1, indexes.len());
+    let mut values: Vec<Value<'_>> = indexes.iter().map(ToValue::to_value).collect();
+    let sql = format!("select count(*) as total from users where {column} in ({numbers})");
+    let total = tx.query_one(&sql, &values, |row| row.get("total"))?;
+    let (limit, offset) = (page.limit(), page.offset());
+    values.extend([limit.to_value(), offset.to_value()]);
+    let (at_limit, at_offset) = (values.len() - 1, values.len());
+    let sql = format!(
+        "select {USER_COLUMNS} from users where {column} in ({numbers}) \
+         order by created_at desc, id desc limit ${at_limit} offset ${at_offset}"
+    );
+    Ok((tx.query(&sql, &values, user_from_row)?, total))
 }
 
 /// The last id is repeated up to the maximum, so that the database prepares one statement.
@@ -145,7 +189,7 @@ pub fn admin_exists(tx: &mut Tx<'_>) -> DbResult<bool> {
     Ok(tx.query_opt(sql, &[], |row| row.get::<urr_kernel::Uuid>("id"))?.is_some())
 }
 
-/// Notes a login, which makes a dormant account active.
+/// Notes a login, which makes a dormant account active. The caller refused suspended ones.
 pub fn user_mark_login(tx: &mut Tx<'_>, id: UserId, now: Timestamp) -> DbResult<()> {
     let sql = "update users set last_login_at = $2, status = 'active' where id = $1";
     tx.execute(sql, params![id, now]).map(drop)
@@ -185,19 +229,50 @@ pub fn user_set_person(
     now: Timestamp,
 ) -> DbResult<()> {
     let sql = "update users set email_cipher = $2, email_index = $3, name_cipher = $4, \
-               phone_cipher = $5, key_version = $6, updated_at = $7 where id = $1";
-    let SealedDetails { email_cipher, email_index, name_cipher, phone_cipher, key_version } =
-        person;
-    let values =
-        params![id, email_cipher, email_index, name_cipher, phone_cipher, key_version, now];
+               phone_cipher = $5, key_version = $6, updated_at = $7, name_index = $8, \
+               phone_index = $9 where id = $1";
+    let values = params![
+        id,
+        person.email_cipher,
+        person.email_index,
+        person.name_cipher,
+        person.phone_cipher,
+        person.key_version,
+        now,
+        person.name_index,
+        person.phone_index
+    ];
     tx.execute(sql, values).map(drop)
+}
+
+pub fn user_set_status(
+    tx: &mut Tx<'_>,
+    id: UserId,
+    status: AccountStatus,
+    now: Timestamp,
+) -> DbResult<()> {
+    let sql = "update users set status = $2, updated_at = $3 where id = $1";
+    tx.execute(sql, params![id, status, now]).map(drop)
+}
+
+/// The address is the user's: they proved it.
+pub fn user_set_email_verified(tx: &mut Tx<'_>, id: UserId, now: Timestamp) -> DbResult<()> {
+    let sql = "update users set email_verified_at = $2 where id = $1 and email_verified_at is null";
+    tx.execute(sql, params![id, now]).map(drop)
+}
+
+/// Nobody has proved the address any more.
+pub fn user_clear_email_verified(tx: &mut Tx<'_>, id: UserId) -> DbResult<()> {
+    let sql = "update users set email_verified_at = null where id = $1";
+    tx.execute(sql, params![id]).map(drop)
 }
 
 /// Erases the personal data. The id stays for the rows that refer to it.
 pub fn user_erase(tx: &mut Tx<'_>, id: UserId, now: Timestamp) -> DbResult<()> {
     tx.execute(
         "update users set email_cipher = null, email_index = null, name_cipher = null, \
-         phone_cipher = null, password_hash = null, role = 'user', language = 'ko', \
+         phone_cipher = null, name_index = null, phone_index = null, password_hash = null, \
+         email_verified_at = null, role = 'user', language = 'ko', \
          status = 'deleted', deleted_at = $2, updated_at = $2 where id = $1",
         params![id, now],
     )
@@ -242,7 +317,7 @@ pub fn user_reseal(tx: &mut Tx<'_>, user: &StoredUser, new: &SealedDetails) -> D
     let old = user.person.as_ref().expect("deleted accounts are not listed");
     let rows = tx.execute(
         "update users set email_cipher = $2, email_index = $3, name_cipher = $4, \
-         phone_cipher = $5, key_version = $6 \
+         phone_cipher = $5, key_version = $6, name_index = $10, phone_index = $11 \
          where id = $1 and key_version = $7 and email_cipher = $8 and name_cipher = $9",
         params![
             user.id,
@@ -253,7 +328,9 @@ pub fn user_reseal(tx: &mut Tx<'_>, user: &StoredUser, new: &SealedDetails) -> D
             new.key_version,
             old.key_version,
             old.email_cipher,
-            old.name_cipher
+            old.name_cipher,
+            new.name_index,
+            new.phone_index
         ],
     )?;
     Ok(rows == 1)

@@ -79,6 +79,8 @@ struct ProfileView {
     /// The language of mails: `ko` or `en`.
     #[schema(example = "ko")]
     language: &'static str,
+    /// Whether the user has proved that the address is theirs; others get no mail but links.
+    email_verified: bool,
     /// `false` if the user logs in by a social provider only.
     has_password: bool,
     /// Whether a provider has verified the identity.
@@ -104,6 +106,7 @@ impl ProfileDetailView {
             phone: user.person.phone.as_ref().map(|phone| phone.as_str().to_owned()),
             role: user.role.as_str(),
             language: user.language.as_str(),
+            email_verified: user.email_verified,
             has_password: *has_password,
             identity_verified: *identity_verified,
             terms_outstanding: terms_views(terms_outstanding, in_force),

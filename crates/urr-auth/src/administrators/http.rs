@@ -12,6 +12,7 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::accounts::AccountSearch;
 use crate::accounts::views::{SessionView, session_answer};
 use crate::sessions::client_info::ClientInfo;
 use crate::{AuthService, Email, NewAdmin, Password, PersonName, RoleChange, UserAccount, UserId};
@@ -63,12 +64,13 @@ pub async fn redeem_admin_invite(
 /// An account as administrators see it.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct AccountView {
+pub struct AccountView {
     id: Uuid,
     email: String,
     name: String,
     #[schema(example = "user")]
     role: &'static str,
+    /// `active`, `dormant` (unused for a year) or `suspended`.
     #[schema(example = "active")]
     status: &'static str,
     created_at: Timestamp,
@@ -98,15 +100,17 @@ pub struct AccountListView {
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct AccountFilter {
-    /// A whole e-mail address. Addresses are encrypted, so parts of them cannot be searched.
+    /// A whole e-mail address, name or phone number, or an account's id. They are encrypted, so
+    /// parts of them cannot be searched.
+    #[param(example = "mina@example.com")]
     q: Option<String>,
 }
 
 /// Lists accounts, newest first.
 ///
-/// For support and administrators. `q` is a whole e-mail address and finds that account; parts cannot be searched because addresses
-/// are stored encrypted. `status` is `active` or `dormant` (unused for a year). Errors: 400
-/// `INVALID_EMAIL`.
+/// For support and administrators. `q` is a whole e-mail address, a whole name, a phone number in any spelling, or an id; parts
+/// cannot be searched because personal data are stored encrypted. `status` is `active`, `dormant`
+/// (unused for a year) or `suspended`. Errors: 400 `INVALID_EMAIL`.
 #[utoipa::path(
     get, path = "/api/auth/admin/users", tag = "auth", params(Page, AccountFilter),
     responses((status = 200, body = AccountListView), Errors<401, 403>),
@@ -117,15 +121,8 @@ pub async fn list_users(
     page: Page,
     Query(filter): Query<AccountFilter>,
 ) -> Result<Json<AccountListView>, ApiError> {
-    let (users, total) = match filter.q.filter(|text| !text.trim().is_empty()) {
-        None => auth.list_users(page).await?,
-        Some(text) => {
-            let found = auth.find_user_by_email(&Email::parse(&text)?).await?;
-            let users: Vec<UserAccount> = found.into_iter().collect();
-            let total = u64::from(!users.is_empty());
-            (users, total)
-        }
-    };
+    let search = AccountSearch::parse(filter.q.as_deref().unwrap_or_default())?;
+    let (users, total) = auth.search_accounts(search, page).await?;
     let users = users.into_iter().map(AccountView::from).collect();
     let Paged { items: users, pagination } = Paged::new(users, total, page);
     Ok(Json(AccountListView { users, pagination }))
@@ -141,7 +138,7 @@ pub struct ChangeRoleBody {
 
 #[derive(Serialize, ToSchema)]
 pub struct AccountDetailView {
-    user: AccountView,
+    pub user: AccountView,
 }
 
 /// Changes a user's role.

@@ -39,7 +39,7 @@ pub struct LoginBody {
 /// `x-proof-of-work`.
 ///
 /// Errors: 401 `INVALID_CREDENTIALS`, whatever was wrong; 403 `PROOF_REQUIRED` with a new
-/// challenge; 503 `LOGIN_BUSY`.
+/// challenge, `ACCOUNT_SUSPENDED` if the password is right; 503 `LOGIN_BUSY`.
 #[utoipa::path(
     post, path = "/api/auth/login", tag = "auth", request_body = LoginBody,
     responses((status = 200, body = SessionView), Errors<401, 403>),

@@ -1,7 +1,8 @@
 //! The history of logins.
 
-use urr_kernel::Timestamp;
-use urr_storage::{DbResult, Tx, params, storable_enum};
+use urr_kernel::{Timestamp, Uuid};
+use urr_service::Page;
+use urr_storage::{DbResult, Tx, from_row, params, storable_enum};
 
 use crate::accounts::account::UserId;
 use crate::sessions::client_info::ClientInfo;
@@ -13,6 +14,7 @@ pub enum LoginMethod {
     Registration,
     AdminInvite,
     PasswordChange,
+    PasswordReset,
     Refresh,
     /// The password was asked for again, within a session.
     Reauthentication,
@@ -26,6 +28,7 @@ impl LoginMethod {
             LoginMethod::Registration => "registration",
             LoginMethod::AdminInvite => "admin_invite",
             LoginMethod::PasswordChange => "password_change",
+            LoginMethod::PasswordReset => "password_reset",
             LoginMethod::Refresh => "refresh",
             LoginMethod::Reauthentication => "reauthentication",
             LoginMethod::Social(provider) => provider.as_str(),
@@ -37,18 +40,22 @@ impl LoginMethod {
 pub enum LoginFailure {
     UnknownEmail,
     WrongPassword,
+    Suspended,
     TokenReuse,
 }
 
 storable_enum!(LoginFailure {
     UnknownEmail => "unknown_email",
     WrongPassword => "wrong_password",
+    Suspended => "suspended",
     TokenReuse => "token_reuse",
 });
 
 #[derive(Clone, Debug)]
 pub struct LoginRecord {
     pub user_id: Option<UserId>,
+    /// The session that the login began.
+    pub family_id: Option<Uuid>,
     pub method: LoginMethod,
     pub failure: Option<LoginFailure>,
     pub client: ClientInfo,
@@ -58,8 +65,8 @@ pub struct LoginRecord {
 pub fn login_history_insert(tx: &mut Tx<'_>, record: &LoginRecord) -> DbResult<()> {
     tx.execute(
         "insert into login_history \
-         (user_id, method, success, failure, address, user_agent, happened_at) \
-         values ($1, $2, $3, $4, $5, $6, $7)",
+         (user_id, method, success, failure, address, user_agent, happened_at, family_id) \
+         values ($1, $2, $3, $4, $5, $6, $7, $8)",
         params![
             record.user_id,
             record.method.name(),
@@ -67,7 +74,8 @@ pub fn login_history_insert(tx: &mut Tx<'_>, record: &LoginRecord) -> DbResult<(
             record.failure,
             record.client.address,
             record.client.user_agent,
-            record.happened_at
+            record.happened_at,
+            record.family_id
         ],
     )
     .map(drop)
@@ -103,4 +111,30 @@ pub fn reauthentication_passed(tx: &mut Tx<'_>, id: i64) -> DbResult<()> {
 pub fn login_history_erase(tx: &mut Tx<'_>, user_id: UserId) -> DbResult<()> {
     let sql = "update login_history set address = '', user_agent = '' where user_id = $1";
     tx.execute(sql, params![user_id]).map(drop)
+}
+
+/// A login of a user, or an attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoginEntry {
+    pub method: String,
+    pub failure: Option<String>,
+    pub address: String,
+    pub user_agent: String,
+    pub happened_at: Timestamp,
+}
+
+/// One page of a user's logins, the newest first, and how many there are.
+pub fn login_history_list(
+    tx: &mut Tx<'_>,
+    user_id: UserId,
+    page: Page,
+) -> DbResult<(Vec<LoginEntry>, u64)> {
+    let sql = "select count(*) as total from login_history where user_id = $1";
+    let total = tx.query_one(sql, params![user_id], |row| row.get("total"))?;
+    let sql = "select method, failure, address, user_agent, happened_at from login_history \
+               where user_id = $1 order by happened_at desc, id desc limit $2 offset $3";
+    let entries = tx.query(sql, params![user_id, page.limit(), page.offset()], |row| {
+        Ok(from_row!(row => LoginEntry { method, failure, address, user_agent, happened_at }))
+    })?;
+    Ok((entries, total))
 }

@@ -5,6 +5,7 @@ use urr_kernel::{Timestamp, Uuid};
 use urr_storage::{DbResult, Row, Tx, from_row, params};
 
 use crate::accounts::account::UserId;
+use crate::sessions::own::LiveSession;
 use crate::sessions::refresh::StoredRefreshToken;
 
 const TOKEN_COLUMNS: &str = "id, user_id, family_id, login_at, access_jti, access_expires_at, \
@@ -95,6 +96,29 @@ pub fn family_list_beyond(
          limit $3 offset $4",
         params![user_id, now, FAMILIES_LISTED_MAX, keep],
         |row| row.get("family_id"),
+    )
+}
+
+/// The live sessions of a user with their logins, the most recently used first.
+pub fn session_list(
+    tx: &mut Tx<'_>,
+    user_id: UserId,
+    now: Timestamp,
+) -> DbResult<Vec<LiveSession>> {
+    tx.query(
+        "select t.family_id, t.login_at, t.issued_at, t.expires_at, h.method, h.address, \
+         h.user_agent from refresh_tokens as t left join login_history as h \
+         on h.family_id = t.family_id where t.user_id = $1 and t.rotated_at is null \
+         and t.revoked_at is null and t.expires_at > $2 \
+         order by t.issued_at desc, t.id desc limit $3",
+        params![user_id, now, FAMILIES_LISTED_MAX],
+        |row| {
+            Ok(from_row!(row => LiveSession {
+                login_at, expires_at, method, address, user_agent;
+                id: row.get("family_id")?,
+                last_used_at: row.get("issued_at")?,
+            }))
+        },
     )
 }
 

@@ -24,6 +24,7 @@ use crate::{
 
 pub fn routes() -> OpenApiRouter<AuthService> {
     OpenApiRouter::new()
+        .routes(routes!(list_social_providers))
         .routes(routes!(start_social))
         .routes(routes!(link_social))
         .routes(routes!(finish_social))
@@ -47,6 +48,33 @@ fn parse_redirect(redirect: Option<&str>) -> Result<LocalPath, ApiError> {
     LocalPath::parse(redirect).ok_or_else(|| {
         ApiError::bad_request("INVALID_REDIRECT", "The redirect must be a path of this site.")
     })
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SocialProvidersView {
+    /// The providers that `GET /api/auth/social/{provider}/start` redirects to.
+    #[schema(value_type = Vec<String>, example = json!(["google", "kakao"]))]
+    providers: Vec<SocialProvider>,
+    /// Whether Google's own button can be shown, by `POST /api/auth/google/nonce`.
+    google_button: bool,
+}
+
+/// Lists the social providers that users can log in by.
+///
+/// Public. The list is empty if none is configured.
+#[utoipa::path(
+    get, path = "/api/auth/social", tag = "auth",
+    responses((status = 200, body = SocialProvidersView)),
+)]
+pub async fn list_social_providers(State(auth): State<AuthService>) -> Json<SocialProvidersView> {
+    let social = &auth.0.settings.social;
+    let has_redirect = |provider: &SocialProvider| {
+        let settings = social.provider(*provider);
+        settings.is_some_and(|settings| settings.client_secret.is_some())
+    };
+    let providers = SocialProvider::ALL.into_iter().filter(has_redirect).collect();
+    Json(SocialProvidersView { providers, google_button: social.google.is_some() })
 }
 
 #[derive(Deserialize, IntoParams)]
@@ -141,9 +169,10 @@ pub struct FinishSocialQuery {
 ///
 /// The provider sends the browser here. A failure redirects to `/login?error=CODE` with
 /// `SOCIAL_STATE_INVALID`, `SOCIAL_CANCELLED`, `SOCIAL_LOGIN_REJECTED`, `EMAIL_REQUIRED`,
-/// `TERMS_REQUIRED`, `EMAIL_IN_USE` or `PROVIDER_UNAVAILABLE`. An account is found by the
+/// `TERMS_REQUIRED`, `EMAIL_IN_USE`, `ACCOUNT_SUSPENDED` or `PROVIDER_UNAVAILABLE`. An account is found by the
 /// provider's id of the person; an e-mail address joins two accounts only if both sides have
-/// verified it.
+/// verified it. An account whose address nobody verified and that never bought anything gives way
+/// to who has verified the address at the provider.
 #[utoipa::path(
     get, path = "/api/auth/social/{provider}/callback", tag = "auth",
     params(("provider" = String, Path, example = "google"), FinishSocialQuery),
@@ -241,7 +270,7 @@ pub struct GoogleLoginBody {
 /// `PROVIDER_NOT_CONFIGURED`; 409 `EMAIL_IN_USE` (log in by password and link the provider).
 #[utoipa::path(
     post, path = "/api/auth/google", tag = "auth", request_body = GoogleLoginBody,
-    responses((status = 200, body = SessionView), Errors<401, 404, 409>),
+    responses((status = 200, body = SessionView), Errors<401, 403, 404, 409>),
 )]
 pub async fn login_by_google(
     State(auth): State<AuthService>,
@@ -334,6 +363,7 @@ impl From<SocialError> for ApiError {
             SocialError::EmailInUse => ApiError::conflict("EMAIL_IN_USE", sentence),
             SocialError::IdentityInUse => ApiError::conflict("IDENTITY_IN_USE", sentence),
             SocialError::AlreadyLinked => ApiError::conflict("SOCIAL_ALREADY_LINKED", sentence),
+            SocialError::Suspended => ApiError::forbidden("ACCOUNT_SUSPENDED", sentence),
             SocialError::LoginRequired => ApiError::unauthorized("LOGIN_REQUIRED", sentence),
             SocialError::Unavailable => {
                 ApiError::unavailable("PROVIDER_UNAVAILABLE", sentence, Duration::from_secs(5))

@@ -119,7 +119,7 @@ impl AuthService {
             }
             let is_same_address = email_owner.is_some_and(|owner| owner.id == user_id);
             if profile.email_verified && is_same_address {
-                social::user_set_email_verified(tx, user_id, now)?;
+                users::user_set_email_verified(tx, user_id, now)?;
             }
             Ok(())
         });

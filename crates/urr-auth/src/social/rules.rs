@@ -75,12 +75,17 @@ pub enum SignInDecision {
     Link(UserId),
     /// There is no account yet.
     Register,
+    /// Nobody has proved that the address of this account is theirs, and its owner is here. If the
+    /// account never bought anything, it is deleted, and the owner registers.
+    Replace(UserId),
 }
 
 /// Decides which account a social login leads to.
 ///
 /// An address links an identity to an account only if both sides have verified it. Otherwise anyone
 /// could claim the address at the provider, or register it here in advance and wait for its owner.
+/// An account that nobody verified may have been registered by a stranger, so it is never joined; it
+/// may give way to who has verified the address.
 pub fn decide_sign_in(
     identity_owner: Option<UserId>,
     email_owner: Option<EmailOwner>,
@@ -99,6 +104,10 @@ pub fn decide_sign_in(
         {
             Ok(SignInDecision::Link(owner.id))
         }
+        Some(owner) if profile.email_verified && !owner.email_verified => match terms_agreed {
+            true => Ok(SignInDecision::Replace(owner.id)),
+            false => Err(SocialError::TermsRequired),
+        },
         Some(_) => Err(SocialError::EmailInUse),
         None if !terms_agreed => Err(SocialError::TermsRequired),
         None => Ok(SignInDecision::Register),
@@ -169,7 +178,7 @@ mod tests {
     fn d_16_an_address_joins_an_account_only_if_both_sides_proved_it() {
         for (theirs, ours, expected) in [
             (true, true, Ok(SignInDecision::Link(user(2)))),
-            (true, false, Err(SocialError::EmailInUse)),
+            (true, false, Ok(SignInDecision::Replace(user(2)))),
             (false, true, Err(SocialError::EmailInUse)),
             (false, false, Err(SocialError::EmailInUse)),
         ] {

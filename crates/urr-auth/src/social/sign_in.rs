@@ -6,7 +6,7 @@ use urr_storage::{DbResult, Tx};
 
 use super::SocialError;
 use crate::accounts::AccountParts;
-use crate::accounts::account::{PersonalDetails, UserId};
+use crate::accounts::account::{AccountStatus, PersonalDetails, UserId};
 use crate::accounts::email::Email;
 use crate::accounts::store::{self as users, StoredUser};
 use crate::sessions::login_history::LoginMethod;
@@ -18,8 +18,9 @@ use crate::social::store::{self as social, StoredSocialIdentity};
 use crate::terms::{TermsAnswer, TermsAnswers, TermsKind};
 use crate::{AuthService, ClientInfo, Session};
 
-/// A concurrent first login of the same user causes one repetition.
-const SIGN_IN_ATTEMPTS_MAX: u32 = 3;
+/// A concurrent first login of the same user causes one repetition, and so does an account that
+/// gives way.
+const SIGN_IN_ATTEMPTS_MAX: u32 = 4;
 
 /// The accounts that have the identity or the address of a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,10 +45,10 @@ impl IdentityLookup {
             false => users::user_find_by_email(tx, &self.email_indexes)?,
         };
         let email_owner = match found {
-            Some(StoredUser { id, .. }) => Some(EmailOwner {
-                id,
-                email_verified: social::user_has_verified_email(tx, id)?,
-                has_other_identity: social::identity_exists(tx, self.provider, id)?,
+            Some(user) => Some(EmailOwner {
+                id: user.id,
+                email_verified: user.email_verified_at.is_some(),
+                has_other_identity: social::identity_exists(tx, self.provider, user.id)?,
             }),
             None => None,
         };
@@ -80,6 +81,10 @@ impl AuthService {
                 SignInDecision::Register => {
                     self.open_account(provider, &profile, client, context).await
                 }
+                SignInDecision::Replace(id) => {
+                    self.remove_unverified(id, (&lookup, known), context).await?;
+                    continue;
+                }
             };
             match opened {
                 Err(SocialError::Overtaken) => {}
@@ -88,6 +93,42 @@ impl AuthService {
             }
         }
         Err(SocialError::Overtaken)
+    }
+
+    /// Deletes an account that never bought anything and whose address nobody verified, because the
+    /// owner of the address is here.
+    ///
+    /// Its sessions end before the ticket service is asked for the last time, so that it cannot buy
+    /// in between.
+    async fn remove_unverified(
+        &self,
+        id: UserId,
+        (lookup, known): (&IdentityLookup, IdentityOwners),
+        context: CallContext,
+    ) -> Result<(), SocialError> {
+        let stored = self.read(move |tx| users::user_find(tx, id)).await?;
+        let stored = stored.ok_or(SocialError::Overtaken)?;
+        if !self.may_give_way(&stored, &context).await {
+            return Err(SocialError::EmailInUse);
+        }
+        self.end_all_sessions(id).await?;
+        if !self.may_give_way(&stored, &context).await {
+            return Err(SocialError::EmailInUse);
+        }
+        let (auth, lookup, now) = (self.clone(), lookup.clone(), self.0.clock.now());
+        let metadata = self.event_metadata(context);
+        let erased = self.0.db.write(move |tx| {
+            users::user_lock_existing(tx, id)?.ok_or(SocialError::Overtaken)?;
+            if lookup.find(tx)? != known {
+                return Err(SocialError::Overtaken);
+            }
+            Ok(auth.account_erase(tx, id, now, &metadata)?)
+        });
+        match erased.await {
+            // Something has changed: the next attempt looks again.
+            Err(SocialError::Overtaken) => Ok(()),
+            erased => erased,
+        }
     }
 
     /// Starts a session in an existing account, and links the identity if it is new.
@@ -102,6 +143,9 @@ impl AuthService {
         let identity = self.identity(lookup.provider, id, &profile.subject);
         let written = self.0.db.write(move |tx| {
             let user = users::user_lock_existing(tx, id)?.ok_or(SocialError::Overtaken)?;
+            if user.status == AccountStatus::Suspended {
+                return Err(SocialError::Suspended);
+            }
             if lookup.find(tx)? != known {
                 return Err(SocialError::Overtaken);
             }
@@ -133,19 +177,17 @@ impl AuthService {
             language: None,
             role: UserRole::User,
             method: LoginMethod::Social(provider),
+            email_verified: profile.email_verified,
             client,
             context,
         };
         let account = self.new_account(parts).await?;
         let identity = self.identity(provider, account.id(), &profile.subject);
-        let (verified, now) = (profile.email_verified, account.new_session.token.issued_at);
+        let now = account.new_session.token.issued_at;
         let written = self.0.db.write(move |tx| {
             let user = account.write(tx)?.ok_or(SocialError::Overtaken)?;
             if !social::identity_insert(tx, &identity, now)? {
                 return Err(SocialError::Overtaken);
-            }
-            if verified {
-                social::user_set_email_verified(tx, user.id, now)?;
             }
             Ok((account.new_session.token.clone(), user))
         });

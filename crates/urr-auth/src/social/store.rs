@@ -124,20 +124,13 @@ pub fn identity_delete(
 /// Deletes the identities of a user, and their unfinished links.
 pub fn identity_erase(tx: &mut Tx<'_>, user_id: UserId) -> DbResult<()> {
     tx.execute("delete from social_identities where user_id = $1", params![user_id])?;
-    tx.execute("delete from social_attempts where link_user_id = $1", params![user_id])?;
-    let sql = "update users set email_verified_at = null where id = $1";
+    attempts_erase(tx, user_id)
+}
+
+/// Deletes the unfinished links of a user.
+pub fn attempts_erase(tx: &mut Tx<'_>, user_id: UserId) -> DbResult<()> {
+    let sql = "delete from social_attempts where link_user_id = $1";
     tx.execute(sql, params![user_id]).map(drop)
-}
-
-pub fn user_has_verified_email(tx: &mut Tx<'_>, id: UserId) -> DbResult<bool> {
-    let sql = "select email_verified_at from users where id = $1";
-    let verified = tx.query_opt(sql, params![id], |row| row.get("email_verified_at"))?;
-    Ok(verified.flatten().is_some_and(|_: Timestamp| true))
-}
-
-pub fn user_set_email_verified(tx: &mut Tx<'_>, id: UserId, now: Timestamp) -> DbResult<()> {
-    let sql = "update users set email_verified_at = $2 where id = $1 and email_verified_at is null";
-    tx.execute(sql, params![id, now]).map(drop)
 }
 
 /// Identities that are encrypted with another key.

@@ -3,7 +3,7 @@
 use urr_kernel::Timestamp;
 use urr_storage::{DbResult, Tx, from_row, params};
 
-use super::{TermsAnswer, TermsAnswers};
+use super::{AgreedTerms, TermsAnswer, TermsAnswers};
 use crate::accounts::account::UserId;
 
 pub fn terms_insert(
@@ -39,5 +39,15 @@ pub fn terms_list_latest(tx: &mut Tx<'_>, user_id: UserId) -> DbResult<Vec<Terms
                and later.agreed_at > answer.agreed_at)";
     tx.query(sql, params![user_id], |row| {
         Ok(from_row!(row => TermsAnswer { kind, version, agreed }))
+    })
+}
+
+/// Every answer of a user, the newest first.
+pub fn terms_list_all(tx: &mut Tx<'_>, user_id: UserId) -> DbResult<Vec<AgreedTerms>> {
+    const ANSWERS_MAX: u32 = 1_000;
+    let sql = "select kind, version, agreed, agreed_at from terms_agreements where user_id = $1 \
+               order by agreed_at desc, kind limit $2";
+    tx.query(sql, params![user_id, ANSWERS_MAX], |row| {
+        Ok(from_row!(row => AgreedTerms { kind, version, agreed, agreed_at }))
     })
 }

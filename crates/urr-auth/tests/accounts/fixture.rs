@@ -15,6 +15,8 @@ use urr_service::token::TokenKey;
 use urr_storage::{Db, Row, StorageError};
 use urr_test::engines::{self, Database, Engine};
 
+use crate::tickets::FakeTickets;
+
 pub const PASSWORD: &str = "달무리 뜨는 밤에";
 pub const SECOND: Duration = Duration::from_secs(1);
 pub const MINUTE: Duration = Duration::from_secs(60);
@@ -26,6 +28,7 @@ pub struct World {
     pub db: Db,
     pub clock: Clock,
     pub ids: IdSource,
+    pub tickets: FakeTickets,
     pub auth: AuthService,
 }
 
@@ -34,13 +37,14 @@ impl World {
         let clock = Clock::manual("2026-11-15T00:30:00Z".parse().unwrap());
         let database = Database::open(engine, &SCHEMA, clock.now())?;
         let (db, ids) = (database.db.clone(), IdSource::seeded(clock.clone(), 20_261_115));
-        let auth = make_auth(&db, &clock, &ids, data_keys(), cheap_settings());
-        Some(World { database, db, clock, ids, auth })
+        let tickets = FakeTickets::default();
+        let auth = make_auth(&db, &clock, &ids, &tickets, data_keys(), cheap_settings());
+        Some(World { database, db, clock, ids, tickets, auth })
     }
 
     /// The same accounts, seen by a process that is set up otherwise.
     pub fn auth_with(&self, data_keys: DataKeys, settings: AuthSettings) -> AuthService {
-        make_auth(&self.db, &self.clock, &self.ids, data_keys, settings)
+        make_auth(&self.db, &self.clock, &self.ids, &self.tickets, data_keys, settings)
     }
 
     pub fn context(&self) -> CallContext {
@@ -70,6 +74,25 @@ impl World {
         }
     }
 
+    /// The secret of the last link that was issued to a user, as its mail has it.
+    pub async fn last_link(&self, kind: &'static str) -> Option<Secret> {
+        let found = self.db.read(move |tx| {
+            let sql = "select id from account_links where kind = $1 \
+                       order by created_at desc, id desc limit 1";
+            tx.query_opt(sql, urr_storage::params![kind], |row| row.get("id"))
+        });
+        let id: Option<urr_kernel::Uuid> =
+            found.await.unwrap_or_else(|error: StorageError| panic!("{error}"));
+        let link = self.auth.get_link(id?).await.unwrap()?;
+        Some(Secret::new(link.token))
+    }
+
+    /// The owner of the address uses the link in the mail.
+    pub async fn verify_email(&self) {
+        let link = self.last_link("verify_email").await.unwrap();
+        self.auth.verify_email(&link).await.unwrap();
+    }
+
     /// Whether an access token is in force.
     pub async fn accepts(&self, access_token: &str) -> bool {
         self.auth.verify_token(access_token).await.is_ok()
@@ -95,11 +118,13 @@ fn make_auth(
     db: &Db,
     clock: &Clock,
     ids: &IdSource,
+    tickets: &FakeTickets,
     data_keys: DataKeys,
     settings: AuthSettings,
 ) -> AuthService {
-    let (db, clock, ids) = (db.clone(), clock.clone(), ids.clone());
-    AuthService::new(AuthParts { db, clock, ids, token_key: token_key(), data_keys, settings })
+    let ticket = Some(tickets.client(clock, ids));
+    let (db, clock, ids, token_key) = (db.clone(), clock.clone(), ids.clone(), token_key());
+    AuthService::new(AuthParts { db, clock, ids, token_key, data_keys, ticket, settings })
 }
 
 pub fn token_key() -> TokenKey {

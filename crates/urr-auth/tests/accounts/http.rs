@@ -306,7 +306,7 @@ contract! {
         assert_eq!(answer.body, json!({ "user": {
             "id": id, "userId": id, "email": "mina@example.com", "name": "김민아",
             "phone": "010-1234-5678", "role": "user", "language": "ko", "hasPassword": true,
-            "identityVerified": false, "termsOutstanding": [],
+            "emailVerified": false, "identityVerified": false, "termsOutstanding": [],
             "createdAt": "2026-11-15T00:30:00Z",
         }}));
         let changed = me(Method::PUT).of(&session).json(&json!({ "name": "민아" })).send().await;
@@ -403,7 +403,7 @@ contract! {
         }
         let mina = json!({
             "id": id, "email": "mina@example.com", "name": "김민아", "role": "user",
-            "language": "ko",
+            "language": "ko", "emailVerified": false,
         });
         let [one, many, revoked] = calls().map(|call| call.from(Some(Caller::Ticket)));
         assert_eq!(one.send().await.body, json!({ "user": mina }));
@@ -470,7 +470,8 @@ contract! {
         };
         assert_eq!(list("q=MINA@example.com").await.body["users"][0]["email"], "mina@example.com");
         assert_eq!(list("q=nobody@example.com").await.body["pagination"]["total"], 0);
-        assert_eq!(list("q=mina").await.refusal(), (400, "INVALID_EMAIL"));
+        assert_eq!(list("q=mina").await.body["pagination"]["total"], 0, "a name that nobody has");
+        assert_eq!(list("q=mina@").await.refusal(), (400, "INVALID_EMAIL"));
         let root = json!({ "role": "root" });
         let bad = call(&world, Method::PUT, &role_path).user(boss, UserRole::Admin).json(&root);
         assert_eq!(bad.send().await.refusal(), (400, "INVALID_ROLE"));

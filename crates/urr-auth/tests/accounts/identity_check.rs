@@ -250,7 +250,14 @@ contract! {
         assert!(auth.complete_verification(user_id, id, Some(mina())).await.is_ok(), "the control");
         world.clock.advance(91 * DAY);
         let purged = auth.purge_expired(100).await.unwrap();
-        assert_eq!(purged, PurgeCounts { refresh_tokens: 1, verifications: 11, ..PurgeCounts::default() });
+        let expected = PurgeCounts {
+            refresh_tokens: 1,
+            verifications: 11,
+            account_links: 1,
+            link_requests: 1,
+            ..PurgeCounts::default()
+        };
+        assert_eq!(purged, expected);
         assert!(auth.get_profile(user_id).await.unwrap().identity_verified, "that is not forgotten");
     }
 

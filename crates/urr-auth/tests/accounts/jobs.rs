@@ -18,7 +18,13 @@ contract! {
         assert_eq!(purged, PurgeCounts { revoked_access_tokens: 2, ..PurgeCounts::default() });
         world.clock.advance(7 * DAY);
         let purged = world.auth.purge_expired(1).await.unwrap();
-        assert_eq!(purged, PurgeCounts { refresh_tokens: 1, ..PurgeCounts::default() }, "bounded");
+        let bounded = PurgeCounts {
+            refresh_tokens: 1,
+            account_links: 1,
+            link_requests: 1,
+            ..PurgeCounts::default()
+        };
+        assert_eq!(purged, bounded);
         assert_eq!(world.auth.purge_expired(100).await.unwrap().refresh_tokens, 1);
         world.clock.advance(365 * DAY);
         let purged = world.auth.purge_expired(100).await.unwrap();

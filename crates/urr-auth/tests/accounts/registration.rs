@@ -89,7 +89,7 @@ contract! {
         }
         assert_eq!(world.number("select count(*) as n from users").await, 10);
         assert_eq!(world.number("select count(*) as n from refresh_tokens").await, 10);
-        assert_eq!(world.number("select count(*) as n from outbox").await, 10);
+        assert_eq!(world.number("select count(*) as n from outbox").await, 20, "account and link");
     }
 
     async fn events_name_the_user_and_tell_nothing_else(world: World) {
@@ -103,11 +103,17 @@ contract! {
                 let event = DomainEvent::from_bytes(body.as_bytes()).unwrap();
                 (topic, event.event_type, event.data)
             }).collect();
-        let data = serde_json::json!({ "userId": user.id.0 });
+        let registered = serde_json::json!({ "userId": user.id.0, "role": "user" });
+        let link_id = &events[1].2["linkId"];
+        let link = serde_json::json!({
+            "linkId": link_id, "userId": user.id.0, "kind": "verify_email",
+        });
+        let deleted = serde_json::json!({ "userId": user.id.0 });
         let topic = urr_auth::TOPICS[0].to_owned();
         assert_eq!(events, [
-            (topic.clone(), "USER_REGISTERED".to_owned(), data.clone()),
-            (topic, "USER_DELETED".to_owned(), data),
+            (topic.clone(), "USER_REGISTERED".to_owned(), registered),
+            (topic.clone(), "ACCOUNT_LINK_ISSUED".to_owned(), link),
+            (topic, "USER_DELETED".to_owned(), deleted),
         ]);
     }
 

@@ -15,7 +15,8 @@ use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 use urr_auth::{
-    AuthService, AuthSettings, PurgeCounts, Reauthentication, Session, SocialSettings, UserId,
+    AccountMeasure, ActionReason, AuthService, AuthSettings, PurgeCounts, Reauthentication,
+    Session, SocialSettings, UserId,
 };
 use urr_kernel::{Timestamp, Uuid};
 use urr_service::token::{ACCESS, AccessClaims, TokenFacts};
@@ -25,7 +26,9 @@ use urr_storage::{Db, Row, StorageError, Tx, params};
 
 use self::provider::{Outage, PersonalDetails, TestProvider};
 use crate::contract;
-use crate::fixture::{MINUTE, PASSWORD, SECOND, World, all, cheap_settings, data_keys, token_key};
+use crate::fixture::{
+    MINUTE, PASSWORD, SECOND, World, all, change_role, cheap_settings, data_keys, token_key,
+};
 
 const PROVIDERS: [&str; 3] = ["google", "kakao", "naver"];
 
@@ -137,6 +140,12 @@ impl Site {
         Way { back: self.provider.approve(provider, answer.location(), person), cookie }
     }
 
+    async fn set_out_without_terms(&self, provider: &str, person: PersonalDetails) -> Way {
+        let answer = self.start(provider, "redirect=/events").await;
+        let cookie = answer.cookie("urr_social").unwrap().to_owned();
+        Way { back: self.provider.approve(provider, answer.location(), person), cookie }
+    }
+
     async fn come_back(&self, way: &Way, user: Option<UserId>) -> Answer {
         self.call(Method::GET, &way.back, |request| {
             let cookie = format!("theme=dark; urr_social={}", way.cookie);
@@ -176,7 +185,8 @@ impl Site {
         let find = move |tx: &mut Tx<'_>| tx.query_one(sql, params![user.0], read);
         let found: Result<(Uuid, Timestamp), StorageError> = self.db.read(find).await;
         let (family_id, issued_at) = found.unwrap();
-        let claims = AccessClaims { email: String::new(), role: UserRole::User, family_id };
+        let (email, role, email_verified) = (String::new(), UserRole::User, true);
+        let claims = AccessClaims { email, role, family_id, email_verified };
         let (subject, id) = (user.to_string(), Uuid::from_u128(1));
         let issue = TokenFacts { subject, id, issued_at, lifetime: 30 * MINUTE };
         token_key().sign(ACCESS, &issue, &claims)
@@ -258,7 +268,8 @@ contract! {
         assert_eq!(world.number(kakao).await, 2);
         let verified = "select count(*) as n from users where email_verified_at is not null";
         assert_eq!(world.number(verified).await, 2, "Naver does not say it");
-        assert_eq!(world.number("select count(*) as n from outbox").await, 3, "and announced");
+        let announced = "select count(*) as n from outbox";
+        assert_eq!(world.number(announced).await, 4, "three accounts, and a link to verify one");
     }
 
     async fn the_way_is_bound_to_the_browser_by_a_cookie_that_scripts_cannot_read(world: World) {
@@ -416,6 +427,7 @@ contract! {
     async fn d_16_a_password_account_is_not_joined_by_its_address(world: World) {
         let site = Site::new(&world).await;
         let hijacker = world.register("mina@example.com").await;
+        world.tickets.sold_long_ago(hijacker.user.id);
         for provider in PROVIDERS {
             assert_turned_away(&site.sign_in(provider, MINA).await, "EMAIL_IN_USE");
         }
@@ -426,6 +438,80 @@ contract! {
         assert_eq!(answer.cookie("access_token"), None, "the session goes on");
         assert_eq!(site.signed_in("google", MINA).await, hijacker.user.id);
         world.login("mina@example.com", PASSWORD).await.unwrap();
+    }
+
+    /// Somebody registered the address in advance. Its owner comes by a provider that has verified
+    /// it, and gets an account of their own: nothing of the stranger's remains.
+    async fn an_unverified_account_that_never_bought_gives_way_to_the_owner(world: World) {
+        let site = Site::new(&world).await;
+        let stranger = world.register("mina@example.com").await;
+        assert_turned_away(&site.sign_in("naver", MINA).await, "EMAIL_IN_USE");
+        assert!(world.accepts(&stranger.access_token).await, "Naver does not vouch for it");
+        let owner = site.signed_in("google", MINA).await;
+        assert_ne!(owner, stranger.user.id);
+        assert!(!world.accepts(&stranger.access_token).await);
+        assert!(world.login("mina@example.com", PASSWORD).await.is_err());
+        assert!(site.auth.get_user(stranger.user.id).await.is_err(), "it is erased");
+        let user = site.auth.get_user(owner).await.unwrap();
+        assert!(user.email_verified && user.person.phone.is_none());
+        assert_eq!((users(&world).await, identities(&world).await), (1, 1));
+        // From now on the address is verified, and nobody takes it.
+        let other = PersonalDetails { subject: "999", ..MINA };
+        assert_turned_away(&site.sign_in("google", other).await, "EMAIL_IN_USE");
+    }
+
+    /// The controls: who bought, who verified, who has a role, and when nobody knows, stays.
+    async fn an_account_gives_way_only_if_it_is_unverified_and_never_bought(world: World) {
+        let site = Site::new(&world).await;
+        let stranger = world.register("mina@example.com").await.user.id;
+        world.tickets.unavailable(true);
+        assert_turned_away(&site.sign_in("google", MINA).await, "EMAIL_IN_USE");
+        world.tickets.unavailable(false);
+        change_role(&world.auth, stranger, UserRole::Admin).await.unwrap();
+        assert_turned_away(&site.sign_in("google", MINA).await, "EMAIL_IN_USE");
+        world.tickets.sold_long_ago(stranger);
+        let mina = site.auth.get_user(stranger).await.unwrap();
+        assert_eq!(mina.person.email.as_str(), "mina@example.com");
+
+        let juno = world.register("juno@example.com").await.user.id;
+        world.verify_email().await;
+        assert_eq!(site.signed_in("google", JUNO).await, juno, "both sides did: it is joined");
+    }
+
+    /// Without the terms no account is opened, so none gives way either.
+    async fn an_account_does_not_give_way_before_the_terms_are_agreed_to(world: World) {
+        let site = Site::new(&world).await;
+        let stranger = world.register("mina@example.com").await;
+        let way = site.set_out_without_terms("google", MINA).await;
+        assert_turned_away(&site.come_back(&way, None).await, "TERMS_REQUIRED");
+        assert!(world.accepts(&stranger.access_token).await);
+    }
+
+    async fn a_suspended_account_is_closed_to_social_logins(world: World) {
+        let site = Site::new(&world).await;
+        let id = site.signed_in("google", MINA).await;
+        let reason = ActionReason::parse("a test").unwrap();
+        let suspend = AccountMeasure::Suspend;
+        world.auth.apply_measure(id, suspend, None, &reason).await.unwrap();
+        assert_turned_away(&site.sign_in("google", MINA).await, "ACCOUNT_SUSPENDED");
+        let reopen = AccountMeasure::Reopen;
+        world.auth.apply_measure(id, reopen, None, &reason).await.unwrap();
+        assert_eq!(site.signed_in("google", MINA).await, id, "the control");
+    }
+
+    async fn the_login_page_learns_which_providers_there_are(world: World) {
+        let site = Site::new(&world).await;
+        let list = site.call(Method::GET, "/api/auth/social", |_| {}).await;
+        let all = json!({ "providers": ["google", "kakao", "naver"], "googleButton": true });
+        assert_eq!(list.body, all);
+        let provider = TestProvider::start(world.clock.clone()).await;
+        let site = Site::with(&world, provider, |social| {
+            (social.kakao, social.naver) = (None, None);
+            let google = social.google.as_mut().unwrap();
+            google.client_secret = None;
+        });
+        let list = site.call(Method::GET, "/api/auth/social", |_| {}).await;
+        assert_eq!(list.body, json!({ "providers": [], "googleButton": true }));
     }
 
     /// D-16: an address that the provider does not vouch for proves nothing.
@@ -442,7 +528,8 @@ contract! {
         assert_eq!((users(&world).await, identities(&world).await), (1, 2));
         // An account that was opened with an unproven address is not joined either.
         let first = PersonalDetails { email: Some("x@example.com"), email_verified: Some(false), ..JUNO };
-        site.signed_in("kakao", first).await;
+        let buyer = site.signed_in("kakao", first).await;
+        world.tickets.sold_long_ago(buyer);
         let owner = PersonalDetails { email_verified: Some(true), ..first };
         assert_turned_away(&site.sign_in("google", owner).await, "EMAIL_IN_USE");
     }
@@ -571,6 +658,7 @@ contract! {
         site.link("google", me, MINA).await;
         assert_eq!(site.signed_in("kakao", MINA).await, me);
         let other = world.register("juno@example.com").await.user.id;
+        world.tickets.sold_long_ago(other);
         site.link("google", other, PersonalDetails { email: Some("else@example.com"), ..JUNO }).await;
         assert_turned_away(&site.sign_in("kakao", JUNO).await, "EMAIL_IN_USE");
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid};
-use urr_service::Caller;
+use urr_service::{Caller, UserRole};
 
 const DEADLINE: Duration = Duration::from_secs(5);
 const SHORT_DEADLINE: Duration = Duration::from_secs(2);
@@ -20,6 +20,9 @@ internal_calls! {
             Get "/internal/auth/users/{id}/person", TICKET, SHORT_DEADLINE;
         ListRevokedTokens -> RevokedTokenPage:
             Get "/internal/auth/revoked-tokens", &Caller::ALL, SHORT_DEADLINE;
+        // The answer is a secret, so only the service that sends it may ask.
+        GetAccountLink -> AccountLinkAnswer:
+            Get "/internal/auth/links/{id}", &[Caller::Mail], DEADLINE;
     }
 }
 
@@ -33,6 +36,26 @@ wire_enum! {
         Organiser => "organiser",
         Support => "support",
         Admin => "admin",
+    }
+}
+
+impl From<UserRole> for AccountRole {
+    fn from(role: UserRole) -> AccountRole {
+        match role {
+            UserRole::User => AccountRole::User,
+            UserRole::Staff => AccountRole::Staff,
+            UserRole::Organiser => AccountRole::Organiser,
+            UserRole::Support => AccountRole::Support,
+            UserRole::Admin => AccountRole::Admin,
+        }
+    }
+}
+
+wire_enum! {
+    /// What a link that is sent by mail is for.
+    pub open enum AccountLinkKind {
+        VerifyEmail => "verify_email",
+        ResetPassword => "reset_password",
     }
 }
 
@@ -53,6 +76,9 @@ pub struct AccountSummary {
     pub name: String,
     pub role: AccountRole,
     pub language: AccountLanguage,
+    /// Whether the owner of the address has proved that it is theirs. Others get no mail but links.
+    #[serde(default)]
+    pub email_verified: bool,
 }
 
 /// Names and addresses do not belong into logs.
@@ -125,4 +151,25 @@ pub struct PersonAnswer {
     /// Keyed hashes of the person, for this purpose only: one per data key, the current one first.
     /// Empty: no provider has verified the identity.
     pub person_hashes: Vec<String>,
+}
+
+/// Asks for the secret of a link, to send it. Repeated questions get the same secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GetAccountLink {
+    pub id: Uuid,
+}
+
+/// The answer of [`GetAccountLink`]. A link that was used, replaced or has expired is not found.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AccountLinkAnswer {
+    pub token: String,
+    pub expires_at: Timestamp,
+}
+
+/// The token does not belong into logs.
+impl std::fmt::Debug for AccountLinkAnswer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AccountLinkAnswer").finish_non_exhaustive()
+    }
 }

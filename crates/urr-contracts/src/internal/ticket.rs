@@ -14,6 +14,7 @@ const PAYMENT: &[Caller] = &[Caller::Payment];
 const MAIL: &[Caller] = &[Caller::Mail];
 const QUEUE: &[Caller] = &[Caller::Queue];
 const COMMUNITY: &[Caller] = &[Caller::Community];
+const AUTH: &[Caller] = &[Caller::Auth];
 const DEADLINE: Duration = Duration::from_secs(5);
 /// Users wait for these answers.
 const SHORT_DEADLINE: Duration = Duration::from_secs(2);
@@ -43,6 +44,8 @@ internal_calls! {
             PostOnce "/internal/ticket/sales-health", QUEUE, SHORT_DEADLINE;
         GetTier -> TierAnswer:
             Get "/internal/ticket/tier/{eventId}/{userId}", QUEUE, SHORT_DEADLINE;
+        GetHoldings -> HoldingsAnswer:
+            Get "/internal/ticket/holdings/{userId}", AUTH, DEADLINE;
         AwardPoints -> AwardPointsAnswer:
             Post "/internal/ticket/memberships/award-points", COMMUNITY, DEADLINE;
         ReturnPoints -> ReturnPointsAnswer:
@@ -410,4 +413,56 @@ pub struct ReturnPoints {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReturnPointsAnswer {
     pub ok: bool,
+}
+
+wire_enum! {
+    /// What a user has in the ticket service.
+    pub open enum HoldingKind {
+        /// Seats that are held and not paid.
+        Hold => "hold",
+        /// A paid reservation of an event that is not over.
+        Reservation => "reservation",
+        /// A reservation that the user offers to others.
+        Listing => "listing",
+        /// A membership that is paid and in force.
+        Membership => "membership",
+    }
+}
+
+/// Asks what a user has, and what they ever did: before an account is closed, and for a copy of all
+/// of the user's data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GetHoldings {
+    pub user_id: Uuid,
+}
+
+/// Something that a user would lose with the account.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Holding {
+    pub kind: HoldingKind,
+    pub id: Uuid,
+    /// The event, or the artist of a membership.
+    pub title: String,
+    /// The number of a reservation.
+    #[serde(default)]
+    pub number: Option<String>,
+    #[serde(default)]
+    pub quantity: Option<u32>,
+    /// When the event begins, or when a membership ends.
+    #[serde(default)]
+    pub time: Option<Timestamp>,
+}
+
+/// The answer of [`GetHoldings`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HoldingsAnswer {
+    /// Whether the user ever paid for anything, or is about to.
+    pub has_bought: bool,
+    /// What is valid now, in the order of ids.
+    pub holdings: Vec<Holding>,
+    /// Everything that is stored about the user, as plain JSON by table.
+    pub records: serde_json::Value,
 }

@@ -15,8 +15,11 @@ use urr_contracts::events::reservation::{
     ReservationExpired, ReservationSnapshot,
 };
 use urr_contracts::events::transfer::{TransferCancelled, TransferCompleted};
-use urr_contracts::events::user::{UserDeleted, UserRegistered};
+use urr_contracts::events::user::{
+    AccountLinkIssued, UserDeleted, UserRegistered, UserRoleChanged,
+};
 use urr_contracts::events::{TOPICS, TYPES};
+use urr_contracts::internal::auth::{AccountLinkKind, AccountRole};
 use urr_kernel::{EventData, Tier, Won};
 use urr_layout::{Layout, SeatRow, Section};
 
@@ -293,6 +296,9 @@ fn check_inventory_queue_and_users(golden: &mut GoldenFolder) {
             left_total: 100,
         },
     );
-    check(golden, &UserRegistered { user_id: id(11) });
+    check(golden, &UserRegistered { user_id: id(11), role: Some(AccountRole::User) });
+    check(golden, &UserRoleChanged { user_id: id(11), role: AccountRole::Admin });
+    let kind = AccountLinkKind::ResetPassword;
+    check(golden, &AccountLinkIssued { link_id: id(51), user_id: id(11), kind });
     check(golden, &UserDeleted { user_id: id(11) });
 }

@@ -90,6 +90,7 @@ fn user() -> AccountSummary {
         name: "미나".to_owned(),
         role: AccountRole::User,
         language: AccountLanguage::Korean,
+        email_verified: true,
     }
 }
 
@@ -102,6 +103,9 @@ fn visit_auth_and_catalog(visitor: &mut impl CallVisitor) {
     let token = RevokedTokenEntry { seq: 7, jti: id(50), expires_at: time("2026-12-01T12:00:00Z") };
     let page = RevokedTokenPage { tokens: vec![token], next: 7 };
     visitor.visit(ListRevokedTokens { after: 3 }, page);
+    let link =
+        AccountLinkAnswer { token: "5f2b".to_owned(), expires_at: time("2026-12-01T12:30:00Z") };
+    visitor.visit(GetAccountLink { id: id(51) }, link);
     let event = EventInfo {
         id: id(1),
         revision: 3,
@@ -315,6 +319,20 @@ fn visit_other_ticket_calls(visitor: &mut impl CallVisitor) {
     visitor.visit(GetSalesHealth { event_ids: vec![id(1)] }, health);
     let (event_id, user_id) = (id(1), id(11));
     visitor.visit(GetTier { event_id, user_id }, TierAnswer { tier: Some(Tier::Gold) });
+    let holding = Holding {
+        kind: HoldingKind::Reservation,
+        id: id(10),
+        title: "첫 번째 콘서트".to_owned(),
+        number: Some("R20261201ABCDEF".to_owned()),
+        quantity: Some(2),
+        time: Some(time("2026-12-24T10:00:00Z")),
+    };
+    let holdings = HoldingsAnswer {
+        has_bought: true,
+        holdings: vec![holding],
+        records: json!({ "reservations": [] }),
+    };
+    visitor.visit(GetHoldings { user_id }, holdings);
     let (action_type, reference_id) = ("COMMUNITY_POST".to_owned(), id(80));
     let award = AwardPoints {
         user_id: id(11),

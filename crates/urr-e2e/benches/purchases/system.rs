@@ -218,7 +218,11 @@ impl Tokens {
             lifetime: Duration::from_mins(30),
         };
         let (email, family_id) = ("fan@example.com".to_owned(), self.ids.next_id());
-        self.key.sign(ACCESS, &issue, &AccessClaims { email, role, family_id })
+        self.key.sign(
+            ACCESS,
+            &issue,
+            &AccessClaims { email, role, family_id, email_verified: true },
+        )
     }
 }
 

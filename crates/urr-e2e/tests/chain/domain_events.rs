@@ -186,6 +186,7 @@ on_both_deployments! {
         assert_eq!(ids.len(), told.0.len(), "every id once");
         let counts = told.counts();
         let due = [
+            ("ACCOUNT_LINK_ISSUED", 1),
             ("EVENT_CANCELLED", 1),
             ("EVENT_CREATED", 1),
             ("INVENTORY_READY", 1),

@@ -161,6 +161,11 @@ fn token() -> String {
         lifetime: Duration::from_secs(1_800),
     };
     let email = "fan@example.com".to_owned();
-    let claims = AccessClaims { email, role: UserRole::User, family_id: Uuid::from_u128(3) };
+    let claims = AccessClaims {
+        email,
+        role: UserRole::User,
+        family_id: Uuid::from_u128(3),
+        email_verified: true,
+    };
     key().sign(ACCESS, &issue, &claims)
 }

@@ -209,10 +209,17 @@ impl TestGateway {
         self.token_of(FAN, role)
     }
 
+    /// An access token of a user who may not have verified the address.
+    pub fn token_of_address(&self, email_verified: bool) -> String {
+        let (email, role) = ("fan@example.com".to_owned(), UserRole::User);
+        let claims = AccessClaims { email, role, family_id: Uuid::from_u128(3), email_verified };
+        TokenKey::new(ACCESS_SECRET.as_bytes()).sign(ACCESS, &self.issue(FAN), &claims)
+    }
+
     /// A token with the claims of an access token, for any purpose.
     pub fn signed(&self, purpose: TokenPurpose, issue: &TokenFacts, role: UserRole) -> String {
-        let email = "fan@example.com".to_owned();
-        let claims = AccessClaims { email, role, family_id: Uuid::from_u128(3) };
+        let (email, email_verified) = ("fan@example.com".to_owned(), true);
+        let claims = AccessClaims { email, role, family_id: Uuid::from_u128(3), email_verified };
         TokenKey::new(ACCESS_SECRET.as_bytes()).sign(purpose, issue, &claims)
     }
 

@@ -18,3 +18,4 @@ mod rate_limiter;
 mod rates_and_sizes;
 mod revocation_feed;
 mod smuggling;
+mod verified_email;

@@ -22,6 +22,10 @@ pub enum MailKind {
     Refund,
     /// A user in a waiting room is about to be admitted.
     AdmissionNear,
+    /// A link by which a user proves that the address is theirs.
+    EmailVerification,
+    /// A link by which a user chooses another password.
+    PasswordReset,
 }
 
 storable_enum!(MailKind {
@@ -29,13 +33,21 @@ storable_enum!(MailKind {
     Cancellation => "cancellation",
     Refund => "refund",
     AdmissionNear => "admission_near",
+    EmailVerification => "email_verification",
+    PasswordReset => "password_reset",
 });
 
 impl MailKind {
-    /// Smaller ones are sent first: an admission is of no use later.
+    /// Whether it carries a link with a secret. Such a mail is sent to addresses that nobody has
+    /// verified, too, and no other mail is.
+    pub const fn is_link(self) -> bool {
+        matches!(self, MailKind::EmailVerification | MailKind::PasswordReset)
+    }
+
+    /// Smaller ones are sent first: admissions and links are of no use later.
     pub const fn priority(self) -> u16 {
         match self {
-            MailKind::AdmissionNear => 0,
+            MailKind::AdmissionNear | MailKind::EmailVerification | MailKind::PasswordReset => 0,
             MailKind::Purchase | MailKind::Cancellation | MailKind::Refund => 1,
         }
     }

@@ -12,7 +12,7 @@ use urr_kernel::{Won, fits_in_line};
 
 use super::mail::{MailKind, MailLanguage};
 use super::phrases;
-use super::template_data::TemplateData;
+use super::template_data::{LinkToken, TemplateData};
 
 const VALUE_CHARS_MAX: usize = 300;
 const HTML_PAGE: &str = include_str!("../../templates/page.html");
@@ -76,13 +76,22 @@ const fn template(kind: MailKind, language: MailLanguage) -> &'static str {
         MailKind::Cancellation => text!("cancellation"),
         MailKind::Refund => text!("refund"),
         MailKind::AdmissionNear => text!("admission_near"),
+        MailKind::EmailVerification => text!("email_verification"),
+        MailKind::PasswordReset => text!("password_reset"),
     }
 }
 
+/// The secret of a link comes after `#`, which browsers do not send: it is in no log of a server.
 fn link(kind: MailKind, data: &TemplateData, public_url: &str) -> String {
+    let with_token = |page: &str| {
+        let token = data.link_token.as_ref().map(|LinkToken(token)| format!("#{token}"));
+        format!("{public_url}/{page}{}", token.unwrap_or_default())
+    };
     match (kind, data.reservation_id, data.event_id) {
         (MailKind::AdmissionNear, _, Some(event_id)) => format!("{public_url}/queue/{event_id}"),
         (MailKind::AdmissionNear, _, None) => format!("{public_url}/"),
+        (MailKind::EmailVerification, ..) => with_token("verify"),
+        (MailKind::PasswordReset, ..) => with_token("reset"),
         (_, Some(reservation_id), _) => format!("{public_url}/reservations/{reservation_id}"),
         (_, None, _) => format!("{public_url}/my-reservations"),
     }

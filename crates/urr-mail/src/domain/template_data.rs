@@ -31,6 +31,19 @@ pub struct TemplateData {
     /// The position in the waiting room; 0 means admitted.
     pub position: Option<u32>,
     pub wait_seconds: Option<u64>,
+    /// The secret of a link. It is known only while the mail is sent, and never stored.
+    #[serde(skip)]
+    pub link_token: Option<LinkToken>,
+}
+
+/// The secret of a link, which is not printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct LinkToken(pub String);
+
+impl std::fmt::Debug for LinkToken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("[link]")
+    }
 }
 
 impl TemplateData {

@@ -24,10 +24,11 @@ pub fn routes() -> OpenApiRouter<MailService> {
 #[serde(rename_all = "camelCase")]
 struct MailView {
     id: Uuid,
-    /// `purchase`, `cancellation`, `refund` or `admission_near`.
+    /// `purchase`, `cancellation`, `refund`, `admission_near`, `email_verification` or
+    /// `password_reset`.
     #[schema(example = "purchase")]
     kind: &'static str,
-    /// What it is about: a reservation, a refund, or the message that asked for it.
+    /// What it is about: a reservation, a refund, a link, or the message that asked for it.
     subject_id: Uuid,
     user_id: Uuid,
     /// `waiting`, `sent`, `failed` or `dropped`.
@@ -101,7 +102,8 @@ struct AdminMailFilter {
     /// `waiting`, `sent`, `failed` or `dropped`.
     #[param(example = "failed")]
     status: Option<String>,
-    /// `purchase`, `cancellation`, `refund` or `admission_near`.
+    /// `purchase`, `cancellation`, `refund`, `admission_near`, `email_verification` or
+    /// `password_reset`.
     #[param(example = "purchase")]
     kind: Option<String>,
     user_id: Option<Uuid>,
@@ -119,7 +121,7 @@ impl AdminMailFilter {
             name.parse::<MailKind>().map_err(|_| refusal())
         });
         let (status, kind) = (status.transpose()?, kind.transpose()?);
-        Ok(MailFilter { user_id: self.user_id, status, kind })
+        Ok(MailFilter { user_id: self.user_id, status, kind, without_links: false })
     }
 }
 
@@ -144,7 +146,8 @@ async fn list_mails(
 
 /// Returns a mail with its text.
 ///
-/// For support and administrators. The address is masked. Errors: 404 `MAIL_NOT_FOUND`.
+/// For support and administrators. The address is masked, and a link is shown without its secret. Errors: 404
+/// `MAIL_NOT_FOUND`.
 #[utoipa::path(
     get, path = "/api/admin/mails/{id}", tag = "admin", params(("id" = Uuid, Path)),
     responses((status = 200, body = MailPreviewAnswer), Errors<401, 403, 404>),

@@ -62,7 +62,8 @@ async fn list_notifications(
     User(identity): User,
     page: Page,
 ) -> Result<Json<NotificationListView>, ApiError> {
-    let filter = MailFilter { user_id: Some(identity.user_id), ..MailFilter::default() };
+    let user_id = Some(identity.user_id);
+    let filter = MailFilter { user_id, without_links: true, ..MailFilter::default() };
     let (list, total) = service.list_mails(filter, page).await?;
     let views = list.iter().map(|mail| NotificationView::new(&service, mail)).collect();
     let Paged { items: notifications, pagination } = Paged::new(views, total, page);

@@ -7,6 +7,7 @@ mod consumer;
 mod delivery;
 mod fixture;
 mod http;
+mod links;
 mod peers;
 mod smtp;
 mod smtp_server;

@@ -1,6 +1,6 @@
 //! The auth and ticket services, as far as mails call them. They fail on demand.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
 use axum::extract::{Path, State};
@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde_json::{Value, json};
-use urr_contracts::internal::auth::ListUsers;
+use urr_contracts::internal::auth::{GetAccountLink, ListUsers};
 use urr_contracts::internal::ticket::GetReservationSummary;
 use urr_kernel::Uuid;
 use urr_service::InternalCall;
@@ -21,6 +21,10 @@ pub struct Peers(Arc<Mutex<PeerState>>);
 #[derive(Default)]
 struct PeerState {
     users: HashMap<Uuid, (String, String)>,
+    /// Users who have not verified their address.
+    unverified: HashSet<Uuid>,
+    /// The links in force with their secrets.
+    links: HashMap<Uuid, String>,
     reservations: HashMap<Uuid, Value>,
     auth_is_unavailable: bool,
     ticket_is_unavailable: bool,
@@ -33,6 +37,22 @@ impl Peers {
     pub fn register(&self, id: Uuid, address: &str, language: &str) {
         let user = (address.to_owned(), language.to_owned());
         self.0.lock().unwrap().users.insert(id, user);
+    }
+
+    pub fn set_verified(&self, id: Uuid, is_verified: bool) {
+        let mut state = self.0.lock().unwrap();
+        match is_verified {
+            true => state.unverified.remove(&id),
+            false => state.unverified.insert(id),
+        };
+    }
+
+    pub fn issue_link(&self, id: Uuid, token: &str) {
+        self.0.lock().unwrap().links.insert(id, token.to_owned());
+    }
+
+    pub fn void_link(&self, id: Uuid) {
+        self.0.lock().unwrap().links.remove(&id);
     }
 
     pub fn forget(&self, id: Uuid) {
@@ -68,6 +88,7 @@ impl Peers {
     pub fn router(&self) -> Router {
         Router::new()
             .route(ListUsers::SPEC.path, post(users))
+            .route(GetAccountLink::SPEC.path, get(link))
             .route(GetReservationSummary::SPEC.path, get(summary))
             .with_state(self.clone())
     }
@@ -86,10 +107,28 @@ async fn users(State(peers): State<Peers>, Json(body): Json<Value>) -> Response 
         .map(|(id, (address, language))| {
             json!({
                 "id": id, "email": address, "name": "Mina", "role": "user", "language": language,
+                "emailVerified": !state.unverified.contains(id),
             })
         })
         .collect();
     axum::Json(json!({"users": users})).into_response()
+}
+
+async fn link(State(peers): State<Peers>, Path(id): Path<Uuid>) -> Response {
+    let state = peers.0.lock().unwrap();
+    if state.auth_is_unavailable {
+        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+    }
+    match state.links.get(&id) {
+        Some(token) => {
+            let answer = json!({"token": token, "expiresAt": "2026-12-01T12:30:00Z"});
+            axum::Json(answer).into_response()
+        }
+        None => {
+            let refusal = json!({"error": "Unknown.", "code": "LINK_NOT_FOUND"});
+            (StatusCode::NOT_FOUND, axum::Json(refusal)).into_response()
+        }
+    }
 }
 
 async fn summary(State(peers): State<Peers>, Path(id): Path<Uuid>) -> Response {

@@ -1,7 +1,7 @@
 //! Mails as they are read, one file per kind and language.
 
 use urr_kernel::{Uuid, Won};
-use urr_mail::{MailKind, MailLanguage, RenderedMail, TemplateData, render};
+use urr_mail::{LinkToken, MailKind, MailLanguage, RenderedMail, TemplateData, render};
 use urr_test::snapshot::assert_fresh;
 
 use crate::fixture::PUBLIC_URL;
@@ -43,6 +43,9 @@ fn data(kind: MailKind) -> TemplateData {
         },
         MailKind::AdmissionNear => {
             TemplateData { position: Some(120), wait_seconds: Some(170), ..known }
+        }
+        MailKind::EmailVerification | MailKind::PasswordReset => {
+            TemplateData { link_token: Some(LinkToken("5f2b".repeat(16))), ..Default::default() }
         }
     }
 }

@@ -5,6 +5,7 @@
 //! one is added, each in its own rows.
 
 use jiff::civil::Date;
+use urr_contracts::internal::auth::AccountRole;
 use urr_kernel::{Timestamp, Uuid, named_enum};
 use urr_storage::storable_enum;
 
@@ -22,6 +23,23 @@ pub struct UserFact {
     pub id: Uuid,
     pub registered_at: Option<Timestamp>,
     pub deleted_at: Option<Timestamp>,
+    /// The role of the most recent message about it.
+    pub role: AccountRole,
+    pub role_at: Option<Timestamp>,
+}
+
+impl UserFact {
+    pub fn new(id: Uuid) -> UserFact {
+        let role = AccountRole::User;
+        UserFact { id, registered_at: None, deleted_at: None, role, role_at: None }
+    }
+
+    /// Of two messages the later one counts, in whatever order they come.
+    pub fn set_role(&mut self, role: AccountRole, at: Timestamp) {
+        if self.role_at.is_none_or(|known| known <= at) {
+            (self.role, self.role_at) = (role, Some(at));
+        }
+    }
 }
 
 /// A message that was counted as activity.

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use super::{DaysQuery, FirstDay, StatsAnswer, StatsReader, StatsResult};
 use crate::domain::{ReservationDistribution, StatsCounters, ratio, ratio_number, start_of_day};
 use crate::store::counter_queries::{counters_total_before, hour_list};
-use crate::store::user_queries::{reservations_per_user, spending_tiers};
+use crate::store::user_queries::{reservations_per_user, spending_tiers, users_by_role};
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -30,14 +30,16 @@ struct UserDayView {
 
 #[derive(Serialize, ToSchema)]
 struct RoleView {
-    /// Always `user`: roles are not announced.
-    role: &'static str,
+    #[schema(example = "user")]
+    role: String,
+    /// Accounts that are open.
     count: i64,
 }
 
 /// Lists new users by day.
 ///
-/// For administrators. `cumulativeUsers` counts all until that day.
+/// For administrators. `cumulativeUsers` counts all until that day; `byRole` counts the accounts
+/// that are open now.
 #[utoipa::path(
     get, path = "/api/stats/users", tag = "statistics", params(DaysQuery),
     responses((status = 200, body = StatsAnswer<UserStatsView>), Errors<401, 403>),
@@ -61,7 +63,9 @@ pub(super) async fn get_user_stats(
                 }
             }
             daily.reverse();
-            Ok(UserStatsView { daily, by_role: vec![RoleView { role: "user", count }] })
+            let roles = users_by_role(tx)?.into_iter();
+            let by_role = roles.map(|(role, count)| RoleView { role, count }).collect();
+            Ok(UserStatsView { daily, by_role })
         })
         .await
 }

@@ -1,6 +1,7 @@
 //! The tables of facts, read one by one or in pages by id.
 
 use serde_json::Value as Json;
+use urr_contracts::internal::auth::AccountRole;
 use urr_kernel::Uuid;
 use urr_storage::{DbResult, Row, Tx, Value, from_row, params};
 
@@ -79,19 +80,28 @@ impl StoredFact for CountedMessage {
 }
 
 impl StoredFact for UserFact {
-    const TABLE: FactTable =
-        FactTable { name: "users", key: "id", columns: "id, registered_at, deleted_at" };
+    const TABLE: FactTable = FactTable {
+        name: "users",
+        key: "id",
+        columns: "id, registered_at, deleted_at, role, role_at",
+    };
 
     fn key(&self) -> (RebuildStage, Uuid) {
         (RebuildStage::Users, self.id)
     }
 
     fn read(row: &Row<'_>) -> DbResult<UserFact> {
-        Ok(from_row!(row => UserFact { id, registered_at, deleted_at }))
+        let role: String = row.get("role")?;
+        Ok(from_row!(row => UserFact {
+            id, registered_at, deleted_at, role_at;
+            role: role.parse().unwrap_or(AccountRole::Other),
+        }))
     }
 
     fn write(&self, tx: &mut Tx<'_>) -> DbResult<()> {
-        Self::TABLE.write(tx, params![self.id, self.registered_at, self.deleted_at])
+        let role = self.role.as_str();
+        let values = params![self.id, self.registered_at, self.deleted_at, role, self.role_at];
+        Self::TABLE.write(tx, values)
     }
 }
 

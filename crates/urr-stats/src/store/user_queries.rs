@@ -14,6 +14,14 @@ pub fn held_places(tx: &mut Tx<'_>, now: Timestamp) -> DbResult<i64> {
     )
 }
 
+/// How many accounts are open, by role.
+pub fn users_by_role(tx: &mut Tx<'_>) -> DbResult<Vec<(String, i64)>> {
+    let sql = "select role, count(*) as total from users \
+               where registered_at is not null and deleted_at is null \
+               group by role order by role";
+    tx.query(sql, &[], |row| Ok((row.get("role")?, row.get("total")?)))
+}
+
 /// What happened since a time.
 pub struct LastHourStats {
     pub reservations: i64,

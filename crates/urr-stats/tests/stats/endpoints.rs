@@ -9,7 +9,7 @@ use urr_service::UserRole;
 use crate::contract;
 use crate::fixture::{
     Booking, DAY, HOUR, MINUTE, World, event_created, now, standing_event_created, user_deleted,
-    user_registered,
+    user_registered, user_role_changed,
 };
 
 const PATHS: [&str; 13] = [
@@ -69,7 +69,7 @@ contract! {
         }
         assert_eq!(world.data("overview").await["totalRevenue"], 0);
         let users = world.data("users").await;
-        assert_eq!(users, json!({ "daily": [], "byRole": [{ "role": "user", "count": 0 }] }));
+        assert_eq!(users, json!({ "daily": [], "byRole": [] }));
         let traffic = world.data("hourly-traffic").await;
         assert_eq!(traffic["hourly"].as_array().unwrap().len(), 24);
         assert_eq!(traffic["peakHour"], json!({ "hour": 0, "reservations": 0 }));
@@ -177,6 +177,26 @@ contract! {
             ],
             "byRole": [{ "role": "user", "count": 2 }],
         }));
+    }
+
+    /// Of two announcements the later one counts, whichever comes first.
+    async fn accounts_are_counted_by_the_role_that_they_have_now(world: World) {
+        for user in 1..=3 {
+            world.consume(&user_registered(user, now() - 2 * DAY)).await;
+        }
+        world.consume(&user_role_changed(2, "user", now())).await;
+        world.consume(&user_role_changed(2, "admin", now() - DAY)).await;
+        world.consume(&user_role_changed(3, "admin", now() - DAY)).await;
+        // The change of a role may come before the account itself.
+        world.consume(&user_role_changed(4, "admin", now() - DAY)).await;
+        let by_role = |admins, users| json!([
+            { "role": "admin", "count": admins }, { "role": "user", "count": users },
+        ]);
+        assert_eq!(world.data("users").await["byRole"], by_role(1, 2));
+        world.consume(&user_registered(4, now() - 2 * DAY)).await;
+        assert_eq!(world.data("users").await["byRole"], by_role(2, 2));
+        world.consume(&user_deleted(3, now())).await;
+        assert_eq!(world.data("users").await["byRole"], by_role(1, 2));
     }
 
     async fn traffic_is_counted_by_hour_and_kind_of_day(world: World) {

@@ -359,6 +359,10 @@ pub fn user_registered(user: u128, at: Timestamp) -> DomainEvent {
     message("USER_REGISTERED", at, json!({ "userId": id(user) }))
 }
 
+pub fn user_role_changed(user: u128, role: &str, at: Timestamp) -> DomainEvent {
+    message("USER_ROLE_CHANGED", at, json!({ "userId": id(user), "role": role }))
+}
+
 pub fn user_deleted(user: u128, at: Timestamp) -> DomainEvent {
     message("USER_DELETED", at, json!({ "userId": id(user) }))
 }

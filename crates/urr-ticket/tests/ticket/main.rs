@@ -15,6 +15,7 @@ mod event_access;
 mod expiry;
 mod fixture;
 mod gateway;
+mod holdings;
 mod memberships;
 mod model;
 mod my_reservations;

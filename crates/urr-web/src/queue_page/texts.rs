@@ -45,6 +45,7 @@ pub struct QueueTexts {
     pub mail: &'static str,
     pub fair: &'static str,
     pub fair_text: &'static str,
+    pub fair_check: &'static str,
     pub leave: &'static str,
     pub leave_text: &'static str,
     pub leave_button: &'static str,
@@ -96,6 +97,7 @@ pub const KOREAN: QueueTexts = QueueTexts {
     fair: "추첨은 공정한가요?",
     fair_text: "추첨에 쓰일 비밀 값은 아무도 입장하기 전에 정해졌고, 아래는 그 값의 SHA-256입니다. 추첨 뒤 비밀 값과 \
                 참가자 목록이 공개되어 누구나 다시 계산할 수 있습니다.",
+    fair_check: "추첨 결과 확인하기",
     leave: "줄에서 나가기",
     leave_text: "나가면 순번이 사라지고 되돌릴 수 없습니다.",
     leave_button: "순번을 포기하고 나가기",
@@ -150,6 +152,7 @@ pub const ENGLISH: QueueTexts = QueueTexts {
     fair_text: "The secret of the draw was chosen before anybody joined; this is its SHA-256. After \
                 the draw the secret and the list of participants are published, and anybody can \
                 compute the result again.",
+    fair_check: "Verify the draw",
     leave: "Leave the line",
     leave_text: "You lose your place, and there is no way back to it.",
     leave_button: "Give up my place",

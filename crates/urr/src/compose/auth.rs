@@ -8,18 +8,29 @@ use urr_auth::{
     PORTONE_ENDPOINT, PortOneIdentity, ProviderEndpoints, RemoteVerifier, RemoteVerifierKind,
     SocialProvider, SocialProviderSettings, SocialSettings, TermsVersions,
 };
+use urr_contracts::clients::TicketClient;
 use urr_kernel::Secret;
-use urr_service::Service;
 use urr_service::token::TokenKey;
+use urr_service::{Caller, Service};
 use urr_storage::Db;
 
 use super::ClockAndIds;
 use super::builder::Builder;
 use crate::config::{BotCheckKind, Config, IdentityProviderKind};
+use crate::role::ProcessRole;
 
 /// Starts the auth service.
 pub async fn start(builder: &mut Builder<'_>, db: Db) -> Result<Service> {
-    let auth = AuthService::new(auth_parts(builder.config, db, &builder.sources())?);
+    let ticket = match builder.upstream(Caller::Auth, ProcessRole::Ticket) {
+        Ok(ticket) => Some(TicketClient::new(ticket)),
+        Err(error) => {
+            let error = format!("{error:#}");
+            tracing::warn!(error, "no account can be closed or copied here");
+            None
+        }
+    };
+    let parts = auth_parts(builder.config, db, &builder.sources())?;
+    let auth = AuthService::new(AuthParts { ticket, ..parts });
     auth.check_data_keys().await?;
     auth.register_metrics(&builder.kit.metrics);
     let (jobs, stopping) = (auth.clone(), builder.stopping.clone());
@@ -38,6 +49,7 @@ pub fn auth_parts(config: &Config, db: Db, sources: &ClockAndIds) -> Result<Auth
         ids: sources.ids.clone(),
         token_key: TokenKey::new(&auth.jwt_key()),
         data_keys: data_keys(config)?,
+        ticket: None,
         settings: urr_auth::AuthSettings {
             access_lifetime: Duration::from_secs(auth.jwt_expiration_seconds),
             refresh_lifetime: Duration::from_secs(auth.jwt_refresh_expiration_seconds),

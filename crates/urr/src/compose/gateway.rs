@@ -95,6 +95,7 @@ fn settings(config: &Config) -> GatewaySettings {
         },
         header_bytes_max: gateway.header_bytes_max,
         auth_body_bytes_max: gateway.auth_body_bytes_max,
+        verified_email_to_buy: config.auth.verified_email_to_buy,
         is_loopback: config.server.host.is_loopback(),
         ..GatewaySettings::new(access_key, entry_key)
     }

@@ -6,7 +6,7 @@ use urr_auth::{
 use urr_kernel::Secret;
 
 use super::rule::{
-    OWN_SECRET_BYTES_MIN, choice, jwt_secret, number, optional, password, seconds, secret,
+    OWN_SECRET_BYTES_MIN, choice, flag, jwt_secret, number, optional, password, seconds, secret,
     signing_key, terms_version, text, web_origin,
 };
 use super::section::section;
@@ -61,6 +61,7 @@ section! {
         jwt_refresh_expiration_seconds: u64 =
             value(seconds()), "JWT_REFRESH_EXPIRATION_SECONDS";
         cookie_secure: CookieSecurity = value(choice(COOKIE_SECURITY)), "COOKIE_SECURE";
+        verified_email_to_buy: bool = value(flag());
         service_terms_version: TermsVersion = value(terms_version());
         privacy_terms_version: TermsVersion = value(terms_version());
         marketing_terms_version: TermsVersion = value(terms_version());

@@ -106,6 +106,12 @@ fn check_accounts(config: &Config, read: &mut SettingReader) {
         "Google, Kakao and Naver must know where to send people back; set it to this site's \
          address, such as https://urr.example",
     );
+    read.require(
+        &["auth.verified_email_to_buy", "mail.sender"],
+        !auth.verified_email_to_buy || config.mail.sender == MailSenderKind::Smtp,
+        "nobody can verify an address without mail, so nobody could buy; set mail.sender to smtp, or \
+         let users buy without",
+    );
     let is_remote = matches!(auth.bot_check, BotCheckKind::Remote(_));
     read.require(
         &["auth.bot_check", "auth.bot_check_site_key", "auth.bot_check_secret"],

@@ -119,7 +119,8 @@ impl PaymentRun {
             lifetime: Duration::from_mins(30),
         };
         let family_id = self.ids.next_id();
-        let claims = AccessClaims { email: "fan@example.com".to_owned(), role, family_id };
+        let (email, email_verified) = ("fan@example.com".to_owned(), true);
+        let claims = AccessClaims { email, role, family_id, email_verified };
         let session = self.token_key.sign(token::ACCESS, &issue, &claims);
         let mut headers = HeaderMap::new();
         headers.insert("content-type", "application/json".parse()?);

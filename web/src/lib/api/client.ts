@@ -12,7 +12,7 @@ const TIMEOUT_MS = 15_000;
 const PAYMENT_TIMEOUT_MS = 60_000;
 
 /** Paths that decide about the session themselves. */
-const SESSION_PATHS = /^\/api\/auth\/(login|register|refresh|logout|challenge|terms)$/;
+const SESSION_PATHS = /^\/api\/auth\/(login|register|refresh|logout|challenge|terms|social)$/;
 
 export const api = createClient<paths>({ baseUrl: '/', fetch: send });
 

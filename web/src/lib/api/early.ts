@@ -11,6 +11,8 @@ const EARLY: Record<string, string> = {
   '/': JSON.stringify([HOME_ON_SALE, HOME_UPCOMING]),
   '/events/[id]': SAME_PATH,
   '/artists/[id]': SAME_PATH,
+  '/draws/[id]':
+    "['/api/queue/draw/', '/api/events/'].map((path) => path + location.pathname.split('/')[2])",
 };
 
 /** The script element for a route's shell; empty if the page has nothing to ask early. */

@@ -1,5 +1,5 @@
 /** Finds a nonce so that SHA-256 of `<challenge>:<nonce>` begins with `difficulty` zero bits. */
-import { findNonce } from './sha256';
+import { findNonce } from './nonce';
 
 self.onmessage = (event: MessageEvent<{ challenge: string; difficulty: number }>) => {
   const { challenge, difficulty } = event.data;

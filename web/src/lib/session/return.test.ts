@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { loginPath, returnPath } from './return';
+import { isProgramPage, loginPath, returnPath } from './return';
 
 const at = (path: string) => new URL(path, 'https://urr.example');
 
@@ -18,4 +18,14 @@ test.each([
   'events',
 ])('%s is not a place to return to', (wanted) => {
   expect(returnPath(at(`/login?return=${encodeURIComponent(wanted)}`))).toBe('/');
+});
+
+test.each([
+  ['/queue/1', true],
+  ['/queue', true],
+  ['/sandbox/pay?orderId=1', true],
+  ['/queues', false],
+  ['/events/1', false],
+])('%s is made by the program: %s', (path, expected) => {
+  expect(isProgramPage(path)).toBe(expected);
 });

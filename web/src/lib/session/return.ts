@@ -15,3 +15,8 @@ export function returnPath(url: URL): string {
     return '/';
   }
 }
+
+/** Pages that the program makes itself: they are loaded as a whole. */
+export function isProgramPage(path: string): boolean {
+  return /^\/(queue|sandbox)(\/|\?|$)/.test(path);
+}

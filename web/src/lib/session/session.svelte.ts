@@ -101,6 +101,14 @@ class Session {
     });
   }
 
+  /** Takes over the session of cookies that a redirect has set. False if there is none. */
+  async adopt(): Promise<boolean> {
+    const response = await fetch('/api/auth/refresh', { method: 'POST' }).catch(() => null);
+    if (!response?.ok) return false;
+    this.begin((await response.json()) as SessionView);
+    return true;
+  }
+
   /** Opens the login dialog over the page; resolves when the user is back or gave up. */
   askToLogIn(): Promise<boolean> {
     return new Promise((resolve) => {

@@ -57,7 +57,8 @@ contract! {
         let id = site.whose(&answer).await;
         assert_eq!(site.signed_in("google", MINA).await, id, "both ways lead to one account");
 
-        world.register("juno@example.com").await;
+        let juno = world.register("juno@example.com").await.user.id;
+        world.tickets.sold_long_ago(juno);
         let button = site.button().await;
         let answer = site.press(&button, &site.credential(JUNO, &button), true).await;
         assert_eq!(answer.refusal(), (409, "EMAIL_IN_USE"), "D-16");

@@ -1,0 +1,188 @@
+/**
+ * Writes `docs/screens/`: ten main pages on a phone and a desktop, light and dark, in both languages.
+ * `npm run screens` starts a program with demo data and plays the fans that the pages need.
+ */
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import type { APIRequestContext, Browser, Page } from '@playwright/test';
+import {
+  type Account,
+  enter,
+  eventWith,
+  expect,
+  holdSeats,
+  logIn,
+  otherFan,
+  payNow,
+  registerFan,
+  SAME_ORIGIN,
+  test,
+} from '../tests/fan';
+import { Organiser } from '../tests/organiser';
+
+const OUTPUT = fileURLToPath(new URL('../../docs/screens/', import.meta.url));
+const QUALITY = 72;
+const WAITING_AHEAD = 11;
+
+const LOOKS = [
+  { name: 'phone-light-ko', isPhone: true, colorScheme: 'light', locale: 'ko-KR' },
+  { name: 'phone-dark-en', isPhone: true, colorScheme: 'dark', locale: 'en-GB' },
+  { name: 'desktop-light-en', isPhone: false, colorScheme: 'light', locale: 'en-GB' },
+  { name: 'desktop-dark-ko', isPhone: false, colorScheme: 'dark', locale: 'ko-KR' },
+] as const;
+type Look = (typeof LOOKS)[number];
+
+interface Shot {
+  readonly name: string;
+  readonly path: string;
+  /** What is visible when the page is there. */
+  readonly ready: string;
+  readonly account?: Account;
+  readonly prepare?: (page: Page) => Promise<void>;
+}
+
+async function take(browser: Browser, look: Look, shot: Shot): Promise<void> {
+  const context = await browser.newContext({
+    baseURL: process.env.URR_URL ?? '',
+    locale: look.locale,
+    timezoneId: 'Asia/Seoul',
+    colorScheme: look.colorScheme,
+    viewport: look.isPhone ? { width: 390, height: 844 } : { width: 1280, height: 800 },
+    deviceScaleFactor: look.isPhone ? 2 : 1,
+    isMobile: look.isPhone,
+    hasTouch: look.isPhone,
+    reducedMotion: 'reduce',
+  });
+  const page = await context.newPage();
+  if (shot.account) await logIn(page, shot.account);
+  await page.goto(shot.path);
+  await expect(page.locator(shot.ready).first()).toBeVisible({ timeout: 30_000 });
+  await shot.prepare?.(page);
+  await page.waitForLoadState('networkidle', { timeout: 5_000 }).catch(() => undefined);
+  await page.evaluate(() => document.fonts.ready);
+  const client = await context.newCDPSession(page);
+  const { data } = await client.send('Page.captureScreenshot', {
+    format: 'webp',
+    quality: QUALITY,
+  });
+  writeFileSync(`${OUTPUT}${shot.name}-${look.name}.webp`, Buffer.from(data, 'base64'));
+  await context.close();
+}
+
+async function buy(api: APIRequestContext, eventId: string, seats: number[]): Promise<string> {
+  const id = await holdSeats(api, eventId, seats);
+  await payNow(api, { reservationId: id });
+  return id;
+}
+
+/** Some seats are sold, so that the map looks like a sale. */
+async function sellSome(eventId: string): Promise<void> {
+  const { event } = await (await (await otherFan('counting')).get(`/api/events/${eventId}`)).json();
+  for (let fan = 0; fan < 6; fan++) {
+    const api = await otherFan(`crowd${fan}`);
+    const first = Math.floor((event.capacity / 9) * (fan + 1));
+    await buy(api, eventId, [first, first + 1, first + 2, first + 3]);
+    await api.dispose();
+  }
+}
+
+test('screens', async ({ browser, page }) => {
+  rmSync(OUTPUT, { recursive: true, force: true });
+  mkdirSync(OUTPUT, { recursive: true });
+  const organiser = await Organiser.logIn();
+  const seated = await eventWith(page, 'on_sale');
+  await sellSome(seated);
+
+  // A draw of twelve, with our fan among them.
+  const gathering = await organiser.createSale({
+    title: '한여름 밤의 추첨 콘서트',
+    tickets: 500,
+    threshold: 1,
+    lottery: { gatherSeconds: 10, opensInSeconds: 20 },
+  });
+  const fan = await registerFan('screens');
+  await logIn(page, fan);
+  const crowd = await Promise.all(
+    Array.from({ length: WAITING_AHEAD }, (_, index) => otherFan(`waiting${index}`)),
+  );
+  await page.goto(`/draws/${gathering}`);
+  for (const api of [...crowd, page.request])
+    await expect(async () => {
+      const joined = await api.post(`/api/queue/check/${gathering}`, { headers: SAME_ORIGIN });
+      expect(joined.ok(), await joined.text()).toBe(true);
+    }).toPass({ timeout: 30_000 });
+  await expect
+    .poll(
+      async () => (await (await page.request.get(`/api/queue/draw/${gathering}`)).json()).state,
+      {
+        timeout: 60_000,
+      },
+    )
+    .toBe('done');
+
+  // A full room in which eleven are before us.
+  const full = await organiser.createSale({
+    title: '한강의 밤, 첫 번째 이야기',
+    tickets: 500,
+    threshold: 1,
+  });
+  await organiser.setRoom(full, { message: '무대 점검으로 5분 늦게 입장을 시작합니다.' });
+  await enter(crowd[0]!, full);
+  for (const api of crowd.slice(1)) await api.post(`/api/queue/check/${full}`);
+  await page.request.post(`/api/queue/check/${full}`, { headers: SAME_ORIGIN });
+
+  const bought = await buy(page.request, seated, [4, 5]);
+  const payer = await registerFan('payer');
+  const payerApi = await page
+    .context()
+    .browser()!
+    .newContext({ baseURL: process.env.URR_URL ?? '' });
+  await payerApi.request.post('/api/auth/login', {
+    data: { email: payer.email, password: payer.password },
+    headers: SAME_ORIGIN,
+  });
+  const held = await holdSeats(payerApi.request, seated, [20, 21]);
+  const chooser = await registerFan('chooser');
+  const { payments } = await (await page.request.get('/api/payments')).json();
+  const { artists } = await (await page.request.get('/api/artists')).json();
+
+  const shots: Shot[] = [
+    { name: 'home', path: '/', ready: 'article h3' },
+    { name: 'events', path: '/events', ready: 'article h3' },
+    { name: 'event', path: `/events/${seated}`, ready: 'main h1' },
+    { name: 'queue', path: `/queue/${full}`, ready: '[data-f="position"]', account: fan },
+    {
+      name: 'seats',
+      path: `/events/${seated}/seats`,
+      ready: '[role="application"]',
+      account: chooser,
+      prepare: async (seats) => {
+        await seats.getByRole('application').focus();
+        for (const key of ['ArrowDown', 'ArrowRight', 'Enter', 'ArrowRight', 'Enter'])
+          await seats.keyboard.press(key);
+        await expect(seats.locator('.chosen li')).toHaveCount(2);
+        await seats.getByRole('application').blur();
+      },
+    },
+    {
+      name: 'checkout',
+      path: `/checkout/reservation/${held}`,
+      ready: '[role="timer"]',
+      account: payer,
+    },
+    {
+      name: 'result',
+      path: `/checkout/reservation/${bought}/result?orderId=${payments[0].orderId}`,
+      ready: '.paid',
+      account: fan,
+    },
+    { name: 'ticket', path: `/my/reservations/${bought}`, ready: '.ticket svg', account: fan },
+    { name: 'artist', path: `/artists/${artists[0].id}`, ready: '.panel', account: fan },
+    { name: 'draw', path: `/draws/${gathering}`, ready: '.checks li', account: fan },
+  ];
+  for (const look of LOOKS) for (const shot of shots) await take(browser, look, shot);
+
+  for (const api of crowd) await api.dispose();
+  await payerApi.close();
+  await organiser.dispose();
+});

@@ -1,0 +1,90 @@
+/** The vectors are those of the specification, which the program is tested with as well. */
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { type Check, checkDraw } from './draw';
+
+const specification = readFileSync(new URL('../../../../docs/DRAW.md', import.meta.url), 'utf8');
+const example = specification.split('```text\n')[1]?.split('```')[0] ?? '';
+const user = (last: string) => `01990000-0000-7000-8000-0000000000${last}`;
+
+function lines(change: (lines: string[]) => void): string {
+  const all = example.trimEnd().split('\n');
+  change(all);
+  return `${all.join('\n')}\n`;
+}
+
+function expectRefused(file: string, failed: Check, line: number | null = null): void {
+  expect(checkDraw(file, null)).toMatchObject({ failed, line, rank: null });
+}
+
+test('the example of the specification is right, and everybody finds their place', () => {
+  expect(checkDraw(example, null)).toMatchObject({ failed: null, rank: null });
+  const ranks = ['a1', 'a2', 'a3', 'a4', 'a5', 'a6'].map(
+    (last) => checkDraw(example, user(last)).rank,
+  );
+  expect(ranks).toEqual([1, 4, 2, 5, 3, null]);
+});
+
+test('nobody can be moved', () => {
+  const swapped = lines((all) => ([all[11], all[12]] = [all[12] ?? '', all[11] ?? '']));
+  expectRefused(swapped, 'order', 13);
+  const first = lines((all) => all.splice(10, 0, all.pop() ?? ''));
+  expectRefused(first, 'order', 12);
+});
+
+test('nobody can be removed, added, replaced or named twice', () => {
+  const removed = lines((all) => all.pop());
+  expectRefused(removed, 'entrants', 15);
+  expectRefused(removed.replace('count 5', 'count 4'), 'digest');
+  const stranger = `${'ab'.repeat(16)} 6`;
+  expectRefused(
+    lines((all) => all.push(stranger)),
+    'entrants',
+    16,
+  );
+  expectRefused(lines((all) => all.push(stranger)).replace('count 5', 'count 6'), 'digest');
+  const twice = lines((all) => (all[14] = all[13] ?? ''));
+  expectRefused(twice, 'entrants', 15);
+});
+
+test('nothing of the header can be changed', () => {
+  const other = (name: string) =>
+    example.replace(new RegExp(`\n${name} (.)`), (_, digit) => {
+      return `\n${name} ${digit === '0' ? '1' : '0'}`;
+    });
+  expectRefused(other('commitment'), 'commitment');
+  expectRefused(other('secret'), 'commitment');
+  expectRefused(other('event'), 'commitment');
+  expectRefused(other('digest'), 'digest');
+  expectRefused(other('seed'), 'seed');
+  expectRefused(other('arrivals'), 'arrivals');
+});
+
+test('a secret that was committed to after the closing proves nothing', () => {
+  const late = example.replace(/committedAt .*/, 'committedAt 2026-12-01T11:00:00.25Z');
+  expectRefused(late, 'time');
+  const justInTime = example.replace(/committedAt .*/, 'committedAt 2026-12-01T11:00:00.249Z');
+  expect(checkDraw(justInTime, null).failed).toBeNull();
+});
+
+test('arrivals count from one, each once', () => {
+  const arrival = (line: number, value: number) =>
+    lines((all) => (all[line] = `${all[line]?.split(' ')[0]} ${value}`));
+  expectRefused(arrival(12, 6), 'arrivals', 13);
+  expectRefused(arrival(12, 1), 'arrivals', 13);
+  const exchanged = lines((all) => {
+    all[11] = `${all[11]?.split(' ')[0]} 5`;
+    all[12] = `${all[12]?.split(' ')[0]} 3`;
+  });
+  expectRefused(exchanged, 'arrivals');
+});
+
+test('what is no file of a draw is said to be none', () => {
+  expectRefused('', 'format', 1);
+  expectRefused('<!doctype html>\n', 'format', 1);
+  expectRefused(example.slice(0, -1), 'format', 15);
+  expectRefused(example.replace('urr-draw-v1', 'urr-draw-v2'), 'format', 1);
+  expectRefused(example.replace('count 5', 'count 05'), 'format', 10);
+  expectRefused(example.replace('\nsecret', '\nsecrets'), 'format', 6);
+  expectRefused(example.replace('68041bce', '68041BCE'), 'entrants', 11);
+});

@@ -1,0 +1,107 @@
+/** A sale that opens by lottery, and the page that verifies the draw. */
+import type { Page } from '@playwright/test';
+import {
+  expect,
+  expectAccessible,
+  expectNoSidewaysScroll,
+  expectOneLanguage,
+  logIn,
+  otherFan,
+  registerFan,
+  test,
+} from './fan';
+import { Organiser } from './organiser';
+
+test.use({ viewport: { width: 360, height: 740 } });
+
+async function look(page: Page, lang: 'ko' | 'en'): Promise<void> {
+  await expectAccessible(page);
+  await expectNoSidewaysScroll(page);
+  await expectOneLanguage(page, lang);
+}
+
+test('a lottery is promised, drawn and verified in the browser', async ({ page, browser }) => {
+  test.slow();
+  const organiser = await Organiser.logIn();
+  const lottery = { gatherSeconds: 8, opensInSeconds: 16 };
+  const eventId = await organiser.createSale({ lottery, threshold: 1 });
+  await logIn(page, await registerFan('entrant'));
+
+  // Before anybody may join the promise is there, and this device notes it.
+  await page.goto(`/draws/${eventId}`);
+  await expect(page.getByRole('heading', { name: '추첨값을 미리 잠갔습니다' })).toBeVisible();
+  const promised = await page.locator('main code').textContent();
+  expect(promised).toMatch(/^[0-9a-f]{64}$/);
+  await expect(page.getByText('이 기기에 적어 두었습니다')).toBeVisible();
+  await look(page, 'ko');
+
+  const others = await Promise.all([1, 2, 3, 4].map((one) => otherFan(`drawn${one}`)));
+  await page.goto(`/queue/${eventId}`);
+  const heading = page.getByRole('heading', { level: 1 }).filter({ visible: true });
+  await expect(heading).toContainText('추첨', { timeout: 20_000 });
+  for (const one of others) {
+    const joined = await one.post(`/api/queue/check/${eventId}`);
+    expect(joined.ok(), await joined.text()).toBe(true);
+  }
+  await page.getByText('추첨은 공정한가요?').click();
+  await expect(page.locator('main code')).toHaveText(promised ?? '');
+  await expect(page.getByRole('link', { name: '추첨 결과 확인하기' })).toHaveAttribute(
+    'href',
+    `/draws/${eventId}`,
+  );
+  await expectAccessible(page);
+
+  await expect(heading).toHaveText(/번째|입장하실 차례입니다/, { timeout: 30_000 });
+  await page.goto(`/draws/${eventId}`);
+  await expect(page.getByRole('heading', { name: '공정한 추첨이었습니다' })).toBeVisible();
+  await expect(page.getByText('5명이 참여했고')).toBeVisible();
+  await expect(page.getByText(/적어 둔 지문과 같습니다/)).toBeVisible();
+  await expect(page.locator('.checks li.bad')).toHaveCount(0);
+  // The file is the program's, the computation is the page's: the places are those of the line.
+  const rank = await page.locator('.rank').textContent();
+  const file = await (await page.request.get(`/api/queue/draw/${eventId}/file`)).text();
+  expect(file.trimEnd().split('\n')).toHaveLength(15);
+  expect(Number(rank?.match(/(\d+)번째/)?.[1])).toBeGreaterThanOrEqual(1);
+  expect(Number(rank?.match(/(\d+)번째/)?.[1])).toBeLessThanOrEqual(5);
+  await look(page, 'ko');
+
+  // Everybody may check, also without an account.
+  const stranger = await browser.newContext({
+    locale: 'en-GB',
+    baseURL: process.env.URR_URL ?? '',
+  });
+  const visitor = await stranger.newPage();
+  await visitor.goto(`/draws/${eventId}`);
+  await expect(visitor.getByRole('heading', { name: 'The draw was fair' })).toBeVisible();
+  await expect(visitor.locator('main').getByRole('link', { name: 'Log in' })).toBeVisible();
+  await look(visitor, 'en');
+
+  // A file in which two have changed their places is not believed.
+  await visitor.route('**/api/queue/draw/*/file', async (route) => {
+    const lines = file.split('\n');
+    [lines[10], lines[11]] = [lines[11] ?? '', lines[10] ?? ''];
+    await route.fulfill({ contentType: 'text/plain', body: lines.join('\n') });
+  });
+  await visitor.reload();
+  await expect(
+    visitor.getByRole('heading', { name: 'The records of the draw do not fit' }),
+  ).toBeVisible();
+  await expect(visitor.getByText('It is line 12 of the file.')).toBeVisible();
+  await look(visitor, 'en');
+
+  for (const one of [...others, organiser]) await one.dispose();
+  await stranger.close();
+});
+
+test.describe('without a draw', () => {
+  test.use({ allowed: /404/ });
+
+  test('the page says that there is none', async ({ page }) => {
+    const organiser = await Organiser.logIn();
+    const eventId = await organiser.createSale();
+    await organiser.dispose();
+    await page.goto(`/draws/${eventId}`);
+    await expect(page.getByRole('heading', { name: '추첨이 없는 공연입니다' })).toBeVisible();
+    await look(page, 'ko');
+  });
+});
