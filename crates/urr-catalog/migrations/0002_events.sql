@@ -1,5 +1,15 @@
 alter table artists add column image_url text not null default '';
 
+-- Memberships as the ticket service announced them last.
+create table artist_members (
+    membership_id uuid primary key,
+    artist_id uuid not null,
+    is_live boolean not null,
+    announced_at timestamptz not null
+);
+
+create index artist_members_live on artist_members (artist_id) where is_live;
+
 -- Counts the changes that readers can see. A process drops cached responses of an older revision.
 create table catalog_revision (
     id smallint primary key,
@@ -61,6 +71,11 @@ create table events (
     -- Whose event it is.
     organiser_id uuid not null,
     poster_image_url text not null,
+    -- Cancellation fees of its own; null means the usual ones.
+    cancel_policy jsonb,
+    age_rating text not null,
+    running_minutes integer,
+    notices text not null,
     -- By grade; empty for standing events.
     prices jsonb not null,
     price_min bigint not null,
@@ -84,6 +99,8 @@ create table events (
     constraint events_hall check ((kind = 'seated') = (hall_id is not null)),
     constraint events_status check (status in ('upcoming', 'on_sale', 'ended', 'cancelled')),
     constraint events_window check (sale_starts_at < sale_ends_at and sale_ends_at <= starts_at),
+    constraint events_age_rating check (age_rating in ('all', '7', '12', '15', '19')),
+    constraint events_running_minutes check (running_minutes between 1 and 1440),
     constraint events_prices check (0 <= price_min and price_min <= price_max),
     constraint events_seats_per_user_max check (seats_per_user_max between 1 and 10)
 );

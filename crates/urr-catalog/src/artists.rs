@@ -45,6 +45,12 @@ pub struct Artist {
     /// The price of a year's fan membership, in won.
     #[schema(value_type = i64, example = 30_000)]
     pub membership_price: Won,
+    /// Memberships that are paid and not over.
+    #[schema(example = 1_200)]
+    pub member_count: u64,
+    /// Events that were not deleted, past and coming.
+    #[schema(example = 7)]
+    pub event_count: u64,
     pub created_at: Timestamp,
 }
 
@@ -156,7 +162,16 @@ impl CatalogService {
         let NewArtist { name, description, image_url, membership_price } = new;
         let (id, created_at) = (ArtistId(self.0.ids.next_id()), self.0.clock.now());
         let membership_price = Won::new(membership_price.unwrap_or(MEMBERSHIP_PRICE_DEFAULT_WON));
-        let artist = Artist { id, name, description, image_url, membership_price, created_at };
+        let artist = Artist {
+            id,
+            name,
+            description,
+            image_url,
+            membership_price,
+            member_count: 0,
+            event_count: 0,
+            created_at,
+        };
         let artist = artist.checked()?;
         let metadata = self.event_metadata(actor.context);
         self.admin_change(actor, ("ARTIST_CREATED", "artist", id), move |tx| {
@@ -237,6 +252,8 @@ mod tests {
             description: String::new(),
             image_url: String::new(),
             membership_price: Won::ZERO,
+            member_count: 0,
+            event_count: 0,
             created_at: Timestamp::UNIX_EPOCH,
         };
         artist.checked().map(|artist| artist.name)

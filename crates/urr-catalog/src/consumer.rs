@@ -1,11 +1,13 @@
-//! The consumer of the ticket service's events: when the inventory is ready, and how ticket types
-//! change.
+//! The consumer of the ticket service's events: when the inventory is ready, how ticket types
+//! change, and how many members an artist has.
 
 use urr_bus::{HandleError, HandlerContext, HandlerOutcome, decode_event};
-use urr_contracts::events::inventory::{InventoryReady, TOPIC, TicketTypeChanged};
+use urr_contracts::events::inventory::{self, InventoryReady, TicketTypeChanged};
+use urr_contracts::events::membership::{self, MembershipActivated, MembershipExpired};
 use urr_kernel::EventData;
-use urr_storage::Tx;
+use urr_storage::{Tx, storable_time};
 
+use crate::artists::store::member_upsert;
 use crate::events::rules::{EventId, EventKind, EventRecord, TicketType, check_ticket_type};
 use crate::events::store::{
     event_find, event_mark_ready, event_set_inventory_problem, event_update_from_ticket_types,
@@ -16,7 +18,7 @@ use crate::revision::{catalog_lock, revision_bump};
 /// The consumer group of the catalogue.
 pub const GROUP: &str = "catalog-service-group";
 
-pub const CONSUMED_TOPICS: &[&str] = &[TOPIC];
+pub const CONSUMED_TOPICS: &[&str] = &[inventory::TOPIC, membership::TOPIC];
 
 pub fn handle(
     tx: &mut Tx<'_>,
@@ -26,6 +28,17 @@ pub fn handle(
     match event.event_type.as_str() {
         InventoryReady::TYPE => handle_inventory_ready(tx, &decode_event(event)?),
         TicketTypeChanged::TYPE => handle_ticket_type_changed(tx, &decode_event(event)?),
+        // Cached answers are not dropped for it: numbers of members may be some seconds old.
+        MembershipActivated::TYPE => {
+            let MembershipActivated { membership_id, artist_id, .. } = decode_event(event)?;
+            member_upsert(tx, membership_id, artist_id, true, storable_time(event.time))?;
+            Ok(HandlerOutcome::Done)
+        }
+        MembershipExpired::TYPE => {
+            let MembershipExpired { membership_id, artist_id, .. } = decode_event(event)?;
+            member_upsert(tx, membership_id, artist_id, false, storable_time(event.time))?;
+            Ok(HandlerOutcome::Done)
+        }
         _ => Ok(HandlerOutcome::Ignored),
     }
 }

@@ -4,11 +4,12 @@ use axum::http::StatusCode;
 use urr_service::ApiError;
 use urr_service::idempotency::key_reused;
 
+use crate::events::terms::{InvalidPolicyTable, InvalidRunningTime};
 use crate::text::{InvalidImageUrl, InvalidText};
 use crate::{
     ArtistError, CreateEventError, EditEventError, EditRejection, InvalidArtist, InvalidImage,
     InvalidPresale, InvalidPrices, InvalidSchedule, InvalidTemplate, InvalidTicketTypes,
-    OrganiserFixed, UnknownArtist, UploadError, VenueError,
+    OrganiserFixed, StartsInPast, UnknownArtist, UploadError, VenueError,
 };
 
 macro_rules! bad_requests {
@@ -30,6 +31,9 @@ bad_requests! {
     InvalidTicketTypes => "INVALID_TICKET_TYPES";
     InvalidPresale => "INVALID_PRESALE";
     UnknownArtist => "UNKNOWN_ARTIST";
+    StartsInPast => "EVENT_IN_PAST";
+    InvalidPolicyTable => "INVALID_CANCEL_POLICY";
+    InvalidRunningTime => "INVALID_RUNNING_TIME";
 }
 
 impl From<InvalidImage> for ApiError {
@@ -115,6 +119,7 @@ impl From<CreateEventError> for ApiError {
             CreateEventError::TicketTypes(invalid) => invalid.into(),
             CreateEventError::Presale(invalid) => invalid.into(),
             CreateEventError::Organiser(fixed) => fixed.into(),
+            CreateEventError::Past(invalid) => invalid.into(),
             CreateEventError::KeyReused => key_reused(),
             CreateEventError::Storage(error) => error.into(),
         }
@@ -147,6 +152,10 @@ impl From<EditRejection> for ApiError {
             EditRejection::Cancelled => ApiError::conflict("EVENT_CANCELLED", sentence),
             EditRejection::InventoryFixed(_) => ApiError::conflict("INVENTORY_FIXED", sentence),
             EditRejection::SaleStarted(_) => ApiError::conflict("SALE_STARTED", sentence),
+            EditRejection::HasBegun => ApiError::conflict("EVENT_BEGUN", sentence),
+            EditRejection::Past(invalid) => invalid.into(),
+            EditRejection::CancelPolicy(invalid) => invalid.into(),
+            EditRejection::RunningTime(invalid) => invalid.into(),
             EditRejection::Schedule(invalid) => invalid.into(),
             EditRejection::Presale(invalid) => invalid.into(),
         }

@@ -11,6 +11,7 @@ pub mod schedule;
 pub mod search;
 pub mod search_store;
 pub mod store;
+pub mod terms;
 pub mod views;
 
 use serde::Deserialize;

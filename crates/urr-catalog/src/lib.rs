@@ -52,7 +52,8 @@ pub use events::list_store::CatalogCounts;
 pub use events::rename::TooManyEvents;
 pub use events::rules::{
     ArtistRef, EditRejection, EventChange, EventId, EventKind, EventRecord, HallRef,
-    InvalidPresale, InvalidPrices, InvalidTicketTypes, OrderedInventory, TicketType, VenueRef,
+    InvalidPresale, InvalidPrices, InvalidTicketTypes, OrderedInventory, StartsInPast, TicketType,
+    VenueRef,
 };
 pub use events::schedule::{EventStatus, InvalidSchedule, PresaleSchedule, Schedule};
 pub use events::search::SearchQuery;

@@ -23,7 +23,7 @@ use self::payment::{PaymentConfirmed, PaymentRefunded};
 use self::queue::{AdmissionNear, QueueObserved};
 use self::reservation::{
     ReservationCancelled, ReservationChanged, ReservationConfirmed, ReservationCreated,
-    ReservationExpired,
+    ReservationExpired, ReservationPartlyCancelled, ReservationRescheduled,
 };
 use self::transfer::{TransferCancelled, TransferCompleted};
 use self::user::{AccountLinkIssued, UserDeleted, UserRegistered, UserRoleChanged};
@@ -87,6 +87,10 @@ domain_events! {
         ReservationChanged, "RESERVATION_CHANGED", |data| data.reservation.reservation_id;
         ReservationConfirmed, "RESERVATION_CONFIRMED", |data| data.reservation.reservation_id;
         ReservationCancelled, "RESERVATION_CANCELLED", |data| data.reservation.reservation_id;
+        ReservationPartlyCancelled, "RESERVATION_PARTLY_CANCELLED",
+            |data| data.reservation.reservation_id;
+        ReservationRescheduled, "RESERVATION_RESCHEDULED",
+            |data| data.reservation.reservation_id;
         ReservationExpired, "RESERVATION_EXPIRED", |data| data.reservation.reservation_id;
     }
     transfer::TOPIC => {

@@ -56,7 +56,8 @@ pub enum DecodeEventError {
 }
 
 impl DomainEvent {
-    /// Puts data into its envelope.
+    /// Puts data into its envelope. Consumers that read only the data find the type, and the flow as
+    /// `sagaId`, there as well.
     pub fn new<D: EventData>(
         id: Uuid,
         source: &str,
@@ -64,6 +65,9 @@ impl DomainEvent {
         context: &CallContext,
         data: &D,
     ) -> DomainEvent {
+        let mut fields = serde_json::to_value(data).expect("event data are plain structs");
+        fields["type"] = D::TYPE.into();
+        fields["sagaId"] = context.correlation_id.to_string().into();
         DomainEvent {
             specversion: SPEC_VERSION.to_owned(),
             id,
@@ -72,7 +76,7 @@ impl DomainEvent {
             subject: data.aggregate_id().to_string(),
             time,
             datacontenttype: "application/json".to_owned(),
-            data: serde_json::to_value(data).expect("event data are plain structs"),
+            data: fields,
             correlation_id: context.correlation_id,
             causation_id: context.causation_id,
             traceparent: Some(context.trace.to_string()),
@@ -158,7 +162,12 @@ mod tests {
                 "subject": "00000000-0000-0000-0000-000000000009",
                 "time": "1970-01-01T00:00:00Z",
                 "datacontenttype": "application/json",
-                "data": {"seatId": "00000000-0000-0000-0000-000000000009", "colour": "red"},
+                "data": {
+                    "seatId": "00000000-0000-0000-0000-000000000009",
+                    "colour": "red",
+                    "type": "SEAT_PAINTED",
+                    "sagaId": "00000000-0000-0000-0000-000000000005",
+                },
                 "correlationid": "00000000-0000-0000-0000-000000000005",
                 "traceparent": "00-00000000000000000000000000000005-0000000000000005-01",
             })

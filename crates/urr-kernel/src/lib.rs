@@ -4,6 +4,7 @@
 //! Deliberately absent: async, SQL, HTTP, files and the process environment. Time, ids and
 //! randomness are passed in as values, so that a test or a simulation can decide them.
 
+mod cancel_policy;
 mod causes;
 mod clock;
 mod context;
@@ -20,6 +21,7 @@ mod text;
 mod ticket_type;
 mod tier;
 
+pub use cancel_policy::{CancelPolicy, FeeBand, GracePeriod, InvalidCancelPolicy};
 pub use causes::{causes, error_chain};
 pub use clock::{Clock, truncate_to_micros};
 pub use context::{CallContext, InvalidTraceparent, TraceContext};

@@ -6,12 +6,13 @@ use urr_bus::{HandleError, HandlerContext, HandlerOutcome, decode_event};
 use urr_contracts::events::payment::{self, PaymentRefunded, RefundCause};
 use urr_contracts::events::queue::{self, AdmissionNear};
 use urr_contracts::events::reservation::{
-    self, ReservationCancelled, ReservationConfirmed, ReservationSnapshot,
+    self, ReservationCancelled, ReservationConfirmed, ReservationPartlyCancelled,
+    ReservationRescheduled, ReservationSnapshot,
 };
 use urr_contracts::events::transfer::{self, TransferCompleted};
 use urr_contracts::events::user::{self, AccountLinkIssued};
 use urr_contracts::internal::auth::AccountLinkKind;
-use urr_kernel::{DomainEvent, EventData, Won};
+use urr_kernel::{DomainEvent, EventData, Uuid, Won};
 use urr_storage::{Tx, storable_time};
 
 use crate::domain::mail::{MailId, MailKind};
@@ -43,6 +44,8 @@ pub fn handle(
     let mail = match event.event_type.as_str() {
         ReservationConfirmed::TYPE => Some(purchase(decode_event(event)?)),
         ReservationCancelled::TYPE => cancellation(decode_event(event)?),
+        ReservationPartlyCancelled::TYPE => Some(part_cancellation(decode_event(event)?)),
+        ReservationRescheduled::TYPE => Some(event_moved(decode_event(event)?, event.id)),
         PaymentRefunded::TYPE => refund(decode_event(event)?),
         TransferCompleted::TYPE => Some(transfer_purchase(&decode_event(event)?)),
         AdmissionNear::TYPE => Some(admission_near(decode_event(event)?, event)),
@@ -114,6 +117,33 @@ fn cancellation(cancelled: ReservationCancelled) -> Option<NewMail> {
         ..TemplateData::default()
     };
     Some(NewMail::about(MailKind::Cancellation, &cancelled.reservation, data))
+}
+
+/// Tickets of a reservation may be cancelled several times, so the mail is about one cancellation.
+/// It names no seats: those of the reservation are the ones that stay.
+fn part_cancellation(cancelled: ReservationPartlyCancelled) -> NewMail {
+    let data = TemplateData {
+        amount: Some(cancelled.cancelled_amount),
+        refund: Some(cancelled.refund_amount),
+        fee: Some(cancelled.cancellation_fee),
+        reason: Some(cancelled.reason),
+        ..TemplateData::default()
+    };
+    let mut mail = NewMail::about(MailKind::PartCancellation, &cancelled.reservation, data);
+    mail.template_data.quantity = Some(cancelled.cancelled_quantity);
+    NewMail { subject_id: cancelled.cancellation_id, ..mail }
+}
+
+/// An event may be moved several times, so the mail is about the message.
+fn event_moved(moved: ReservationRescheduled, message_id: Uuid) -> NewMail {
+    let data = TemplateData {
+        starts_at: Some(storable_time(moved.starts_at)),
+        previous_starts_at: Some(storable_time(moved.previous_starts_at)),
+        is_free_to_cancel: Some(moved.is_free_to_cancel),
+        ..TemplateData::default()
+    };
+    let mail = NewMail::about(MailKind::EventMoved, &moved.reservation, data);
+    NewMail { subject_id: message_id, ..mail }
 }
 
 /// None if nothing is refunded: the mail about the cancellation says so.

@@ -129,7 +129,7 @@ create index provider_calls_of_payment on provider_calls (payment_id, started_at
 create table refunds (
     id uuid primary key,
     payment_id uuid not null references payments (id),
-    -- Why: `cancelled`, `transferred`, `not_confirmable`, `duplicate`, `mismatch`, or an
+    -- Why: `cancelled`, `part:` and which cancellation of some tickets, `transferred`, `not_confirmable`, `duplicate`, `mismatch`, or an
     -- administrator's own key.
     cause text not null,
     amount bigint not null,

@@ -3,7 +3,7 @@
 
 use urr_bus::{HandleError, HandlerContext, HandlerOutcome, decode_event};
 use urr_contracts::events::catalog::{EventCreated, EventSnapshot, EventUpdated};
-use urr_contracts::events::reservation::ReservationCancelled;
+use urr_contracts::events::reservation::{ReservationCancelled, ReservationPartlyCancelled};
 use urr_contracts::events::transfer::TransferCompleted;
 use urr_contracts::events::{catalog, reservation, transfer};
 use urr_kernel::{DomainEvent, EventData, Won};
@@ -30,6 +30,7 @@ pub fn handle(
 ) -> Result<HandlerOutcome, HandleError> {
     let cancelled = match event.event_type.as_str() {
         ReservationCancelled::TYPE => cancelled(decode_event(event)?),
+        ReservationPartlyCancelled::TYPE => Some(partly_cancelled(decode_event(event)?)),
         TransferCompleted::TYPE => transferred(decode_event(event)?),
         EventCreated::TYPE => return keep_organiser(tx, &decode_event::<EventCreated>(event)?.0),
         EventUpdated::TYPE => return keep_organiser(tx, &decode_event::<EventUpdated>(event)?.0),
@@ -58,8 +59,21 @@ fn cancelled(event: ReservationCancelled) -> Option<CancelledPurchase> {
         reservation_id: event.reservation.reservation_id,
         origin: RefundOrigin::Cancelled,
         refund_amount: event.refund_amount,
+        part_price: None,
         reason: event.reason,
     })
+}
+
+/// Some tickets were cancelled, the others stay.
+fn partly_cancelled(event: ReservationPartlyCancelled) -> CancelledPurchase {
+    CancelledPurchase {
+        payment_id: PaymentId(event.payment_id),
+        reservation_id: event.reservation.reservation_id,
+        origin: RefundOrigin::PartlyCancelled(event.cancellation_id.to_string()),
+        refund_amount: event.refund_amount,
+        part_price: Some(event.cancelled_amount),
+        reason: event.reason,
+    }
 }
 
 /// The seller gets back what they paid; the new owner pays for the ticket. None for a seller who
@@ -70,6 +84,7 @@ fn transferred(event: TransferCompleted) -> Option<CancelledPurchase> {
         reservation_id: event.reservation_id,
         origin: RefundOrigin::Transferred,
         refund_amount: event.seller_payout,
+        part_price: None,
         reason: TransferCompleted::TYPE.to_owned(),
     })
 }

@@ -6,3 +6,5 @@ pub mod ledger;
 pub mod ledger_audit;
 pub mod payment;
 pub mod refund;
+#[cfg(test)]
+mod refund_histories;

@@ -82,14 +82,16 @@ fn compare(
         amount: reservation.total_amount,
     };
     let Some(payment) = payment else { return Some(unpaid) };
-    let is_other_price = payment.payable.id == id && payment.amount != reservation.total_amount;
+    // Tickets that were cancelled one by one are paid by the same payment.
+    let costs = Won::new(reservation.total_amount.amount() + reservation.cancelled_amount.amount());
+    let is_other_price = payment.payable.id == id && payment.amount != costs;
     match payment.status {
         _ if !payment.is_settled() => None,
         PaymentStatus::Confirmed if is_confirmed && is_other_price => {
             Some(TicketDifference::Amounts {
                 reservation_id: id,
                 payment_id: payment.id.0,
-                costs: reservation.total_amount,
+                costs,
                 paid: payment.amount,
             })
         }
@@ -264,6 +266,7 @@ mod tests {
             payment_id: Some(by.id.0),
             refund_amount: None,
             cancellation_fee: None,
+            cancelled_amount: Won::ZERO,
             updated_at: Some(at(updated_at)),
             correlation_id: None,
             last_event_id: None,
@@ -294,8 +297,11 @@ mod tests {
         assert_eq!(word(None, std::slice::from_ref(&confirmed)), "no ticket");
         let of_another = PayableView { payment_id: Some(Uuid::max()), ..ticket.clone() };
         assert_eq!(word(Some(&of_another), std::slice::from_ref(&confirmed)), "no ticket");
-        let cheap = PayableView { total_amount: Won::new(1), ..ticket };
-        assert_eq!(word(Some(&cheap), &[confirmed]), "amounts");
+        let cheap = PayableView { total_amount: Won::new(1), ..ticket.clone() };
+        assert_eq!(word(Some(&cheap), std::slice::from_ref(&confirmed)), "amounts");
+        let cancelled_amount = Won::new(confirmed.amount.amount() - 1);
+        let in_part = PayableView { cancelled_amount, ..cheap };
+        assert_eq!(word(Some(&in_part), &[confirmed]), "agrees");
     }
 
     #[test]

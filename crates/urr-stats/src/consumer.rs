@@ -12,7 +12,7 @@ use urr_contracts::events::payment::{PaymentConfirmed, PaymentRefunded, PaymentS
 use urr_contracts::events::queue::{AdmissionNear, QueueObserved};
 use urr_contracts::events::reservation::{
     ReservationCancelled, ReservationChanged, ReservationConfirmed, ReservationCreated,
-    ReservationExpired, ReservationSnapshot,
+    ReservationExpired, ReservationPartlyCancelled, ReservationSnapshot,
 };
 use urr_contracts::events::transfer::TransferCompleted;
 use urr_contracts::events::user::{UserDeleted, UserRegistered, UserRoleChanged};
@@ -93,6 +93,10 @@ pub(crate) fn apply_event(tx: &mut Tx<'_>, event: &DomainEvent) -> Result<(), Ha
                 keep_earliest(&mut user.deleted_at, at);
             })
         }
+        ReservationPartlyCancelled::TYPE => {
+            apply_transaction(tx, &progress, &part_cancellation(&decode_event(event)?, at))?;
+            apply_reservation(tx, &progress, event, at)
+        }
         _ => match transaction(event, at)? {
             Some(transaction) => apply_transaction(tx, &progress, &transaction),
             None => apply_reservation(tx, &progress, event, at),
@@ -163,6 +167,9 @@ fn apply_user(
     Ok(progress.apply(tx, &user)?)
 }
 
+/// Below it, by the tickets that are left: partly cancelled ones.
+const RANK_CANCELLED: u8 = 100;
+
 /// What an event of a reservation says, whatever its type.
 struct ReservationNotice {
     reservation: ReservationSnapshot,
@@ -182,6 +189,9 @@ impl ReservationNotice {
             }
             ReservationChanged::TYPE => decode_event::<ReservationChanged>(event)?.reservation,
             ReservationConfirmed::TYPE => decode_event::<ReservationConfirmed>(event)?.reservation,
+            ReservationPartlyCancelled::TYPE => {
+                decode_event::<ReservationPartlyCancelled>(event)?.reservation
+            }
             ReservationCancelled::TYPE => {
                 let cancelled: ReservationCancelled = decode_event(event)?;
                 refund_amount = cancelled.refund_amount;
@@ -199,6 +209,11 @@ impl ReservationNotice {
             rank: match event.event_type.as_str() {
                 ReservationCreated::TYPE => 0,
                 ReservationChanged::TYPE => 1,
+                ReservationPartlyCancelled::TYPE => {
+                    let left = u8::try_from(reservation.quantity).unwrap_or(u8::MAX);
+                    RANK_CANCELLED.saturating_sub(left).max(3)
+                }
+                ReservationCancelled::TYPE => RANK_CANCELLED,
                 _ => 2,
             },
             at,
@@ -278,6 +293,16 @@ fn transaction(event: &DomainEvent, at: Timestamp) -> Result<Option<Transaction>
         }
         _ => return Ok(None),
     }))
+}
+
+/// The refund that the cancellation of some tickets announced.
+fn part_cancellation(cancelled: &ReservationPartlyCancelled, at: Timestamp) -> Transaction {
+    Transaction {
+        user_id: Some(cancelled.reservation.user_id),
+        event_id: Some(cancelled.reservation.event_id),
+        amount: cancelled.refund_amount.amount(),
+        ..Transaction::new(TransactionKind::PartCancellation, cancelled.cancellation_id, at)
+    }
 }
 
 fn charge(payment: PaymentSnapshot, amount: Won, at: Timestamp) -> Transaction {

@@ -36,7 +36,7 @@ pub enum RebuildStage {
 }
 
 impl RebuildStage {
-    const ALL: [RebuildStage; 7] = [
+    const ALL: [RebuildStage; 8] = [
         RebuildStage::Messages,
         RebuildStage::Users,
         RebuildStage::Reservations,
@@ -44,6 +44,7 @@ impl RebuildStage {
         RebuildStage::Transactions(TransactionKind::Refund),
         RebuildStage::Transactions(TransactionKind::Transfer),
         RebuildStage::Transactions(TransactionKind::Membership),
+        RebuildStage::Transactions(TransactionKind::PartCancellation),
     ];
 
     fn number(self) -> i32 {

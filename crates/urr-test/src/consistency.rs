@@ -21,6 +21,8 @@ pub struct ReservationRow {
     pub quantity: i64,
     pub total_amount: i64,
     pub refund_amount: Option<i64>,
+    /// What was kept of tickets that were cancelled one by one.
+    pub cancelled_fee: i64,
     pub payment_id: Option<Uuid>,
     pub is_pinned: bool,
     pub valid_tickets: i64,
@@ -101,13 +103,14 @@ impl ServiceTables {
 
     pub async fn reservations(&self) -> BTreeMap<Uuid, ReservationRow> {
         let sql = "select id, status, payment_status, quantity::bigint as quantity, total_amount, \
-                   refund_amount, payment_id, pinned_by, (select count(*) from tickets \
+                   refund_amount, cancelled_amount - cancelled_refund_amount as cancelled_fee, \
+                   payment_id, pinned_by, (select count(*) from tickets \
                    where reservation_id = reservations.id and is_valid) as valid_tickets \
                    from reservations";
         let read = |row: &Row<'_>| {
             let reserved = from_row!(row => ReservationRow {
-                status, payment_status, quantity, total_amount, refund_amount, payment_id,
-                valid_tickets;
+                status, payment_status, quantity, total_amount, refund_amount, cancelled_fee,
+                payment_id, valid_tickets;
                 is_pinned: row.get::<Option<Uuid>>("pinned_by")?.is_some(),
             });
             Ok((row.get("id")?, reserved))
@@ -250,11 +253,12 @@ fn check_reservation(
     if reservation.valid_tickets != tickets_due {
         note("tickets are missing or too many");
     }
-    let kept_max = match (reservation.status.as_str(), reservation.refund_amount) {
+    let of_rest = match (reservation.status.as_str(), reservation.refund_amount) {
         ("confirmed", _) => reservation.total_amount,
         (_, Some(refund)) => reservation.total_amount - refund,
         (_, None) => 0,
     };
+    let kept_max = of_rest + reservation.cancelled_fee;
     if kept > kept_max || (reservation.status == "confirmed" && kept == 0) {
         note("not what the buyer owes");
     }

@@ -171,9 +171,10 @@ fn hold_many(
     tx.execute(
         &format!(
             "insert into reservations (id, number, user_id, event_id, status, payment_status, \
-             total_amount, booking_fee, quantity, fence, expires_at, cancel_policy, created_at, \
-             updated_at) {numbers} select {fresh_id}, $3::text || n, {fresh_id}, $1::uuid, 'pending', 'unpaid', \
-             100000, 0, 1, n, $4::timestamptz, '{{}}', $5::timestamptz, $5::timestamptz from numbers"
+             total_amount, booking_fee, quantity, fence, expires_at, cancel_policy, agreed_starts_at, \
+             announced_starts_at, created_at, updated_at) {numbers} select {fresh_id}, $3::text || n, {fresh_id}, $1::uuid, 'pending', 'unpaid', \
+             100000, 0, 1, n, $4::timestamptz, '{{}}', $5::timestamptz, $5::timestamptz, \
+             $5::timestamptz, $5::timestamptz from numbers"
         ),
         params![event_id, first, format!("{event_id}-"), ends, now],
     )?;
@@ -216,6 +217,7 @@ fn new_sale(event_id: Uuid, clock: &Clock) -> NewSale {
             seats_per_user_max: 4,
             requires_identity: false,
             organiser_id: None,
+            cancel_policy: None,
         },
         ticket_types: Vec::new(),
     }

@@ -181,6 +181,7 @@ fn new_sale(clock: &Clock) -> NewSale {
             seats_per_user_max: 4,
             requires_identity: false,
             organiser_id: None,
+            cancel_policy: None,
         },
         ticket_types: Vec::new(),
     }

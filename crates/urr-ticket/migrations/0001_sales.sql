@@ -10,6 +10,8 @@ create table sales (
     venue_name text not null,
     artist_id uuid,
     starts_at timestamptz not null,
+    -- Whether the start has changed and owners of tickets are still to be told.
+    has_unannounced_start boolean not null default false,
     sale_starts_at timestamptz not null,
     sale_ends_at timestamptz not null,
     has_presale boolean not null,
@@ -18,6 +20,8 @@ create table sales (
     requires_identity boolean not null,
     -- Whose event it is; null if the catalog did not say.
     organiser_id uuid,
+    -- The cancellation fees of this event; null means the usual ones.
+    cancel_policy jsonb,
     -- Sections, rows and seats; the prices by grade. They never change.
     layout jsonb not null,
     prices jsonb not null,
@@ -50,6 +54,7 @@ create table event_staff (
 
 -- Closed sales whose reservations are still to be cancelled.
 create index sales_to_empty on sales (event_id) where status <> 'open' and emptied_at is null;
+create index sales_to_announce on sales (event_id) where has_unannounced_start;
 
 -- A seat is available, or it is the held or sold seat of one reservation.
 create table seats (
@@ -90,7 +95,7 @@ create table reservations (
     event_id uuid not null,
     status text not null,
     payment_status text not null,
-    -- What it costs: its items and the booking fee.
+    -- What it costs: its items and the booking fee, without tickets that were cancelled one by one.
     total_amount bigint not null,
     -- The surcharge of a purchase in a pre-sale, once for the reservation.
     booking_fee bigint not null,
@@ -106,6 +111,15 @@ create table reservations (
     payment_method text,
     -- What is kept if its owner cancels: as it was agreed on when the reservation was made.
     cancel_policy jsonb not null,
+    -- The start of the event when its owner booked it or bought it from someone else: moving the
+    -- event does not take away what was promised then.
+    agreed_starts_at timestamptz not null,
+    -- The start of the event that its owner was last told.
+    announced_starts_at timestamptz not null,
+    -- Tickets that its owner cancelled one by one: their price, and what of it is refunded. Together
+    -- with the total the price is what the present payment has paid.
+    cancelled_amount bigint not null default 0,
+    cancelled_refund_amount bigint not null default 0,
     -- What is to be paid back, decided when a paid reservation was cancelled.
     refund_amount bigint,
     end_reason text,
@@ -122,6 +136,8 @@ create table reservations (
     constraint reservations_pinned check (pinned_by is null or status = 'pending'),
     constraint reservations_refund_amount
         check (refund_amount is null or (refund_amount >= 0 and refund_amount <= total_amount)),
+    constraint reservations_cancelled_amount check (cancelled_amount >= 0
+        and cancelled_refund_amount >= 0 and cancelled_refund_amount <= cancelled_amount),
     constraint reservations_total_amount check (total_amount >= 0),
     constraint reservations_booking_fee
         check (booking_fee >= 0 and booking_fee <= total_amount)
@@ -152,13 +168,16 @@ create table reservation_items (
     event_id uuid not null,
     seat_id integer,
     ticket_type_id uuid,
+    -- What is left of it, and what was cancelled ticket by ticket.
     quantity integer not null,
+    cancelled_quantity integer not null default 0,
     unit_price bigint not null,
     -- Whether the reservation is pending or confirmed and still has this item.
     is_live boolean not null,
     primary key (reservation_id, position),
     constraint reservation_items_subject check ((seat_id is null) <> (ticket_type_id is null)),
-    constraint reservation_items_quantity check (quantity > 0)
+    constraint reservation_items_quantity
+        check (quantity >= 0 and cancelled_quantity >= 0 and quantity + cancelled_quantity > 0)
 );
 
 -- The last guard: a seat has at most one live hold or sale.

@@ -9,9 +9,12 @@ create table artists (
 );
 
 -- A membership is `pending` until it is paid for the first time, and `active` from then on: whether
--- it counts is decided by `expires_at`. Its tier follows from its points.
+-- it counts is decided by `expires_at`. Its tier follows from its points, as far as they count.
 alter table memberships add column points bigint not null default 0
     constraint memberships_points check (points >= 0);
+-- Points of purchases that can still be cancelled for free: they do not count yet.
+alter table memberships add column pending_points bigint not null default 0
+    constraint memberships_pending_points check (pending_points >= 0);
 -- The number of its last term, paid or not.
 alter table memberships add column term bigint not null default 0;
 alter table memberships add column joined_at timestamptz;
@@ -61,6 +64,9 @@ create table membership_points (
     reference_id uuid not null,
     points bigint not null,
     created_at timestamptz not null,
+    -- When it is to be looked at whether they count, and whether they do.
+    settles_at timestamptz not null,
+    is_settled boolean not null,
     constraint membership_points_action check (length(action) <= 50)
 );
 
@@ -69,3 +75,5 @@ create unique index membership_points_once
     on membership_points (membership_id, action, reference_id);
 create index membership_points_by_time on membership_points (membership_id, created_at);
 create index membership_points_of_reference on membership_points (reference_id);
+create index membership_points_to_settle on membership_points (settles_at, reference_id)
+    where not is_settled;

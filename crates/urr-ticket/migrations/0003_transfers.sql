@@ -21,6 +21,8 @@ create table transfers (
     -- The payment that is under way. Nobody else can buy meanwhile.
     pinned_by uuid,
     pinned_at timestamptz,
+    -- The start of the event when the buyer began to pay: what they agree to.
+    agreed_starts_at timestamptz,
     payment_id uuid,
     -- What came back of the buyer's payment.
     refund_amount bigint,
@@ -29,6 +31,7 @@ create table transfers (
     completed_at timestamptz,
     constraint transfers_status check (status in ('listed', 'completed', 'cancelled')),
     constraint transfers_pin check ((pinned_by is null) = (pinned_at is null)),
+    constraint transfers_agreed check (pinned_by is null or agreed_starts_at is not null),
     constraint transfers_pinned check (pinned_by is null or status = 'listed'),
     constraint transfers_buyer check ((buyer_id is null) =
         (pinned_by is null and status <> 'completed')),

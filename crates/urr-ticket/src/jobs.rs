@@ -14,6 +14,8 @@ use crate::reservations::expiry::Sweeper;
 const EMPTY_CLOSED_SALES_EVERY: Duration = Duration::from_secs(1);
 const END_MEMBERSHIPS_EVERY: Duration = Duration::from_secs(60);
 const END_TRANSFERS_EVERY: Duration = Duration::from_secs(10);
+const SETTLE_POINTS_EVERY: Duration = Duration::from_secs(10);
+const ANNOUNCE_MOVED_EVENTS_EVERY: Duration = Duration::from_secs(1);
 const PURGE_KEYS_EVERY: Duration = Duration::from_secs(60);
 const KEYS_PER_PURGE: u32 = 10_000;
 const AUDIT_EVERY: Duration = Duration::from_secs(300);
@@ -44,6 +46,16 @@ impl TicketService {
                 run_every("end_transfers", END_TRANSFERS_EVERY, || async {
                     let ended = self.end_started_transfers().await?;
                     log_ended(ended, "listings ended at the start of their event");
+                    Ok::<_, StorageError>(())
+                }),
+                run_every("settle_points", SETTLE_POINTS_EVERY, || async {
+                    let settled = self.settle_points().await?;
+                    log_ended(settled, "purchases whose points may count were looked at");
+                    Ok::<_, StorageError>(())
+                }),
+                run_every("announce_moved_events", ANNOUNCE_MOVED_EVENTS_EVERY, || async {
+                    let announced = self.announce_moved_events().await?;
+                    log_ended(announced, "owners were told of a moved event");
                     Ok::<_, StorageError>(())
                 }),
                 run_every("purge_idempotency_keys", PURGE_KEYS_EVERY, || async {

@@ -64,6 +64,7 @@ pub use memberships::rules::{
 use metrics::TicketMetrics;
 pub use payables::PayableError;
 pub use reservations::cancel::AdminCancel;
+pub use reservations::cancel_tickets::{CancelTickets, TicketCanceller};
 pub use reservations::details::{ReservationDetails, ReservationFilter};
 pub use reservations::expiry::{SweepReport, Sweeper};
 pub use reservations::model::{
@@ -71,10 +72,8 @@ pub use reservations::model::{
     ReservationStatus,
 };
 pub use reservations::payment::CompletedPayment;
-pub use reservations::refund::RefundPreview;
-pub use reservations::refund::rules::{
-    CancelPolicy, FeeBand, FeeMode, GracePeriod, InvalidCancelPolicy, RefundQuote, RefundRule,
-};
+pub use reservations::refund::rules::{FeeMode, RefundQuote, RefundRule};
+pub use reservations::refund::{RefundPreview, TicketRefund};
 pub use reservations::rules::{
     PaymentClaim, ReservationRecord, ReservationRejection, ReturnedMoney,
 };
@@ -95,7 +94,10 @@ pub use transfers::rules::{
 };
 pub use transfers::store::TransferFilter;
 pub use transfers::{TransferDetails, TransferError};
-pub use urr_kernel::{IdempotencyKey, InvalidIdempotencyKey, InvalidTicketType, TicketTypeDraft};
+pub use urr_kernel::{
+    CancelPolicy, FeeBand, GracePeriod, IdempotencyKey, InvalidCancelPolicy, InvalidIdempotencyKey,
+    InvalidTicketType, TicketTypeDraft,
+};
 
 /// The tables of the ticket service.
 pub const SCHEMA: Schema = Schema {

@@ -6,6 +6,7 @@
 pub(crate) mod http;
 pub(crate) mod points;
 pub(crate) mod rules;
+mod settle;
 pub(crate) mod store;
 pub(crate) mod tiers;
 
@@ -231,7 +232,8 @@ impl TicketService {
         action: PointAction,
         reference_id: Uuid,
     ) -> DbResult<u64> {
-        let award = PointAward { action, reference_id, now: self.clock.now() };
+        let now = self.clock.now();
+        let award = PointAward { action, reference_id, now, settles_at: now };
         self.db.write(move |tx| point_store::points_award_limited(tx, members, award)).await
     }
 
@@ -241,6 +243,14 @@ impl TicketService {
         let back =
             move |tx: &mut Tx<'_>| point_store::points_revoke(tx, action, &[reference_id], now);
         self.db.write(back).await
+    }
+
+    /// Counts the points of purchases that cannot be cancelled for free any more. Returns how many
+    /// purchases it looked at.
+    pub async fn settle_points(&self) -> DbResult<u64> {
+        let settle =
+            |tx: &mut Tx<'_>, _: &PreparedEvents, now, limit| settle::settle_due(tx, now, limit);
+        self.end_in_batches(settle).await
     }
 
     /// Announces the end of memberships, each once (F-12). Returns how many.
@@ -283,7 +293,7 @@ pub(crate) fn activate(
     };
     // The year had ended without having been announced.
     if before.is_live && before.status(now) == MembershipStatus::Expired {
-        outbox::append(tx, ended, &MembershipExpired::from(&before))?;
+        outbox::append(tx, ended, &expired_event(&before, ended.time))?;
     }
     let period = next_period(&before, now);
     store::term_pay(tx, TermChange { id, number, payment_id, now }, period, &payment.method)?;
@@ -292,7 +302,7 @@ pub(crate) fn activate(
     point_store::points_award_member(
         tx,
         id.0,
-        PointAward { action, reference_id: payment_id, now },
+        PointAward { action, reference_id: payment_id, now, settles_at: now },
     )?;
     let membership = reload(tx, id, which)?;
     let event = MembershipActivated {
@@ -304,6 +314,7 @@ pub(crate) fn activate(
         payment_id,
         amount,
         is_renewal,
+        timestamp: Some(activated.time),
     };
     outbox::append(tx, activated, &event)?;
     Ok(membership)
@@ -338,14 +349,13 @@ pub(crate) fn mark_refunded(
     reload(tx, id, which)
 }
 
-impl From<&Membership> for MembershipExpired {
-    fn from(membership: &Membership) -> MembershipExpired {
-        MembershipExpired {
-            membership_id: membership.id.0,
-            user_id: membership.user_id,
-            artist_id: membership.artist_id,
-            tier: membership.tier,
-            expires_at: membership.expires_at,
-        }
+fn expired_event(membership: &Membership, timestamp: Timestamp) -> MembershipExpired {
+    MembershipExpired {
+        membership_id: membership.id.0,
+        user_id: membership.user_id,
+        artist_id: membership.artist_id,
+        tier: membership.tier,
+        expires_at: membership.expires_at,
+        timestamp: Some(timestamp),
     }
 }

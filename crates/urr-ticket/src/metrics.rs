@@ -14,6 +14,8 @@ use crate::audit::AuditReport;
 /// Numbers for Prometheus. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct TicketMetrics {
+    created: Counter,
+    confirmed: Counter,
     ended: Family<EndingLabel, Counter>,
     failed: Counter,
     differences: Gauge<i64, AtomicI64>,
@@ -26,6 +28,10 @@ struct EndingLabel {
 
 impl TicketMetrics {
     pub fn register(&self, metrics: &Metrics) {
+        let created = self.created.clone();
+        metrics.register("urr_reservations_created", "Holds that were made", created);
+        let confirmed = self.confirmed.clone();
+        metrics.register("urr_reservations_confirmed", "Reservations that were paid", confirmed);
         let ended = self.ended.clone();
         metrics.register("urr_reservations_ended", "Reservations that ended, by how", ended);
         let failed = self.failed.clone();
@@ -34,6 +40,14 @@ impl TicketMetrics {
         let differences = self.differences.clone();
         let help = "Seats, reservations, stock or tickets that do not agree";
         metrics.register("urr_reservation_audit_differences", help, differences);
+    }
+
+    pub fn count_created(&self) {
+        self.created.inc();
+    }
+
+    pub fn count_confirmed(&self) {
+        self.confirmed.inc();
     }
 
     pub fn count_ended(&self, ending: ReservationStatus, count: usize) {

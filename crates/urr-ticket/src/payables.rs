@@ -197,6 +197,7 @@ fn blank_view(kind: PayableKind, id: Uuid) -> PayableView {
         payment_id: None,
         refund_amount: None,
         cancellation_fee: None,
+        cancelled_amount: Won::ZERO,
         updated_at: None,
         correlation_id: None,
         last_event_id: None,
@@ -226,6 +227,7 @@ pub(crate) fn reservation_view(record: ReservationRecord, now: Timestamp) -> Pay
         payment_id,
         refund_amount,
         cancellation_fee,
+        cancelled_amount: record.cancelled_amount,
         updated_at: Some(record.updated_at),
         ..blank_view(PayableKind::Reservation, reservation.id.0)
     }

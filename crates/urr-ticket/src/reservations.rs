@@ -1,12 +1,14 @@
 //! Reservations after they were made: payment, cancellation, expiry, refunds, lists.
 
 pub(crate) mod cancel;
+pub(crate) mod cancel_tickets;
 pub(crate) mod details;
 pub(crate) mod expiry;
 pub(crate) mod http;
 pub(crate) mod model;
 pub(crate) mod payment;
 pub(crate) mod refund;
+pub(crate) mod reschedule;
 pub(crate) mod rules;
 pub mod store;
 pub(crate) mod transition;

@@ -297,6 +297,9 @@ impl TicketService {
         let job = HoldJob { inventory, entry, attempt };
         let decided = batcher.submit(event_id, job).await?;
         settle_locks(&self.locks, &decided, self.settings.lock_ttl).await;
+        if matches!(decided.outcome, Ok(HoldOutcome::Held(_))) {
+            self.metrics.count_created();
+        }
         into_answer(decided.outcome?)
     }
 

@@ -21,6 +21,7 @@ use crate::memberships::points::store::points_revoke;
 use crate::memberships::tiers::tier_find;
 use crate::reservations::details::shorten_order_name;
 use crate::reservations::payment::mark_refunded as mark_reservation_refunded;
+use crate::reservations::reschedule::announce_if_moved;
 use crate::reservations::rules::{
     PaymentClaim, ReservationRecord, ReservationRejection, ReturnedMoney, Transition,
 };
@@ -274,10 +275,11 @@ impl TicketService {
         // How many ids are needed is seen in the transaction. If it runs twice, the first ones are
         // not used.
         let (prepared, ids, now) =
-            (self.prepare_events(1, context), self.ids.clone(), self.clock.now());
+            (self.prepare_events(2, context), self.ids.clone(), self.clock.now());
         let completed = self.db.write(move |tx| {
-            let (payment, stamp, number_id) = (&payment, &prepared.stamp(0), &|_| ids.next_id());
-            complete(tx, &TransferCompletion { id, payment, number_id, stamp, now })
+            let (payment, number_id) = (&payment, &|_| ids.next_id());
+            let (stamp, moved_stamp) = (&prepared.stamp(0), &prepared.stamp(1));
+            complete(tx, &TransferCompletion { id, payment, number_id, stamp, moved_stamp, now })
         });
         completed.await
     }
@@ -359,6 +361,8 @@ pub(crate) struct TransferCompletion<'a> {
     /// The id that the number of the nth new ticket is made of.
     pub number_id: &'a dyn Fn(u32) -> Uuid,
     pub stamp: &'a EventMetadata,
+    /// If the event was moved since the buyer began to pay.
+    pub moved_stamp: &'a EventMetadata,
     pub now: Timestamp,
 }
 
@@ -368,7 +372,7 @@ pub(crate) fn complete(
     tx: &mut Tx<'_>,
     completing: &TransferCompletion<'_>,
 ) -> Result<TransferOffer, TransferError> {
-    let TransferCompletion { id, payment, number_id, stamp, now } = *completing;
+    let TransferCompletion { id, payment, number_id, stamp, moved_stamp, now } = *completing;
     let decide = |tx: &mut Tx<'_>, offer: &TransferOffer| -> Result<Transition, TransferError> {
         let buyer = match offer.transfer.buyer_id {
             Some(user_id) => Some(buyer_find(tx, offer, user_id, now)?),
@@ -391,8 +395,10 @@ pub(crate) fn complete(
     store::tickets_reissue(tx, reservation_id, &number_ids)?;
     // The seller is refunded, so the purchase does not count for points any more.
     points_revoke(tx, PointAction::TicketPurchase, &[reservation_id.0], now)?;
-    outbox::append(tx, stamp, &completed_event(transfer, payment.claim.payment_id))?;
-    load(tx, id)
+    outbox::append(tx, stamp, &completed_event(transfer, payment.claim.payment_id, stamp.time))?;
+    let offer = load(tx, id)?;
+    announce_if_moved(tx, &offer.record, moved_stamp)?;
+    Ok(offer)
 }
 
 /// Records that money of the buyer has gone back. For a reservation that they cancelled it is the
@@ -466,12 +472,18 @@ fn announce_cancelled(
     from: usize,
 ) -> DbResult<()> {
     let facts = ended.iter().enumerate();
-    let facts =
-        facts.map(|(at, ended)| (prepared.stamp(from + at), TransferCancelled::from(ended)));
+    let facts = facts.map(|(at, ended)| {
+        let stamp = prepared.stamp(from + at);
+        (stamp, cancelled_event(ended, stamp.time))
+    });
     outbox::append_all(tx, &facts.collect::<Vec<_>>())
 }
 
-fn completed_event(transfer: &Transfer, payment_id: Uuid) -> TransferCompleted {
+fn completed_event(
+    transfer: &Transfer,
+    payment_id: Uuid,
+    timestamp: Timestamp,
+) -> TransferCompleted {
     TransferCompleted {
         transfer_id: transfer.id.0,
         reservation_id: transfer.reservation_id.0,
@@ -484,17 +496,17 @@ fn completed_event(transfer: &Transfer, payment_id: Uuid) -> TransferCompleted {
         payment_id,
         seller_payment_id: Some(transfer.seller_payment_id),
         seller_payout: transfer.price.original,
+        timestamp: Some(timestamp),
     }
 }
 
-impl From<&Transfer> for TransferCancelled {
-    fn from(ended: &Transfer) -> TransferCancelled {
-        TransferCancelled {
-            transfer_id: ended.id.0,
-            reservation_id: ended.reservation_id.0,
-            event_id: ended.event_id,
-            seller_id: ended.seller_id,
-            reason: ended.end_reason.clone().expect("what was cancelled has a reason"),
-        }
+fn cancelled_event(ended: &Transfer, timestamp: Timestamp) -> TransferCancelled {
+    TransferCancelled {
+        transfer_id: ended.id.0,
+        reservation_id: ended.reservation_id.0,
+        event_id: ended.event_id,
+        seller_id: ended.seller_id,
+        reason: ended.end_reason.clone().expect("what was cancelled has a reason"),
+        timestamp: Some(timestamp),
     }
 }

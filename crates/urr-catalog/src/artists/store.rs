@@ -1,14 +1,38 @@
 //! The SQL of artists.
 
+use urr_kernel::{Timestamp, Uuid};
 use urr_service::Page;
 use urr_storage::{DbResult, Row, Tx, from_row, params};
 
 use super::{Artist, ArtistId};
 
-const COLUMNS: &str = "id, name, description, image_url, membership_price, created_at";
+const COLUMNS: &str = "id, name, description, image_url, membership_price, created_at, \
+    (select count(*) from artist_members as m where m.artist_id = artists.id and m.is_live) \
+    as member_count, (select count(*) from events as e where e.artist_id = artists.id \
+    and e.deleted_at is null) as event_count";
 
 fn artist_from_row(row: &Row<'_>) -> DbResult<Artist> {
-    Ok(from_row!(row => Artist { id, name, description, image_url, membership_price, created_at }))
+    Ok(from_row!(row => Artist {
+        id, name, description, image_url, membership_price, member_count, event_count, created_at
+    }))
+}
+
+/// Notes whether a membership is live. Older announcements do not overwrite newer ones.
+pub fn member_upsert(
+    tx: &mut Tx<'_>,
+    membership_id: Uuid,
+    artist_id: Uuid,
+    is_live: bool,
+    announced_at: Timestamp,
+) -> DbResult<()> {
+    tx.execute(
+        "insert into artist_members (membership_id, artist_id, is_live, announced_at) \
+         values ($1, $2, $3, $4) on conflict (membership_id) do update \
+         set is_live = excluded.is_live, announced_at = excluded.announced_at \
+         where artist_members.announced_at <= excluded.announced_at",
+        params![membership_id, artist_id, is_live, announced_at],
+    )?;
+    Ok(())
 }
 
 /// `false` if the name is taken.

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use urr_kernel::{Timestamp, Uuid, Won};
 
 use super::{SeedError, poster};
+use crate::events::terms::{EventTerms, RunningMinutes};
 use crate::{
     ArtistChoice, CatalogService, EventId, EventLocation, EventRecord, HallId, NewEvent, Schedule,
     TicketType, VenueId,
@@ -113,6 +114,10 @@ impl CatalogService {
             requires_identity: false,
             organiser_id: None,
             poster_image_url: image.id.url(),
+            terms: EventTerms {
+                running_minutes: RunningMinutes::new(120).ok(),
+                ..EventTerms::default()
+            },
             prices,
             ticket_types: if hall.is_some() { Vec::new() } else { ticket_types() },
             request: None,

@@ -150,9 +150,10 @@ async fn detail(
 /// a moment later; then the event can be booked. Takes the header `Idempotency-Key`.
 ///
 /// Errors: 400 `INVALID_PLACE`, `UNKNOWN_HALL`, `UNKNOWN_VENUE`, `UNKNOWN_ARTIST`,
-/// `INVALID_SCHEDULE`, `INVALID_PRICES`, `INVALID_TICKET_TYPES`, `INVALID_PRESALE`,
-/// `INVALID_SEATS_PER_USER`, `INVALID_IMAGE_URL`, `INVALID_IDEMPOTENCY_KEY`; 403
-/// `ORGANISER_FIXED`; 422 `IDEMPOTENCY_KEY_REUSED`.
+/// `INVALID_SCHEDULE`, `EVENT_IN_PAST`, `INVALID_PRICES`, `INVALID_TICKET_TYPES`,
+/// `INVALID_PRESALE`, `INVALID_CANCEL_POLICY`, `INVALID_RUNNING_TIME`, `INVALID_SEATS_PER_USER`,
+/// `INVALID_IMAGE_URL`, `INVALID_IDEMPOTENCY_KEY`; 403 `ORGANISER_FIXED`; 422
+/// `IDEMPOTENCY_KEY_REUSED`.
 #[utoipa::path(
     post, path = "/api/admin/events", tag = "events", request_body = CreateEventBody,
     params(("Idempotency-Key" = Option<String>, Header, max_length = 64,
@@ -178,12 +179,14 @@ pub async fn create_event(
 
 /// Changes an event.
 ///
-/// For its organiser and administrators. Fields that are not sent stay as they are; `revision` is the one that was
-/// read. Venue, hall and prices are fixed once the inventory exists; sale start, pre-sale and
-/// artist from a minute before the sale opens.
+/// For its organiser and administrators. Fields that are not sent stay as they are; `revision` is
+/// the one that was read. Venue, hall and prices are fixed once the inventory exists; sale start, pre-sale and
+/// artist from a minute before the sale opens. If the start changes, everybody with a ticket is told
+/// by mail, and who booked another day can cancel for free until the event begins.
 ///
-/// Errors: 400 as for creating; 403 `NOT_YOUR_EVENT`, `ORGANISER_FIXED`; 404 `EVENT_NOT_FOUND`; 409 `STALE_REVISION` (with `revision`),
-/// `EVENT_CANCELLED`, `INVENTORY_FIXED`, `SALE_STARTED`.
+/// Errors: 400 as for creating; 403 `NOT_YOUR_EVENT`, `ORGANISER_FIXED`; 404 `EVENT_NOT_FOUND`; 409
+/// `STALE_REVISION` (with `revision`), `EVENT_CANCELLED`, `INVENTORY_FIXED`, `SALE_STARTED`,
+/// `EVENT_BEGUN`.
 #[utoipa::path(
     put, path = "/api/admin/events/{id}", tag = "events", params(("id" = Uuid, Path)),
     request_body = EventChange,

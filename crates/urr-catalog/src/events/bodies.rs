@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use urr_kernel::{TicketTypeDraft, Timestamp, Uuid, Won};
+use urr_kernel::{CancelPolicy, TicketTypeDraft, Timestamp, Uuid, Won};
 use urr_service::ApiError;
 use urr_service::idempotency::KeyedRequest;
 use utoipa::ToSchema;
 
 use crate::events::rules::{
     DESCRIPTION_CHARS_MAX, REASON_CHARS_MAX, SEATS_PER_USER_LIMIT, TITLE_CHARS_MAX,
+};
+use crate::events::terms::{
+    AgeRating, CancelPolicyTable, EventTerms, NOTICES_CHARS_MAX, RunningMinutes,
 };
 use crate::text::{parse_image_url, parse_line, parse_paragraphs};
 use crate::{
@@ -53,6 +56,19 @@ pub struct CreateEventBody {
     #[serde(default)]
     #[schema(max_length = 500)]
     poster_image_url: String,
+    /// Cancellation fees of this event; the usual ones if it is not given.
+    cancel_policy: Option<CancelPolicyTable>,
+    /// `all`, or the age from which on one may watch it.
+    #[serde(default)]
+    #[schema(value_type = String, example = "12")]
+    age_rating: AgeRating,
+    /// With the interval.
+    #[schema(minimum = 1, maximum = 1_440)]
+    running_minutes: Option<u32>,
+    /// What visitors must know.
+    #[serde(default)]
+    #[schema(max_length = 5_000)]
+    notices: String,
     /// Won by grade, for every grade of the hall.
     #[serde(default)]
     #[schema(value_type = BTreeMap<String, i64>)]
@@ -97,6 +113,12 @@ impl CreateEventBody {
             requires_identity: self.requires_identity,
             organiser_id: self.organiser_id,
             poster_image_url: parse_image_url(&self.poster_image_url)?,
+            terms: EventTerms {
+                cancel_policy: self.cancel_policy.map(CancelPolicy::try_from).transpose()?,
+                age_rating: self.age_rating,
+                running_minutes: self.running_minutes.map(RunningMinutes::new).transpose()?,
+                notices: parse_paragraphs("notices", &self.notices, NOTICES_CHARS_MAX)?,
+            },
             prices: parse_prices(self.prices)?,
             ticket_types: parse_ticket_types(self.ticket_types)?,
             request,
@@ -131,10 +153,13 @@ impl EventChange {
         let description = self
             .description
             .map(|text| parse_paragraphs("description", &text, DESCRIPTION_CHARS_MAX));
+        let notices =
+            self.notices.map(|text| parse_paragraphs("notices", &text, NOTICES_CHARS_MAX));
         let micros = |time: Option<Timestamp>| time.map(urr_kernel::truncate_to_micros);
         let change = EventChange {
             title: title.transpose()?,
             description: description.transpose()?,
+            notices: notices.transpose()?,
             starts_at: micros(self.starts_at),
             sale_starts_at: micros(self.sale_starts_at),
             sale_ends_at: micros(self.sale_ends_at),

@@ -17,9 +17,10 @@ use urr_storage::{DbResult, StorageError, Tx, outbox};
 use super::search_store::grams_replace;
 use crate::artists::store::{artist_find, artist_find_by_name};
 use crate::events::rules::{
-    ArtistRef, EditRejection, EventChange, EventId, EventKind, EventRecord, EventStatus, HallRef,
-    InvalidPresale, InvalidPrices, InvalidTicketTypes, OrderedInventory, Schedule, TicketType,
-    VenueRef, check_presale, check_prices, check_ticket_types, decide_edit, may_delete,
+    ArtistRef, EditRejection, EventChange, EventId, EventKind, EventRecord, EventStatus,
+    EventTerms, HallRef, InvalidPresale, InvalidPrices, InvalidTicketTypes, OrderedInventory,
+    Schedule, StartsInPast, TicketType, VenueRef, check_presale, check_prices, check_start,
+    check_ticket_types, decide_edit, may_delete,
 };
 use crate::events::search::SearchText;
 use crate::events::store;
@@ -41,6 +42,7 @@ pub struct NewEvent {
     /// `None`: the creator's.
     pub organiser_id: Option<Uuid>,
     pub poster_image_url: String,
+    pub terms: EventTerms,
     /// By grade, for a seated event.
     pub prices: BTreeMap<String, Won>,
     /// For a standing event. The ids are set when the event is created.
@@ -89,6 +91,8 @@ pub enum CreateEventError {
     Presale(#[from] InvalidPresale),
     #[error(transparent)]
     Organiser(#[from] OrganiserFixed),
+    #[error(transparent)]
+    Past(#[from] StartsInPast),
     #[error("the key was used for another event")]
     KeyReused,
     #[error(transparent)]
@@ -338,6 +342,10 @@ fn build_event(
     let ResolvedLocation { venue, hall } = find_location(tx, new.location)?;
     let artist = find_artist::<CreateEventError>(tx, new.artist.as_ref())?;
     check_presale(new.has_presale, artist.is_some(), &new.schedule)?;
+    // The demo shows an event that is over.
+    if new.id.is_none() {
+        check_start(new.schedule.starts_at(), now)?;
+    }
     let (hall, layout) = hall.unzip();
     let (kind, prices) = match &layout {
         Some(layout) => {
@@ -372,6 +380,7 @@ fn build_event(
         requires_identity: new.requires_identity,
         organiser_id,
         poster_image_url: new.poster_image_url.clone(),
+        terms: new.terms.clone(),
         prices: new.prices.clone(),
         price_min: prices.iter().copied().min().unwrap_or(Won::ZERO),
         price_max: prices.iter().copied().max().unwrap_or(Won::ZERO),

@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use urr_contracts::events::catalog::{EventSnapshot, OrderedTicketType};
 use urr_kernel::ticket_type_limits::{PER_EVENT_MAX, PRICE_MAX_WON};
-use urr_kernel::{InvalidTicketType, TicketTypeDraft, Timestamp, Uuid, Won, define_id};
+use urr_kernel::{
+    CancelPolicy, InvalidTicketType, TicketTypeDraft, Timestamp, Uuid, Won, define_id,
+};
 use urr_layout::Layout;
 use urr_storage::storable_id;
 use utoipa::ToSchema;
@@ -15,6 +17,10 @@ use crate::artists::ArtistId;
 use crate::venues::model::{HallId, VenueId};
 
 pub use super::schedule::{EventStatus, InvalidSchedule, PresaleSchedule, Schedule};
+pub use super::terms::{
+    AgeRating, CancelPolicyTable, EventTerms, InvalidPolicyTable, InvalidRunningTime,
+    RunningMinutes,
+};
 pub use urr_contracts::events::catalog::EventKind;
 
 define_id!(
@@ -53,6 +59,7 @@ pub struct EventRecord {
     pub organiser_id: Uuid,
     /// Empty if there is none.
     pub poster_image_url: String,
+    pub terms: EventTerms,
     /// By grade; empty for standing events.
     pub prices: BTreeMap<String, Won>,
     pub price_min: Won,
@@ -166,6 +173,7 @@ impl EventRecord {
             seats_per_user_max: self.seats_per_user_max,
             organiser_id: Some(self.organiser_id),
             requires_identity: self.requires_identity,
+            cancel_policy: self.terms.cancel_policy.clone(),
             layout: None,
             prices: self.prices.clone(),
             ticket_types: Vec::new(),
@@ -293,6 +301,17 @@ pub struct EventChange {
     /// An empty text removes it.
     #[schema(max_length = 500)]
     pub poster_image_url: Option<String>,
+    /// For reservations from now on; who has booked keeps what was agreed. Null: the usual fees.
+    #[serde(default, deserialize_with = "deserialize_given")]
+    #[schema(value_type = Option<CancelPolicyTable>)]
+    pub cancel_policy: Option<Option<CancelPolicyTable>>,
+    #[schema(value_type = Option<String>)]
+    pub age_rating: Option<AgeRating>,
+    #[schema(minimum = 1, maximum = 1_440)]
+    pub running_minutes: Option<u32>,
+    /// An empty text removes them.
+    #[schema(max_length = 5_000)]
+    pub notices: Option<String>,
     /// The venue, the hall and the prices cannot change: other values are refused with 409.
     #[schema(value_type = Option<Uuid>)]
     pub venue_id: Option<VenueId>,
@@ -312,10 +331,30 @@ pub enum EditRejection {
     InventoryFixed(&'static str),
     #[error("{0} cannot be changed once the sale has started or is about to.")]
     SaleStarted(&'static str),
+    #[error("The event has begun. Its start cannot be changed any more.")]
+    HasBegun,
+    #[error(transparent)]
+    Past(#[from] StartsInPast),
+    #[error(transparent)]
+    CancelPolicy(#[from] InvalidPolicyTable),
+    #[error(transparent)]
+    RunningTime(#[from] InvalidRunningTime),
     #[error(transparent)]
     Schedule(#[from] InvalidSchedule),
     #[error(transparent)]
     Presale(#[from] InvalidPresale),
+}
+
+/// Nobody can come to an event that is over, or get their money back for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("An event cannot begin in the past.")]
+pub struct StartsInPast;
+
+pub fn check_start(starts_at: Timestamp, now: Timestamp) -> Result<(), StartsInPast> {
+    match starts_at > now {
+        true => Ok(()),
+        false => Err(StartsInPast),
+    }
 }
 
 /// Applies a change. Seats and tickets were made when the event was created, so what they were made
@@ -335,6 +374,13 @@ pub fn decide_edit(
     if event.may_be_selling(now) {
         reject_change_after_start(event, change)?;
     }
+    if let Some(starts_at) = change.starts_at.filter(|time| *time != event.schedule.starts_at()) {
+        // Who was there would get a free cancellation.
+        if event.has_begun(now) {
+            return Err(EditRejection::HasBegun);
+        }
+        check_start(starts_at, now)?;
+    }
     let mut changed = event.clone();
     changed.schedule = Schedule::parse(
         change.starts_at.unwrap_or(event.schedule.starts_at()),
@@ -346,6 +392,7 @@ pub fn decide_edit(
     changed.description = description.unwrap_or(changed.description);
     changed.artist = artist.unwrap_or(changed.artist);
     changed.poster_image_url = poster_image_url.unwrap_or(changed.poster_image_url);
+    changed.terms = change_terms(&event.terms, change)?;
     changed.has_presale = change.has_presale.unwrap_or(event.has_presale);
     changed.seats_per_user_max = change.seats_per_user_max.unwrap_or(event.seats_per_user_max);
     changed.requires_identity = change.requires_identity.unwrap_or(event.requires_identity);
@@ -355,6 +402,27 @@ pub fn decide_edit(
     changed.revision = event.revision + 1;
     changed.updated_at = now;
     Ok(changed)
+}
+
+/// A field that is given, also as null.
+fn deserialize_given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
+}
+
+fn change_terms(terms: &EventTerms, change: &EventChange) -> Result<EventTerms, EditRejection> {
+    let running_minutes = change.running_minutes.map(RunningMinutes::new).transpose()?;
+    let cancel_policy = match change.cancel_policy.clone() {
+        None => terms.cancel_policy.clone(),
+        Some(table) => table.map(CancelPolicy::try_from).transpose()?,
+    };
+    Ok(EventTerms {
+        cancel_policy,
+        age_rating: change.age_rating.unwrap_or(terms.age_rating),
+        running_minutes: running_minutes.or(terms.running_minutes),
+        notices: change.notices.clone().unwrap_or_else(|| terms.notices.clone()),
+    })
 }
 
 fn reject_inventory_change(event: &EventRecord, change: &EventChange) -> Result<(), EditRejection> {

@@ -4,7 +4,8 @@ use urr_kernel::Timestamp;
 use urr_storage::{DbResult, Row, Tx, from_row, params};
 
 use super::rules::{
-    ArtistRef, EventId, EventRecord, HallRef, OrderedInventory, TicketType, VenueRef,
+    ArtistRef, EventId, EventRecord, EventTerms, HallRef, OrderedInventory, RunningMinutes,
+    TicketType, VenueRef,
 };
 use super::schedule::{EventStatus, Schedule};
 use crate::sql::{decode_error, get_named, to_json};
@@ -18,7 +19,8 @@ pub const COLUMNS: &str = "e.id, e.revision, e.title, e.description, e.kind, e.s
      e.artist_id, a.name as artist_name, e.venue_id, v.name as venue_name, \
      v.address as venue_address, e.hall_id, h.name as hall_name, e.starts_at, e.sale_starts_at, \
      e.sale_ends_at, e.has_presale, e.seats_per_user_max, e.requires_identity, e.organiser_id, \
-     e.poster_image_url, e.prices, \
+     e.poster_image_url, e.cancel_policy, \
+     e.age_rating, e.running_minutes, e.notices, e.prices, \
      e.price_min, e.price_max, e.seats_ordered, e.ticket_types_ordered, e.places_ordered, \
      e.capacity, e.inventory_ready, e.inventory_problem, e.cancel_reason, e.created_by, e.created_at, \
      e.updated_at, e.deleted_at";
@@ -51,6 +53,7 @@ pub fn event_from_row(row: &Row<'_>) -> DbResult<EventRecord> {
         },
         hall: hall,
         schedule: schedule.map_err(|error| decode_error("starts_at", error))?,
+        terms: terms_from_row(row)?,
         prices: row.get_json("prices")?,
         ordered: OrderedInventory {
             seats: row.get("seats_ordered")?,
@@ -60,15 +63,26 @@ pub fn event_from_row(row: &Row<'_>) -> DbResult<EventRecord> {
     }))
 }
 
+fn terms_from_row(row: &Row<'_>) -> DbResult<EventTerms> {
+    let running_minutes = row.get::<Option<u32>>("running_minutes")?.map(RunningMinutes::new);
+    let running_minutes = running_minutes.transpose();
+    Ok(from_row!(row => EventTerms {
+        age_rating, notices;
+        cancel_policy: row.get_json("cancel_policy")?,
+        running_minutes: running_minutes.map_err(|error| decode_error("running_minutes", error))?,
+    }))
+}
+
 pub fn event_insert(tx: &mut Tx<'_>, event: &EventRecord, search_text: &str) -> DbResult<()> {
     tx.execute(
         "insert into events (id, revision, title, description, kind, status, artist_id, venue_id, \
          hall_id, starts_at, sale_starts_at, sale_ends_at, has_presale, seats_per_user_max, \
          poster_image_url, prices, price_min, price_max, seats_ordered, ticket_types_ordered, \
          places_ordered, inventory_ready, inventory_problem, cancel_reason, search_text, \
-         created_by, created_at, updated_at, capacity, requires_identity, organiser_id) \
+         created_by, created_at, updated_at, capacity, cancel_policy, age_rating, \
+         running_minutes, notices, requires_identity, organiser_id) \
          values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, \
-         $19, $20, $21, $22, $23, $24, $25, $26, $27, $27, $28, $29, $30)",
+         $19, $20, $21, $22, $23, $24, $25, $26, $27, $27, $28, $29, $30, $31, $32, $33, $34)",
         params![
             event.id,
             event.revision,
@@ -98,6 +112,10 @@ pub fn event_insert(tx: &mut Tx<'_>, event: &EventRecord, search_text: &str) -> 
             event.created_by,
             event.created_at,
             event.capacity,
+            event.terms.cancel_policy.as_ref().map(to_json),
+            event.terms.age_rating,
+            event.terms.running_minutes.map(RunningMinutes::minutes),
+            event.terms.notices,
             event.requires_identity,
             event.organiser_id
         ],
@@ -112,7 +130,9 @@ pub fn event_update(tx: &mut Tx<'_>, event: &EventRecord, search_text: &str) -> 
          artist_id = $6, starts_at = $7, sale_starts_at = $8, sale_ends_at = $9, \
          has_presale = $10, seats_per_user_max = $11, poster_image_url = $12, \
          cancel_reason = $13, search_text = $14, updated_at = $15, deleted_at = $16, \
-         requires_identity = $18, organiser_id = $19 where id = $1 and revision = $17",
+         cancel_policy = $18, age_rating = $19, running_minutes = $20, notices = $21, \
+         requires_identity = $22, organiser_id = $23 \
+         where id = $1 and revision = $17",
         params![
             event.id,
             event.revision,
@@ -131,6 +151,10 @@ pub fn event_update(tx: &mut Tx<'_>, event: &EventRecord, search_text: &str) -> 
             event.updated_at,
             event.deleted_at,
             event.revision - 1,
+            event.terms.cancel_policy.as_ref().map(to_json),
+            event.terms.age_rating,
+            event.terms.running_minutes.map(RunningMinutes::minutes),
+            event.terms.notices,
             event.requires_identity,
             event.organiser_id
         ],

@@ -6,6 +6,7 @@ use serde::Serialize;
 use urr_kernel::{Timestamp, Uuid, Won};
 use utoipa::ToSchema;
 
+use crate::events::terms::EventTermsView;
 use crate::{EventRecord, PresaleSchedule, TicketType};
 
 /// An event in a list.
@@ -88,6 +89,8 @@ pub struct EventView {
     /// When members and everybody may start to buy, if there is a pre-sale.
     pre_sale_schedule: Option<PresaleSchedule>,
     cancel_reason: Option<String>,
+    #[serde(flatten)]
+    terms: EventTermsView,
 }
 
 impl EventView {
@@ -104,6 +107,7 @@ impl EventView {
             ticket_types,
             pre_sale_schedule: event.presale_schedule(),
             cancel_reason: Some(event.cancel_reason.clone()).filter(|reason| !reason.is_empty()),
+            terms: EventTermsView::from(&event.terms),
             summary: EventSummaryView::new(event, now),
         }
     }

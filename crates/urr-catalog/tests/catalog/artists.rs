@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::contract;
 use crate::fixture::DAY;
+use crate::inventory::{deliver, membership_event};
 
 contract! {
     /// F-1: the list, the detail and the events of an artist come from one place.
@@ -28,6 +29,48 @@ contract! {
         let shown = world.get(&format!("/api/artists/{artist}")).await;
         assert_eq!(shown.body["events"].as_array().unwrap().len(), 1, "what is over is left out");
         assert_eq!(world.get("/api/artists").await.body["pagination"]["total"], 1);
+    }
+
+    /// Members are those whose membership was announced as paid and not as over.
+    async fn an_artist_has_so_many_members_and_events(world: World) {
+        let artist = world.artist("한강 밴드").await;
+        let venue = world.venue("강변 극장").await;
+        let hall = world.hall(&venue).await;
+        for artist_id in [json!(artist), Value::Null] {
+            let mut body = world.seated(&hall);
+            body["artistId"] = artist_id;
+            world.create_event(&body).await;
+        }
+        let [first, second] = [(); 2].map(|()| world.ids.next_id());
+        let told = |event_type: &str, id: urr_kernel::Uuid| {
+            let data = json!({
+                "membershipId": id, "userId": world.ids.next_id(), "artistId": artist,
+                "tier": "silver", "expiresAt": world.after(365 * DAY), "amount": 30_000,
+                "paymentId": world.ids.next_id(), "isRenewal": false,
+                "timestamp": world.clock.now(),
+            });
+            membership_event(&world, event_type, data)
+        };
+        let old_end = told("MEMBERSHIP_EXPIRED", first);
+        world.clock.advance(DAY);
+        for event in [
+            told("MEMBERSHIP_ACTIVATED", first),
+            told("MEMBERSHIP_ACTIVATED", first),
+            old_end,
+            told("MEMBERSHIP_ACTIVATED", second),
+        ] {
+            deliver(&world, event).await;
+        }
+        let count = async || {
+            world.clock.advance(DAY);
+            let shown = world.get(&format!("/api/artists/{artist}")).await.body["artist"].clone();
+            (shown["memberCount"].as_u64().unwrap(), shown["eventCount"].as_u64().unwrap())
+        };
+        assert_eq!(count().await, (2, 1));
+        deliver(&world, told("MEMBERSHIP_EXPIRED", second)).await;
+        assert_eq!(count().await, (1, 1));
+        let list = world.get("/api/artists").await.body["artists"].clone();
+        assert_eq!(list[0]["memberCount"], 1);
     }
 
     async fn an_artist_can_be_changed_and_keeps_a_name_of_their_own(world: World) {

@@ -108,7 +108,9 @@ contract! {
         let cancelled: Vec<_> =
             announced.iter().filter(|event| event.event_type == "EVENT_CANCELLED").collect();
         assert_eq!(cancelled.len(), 1);
-        let expected = json!({ "eventId": id, "revision": 2, "reason": "태풍. A typhoon." });
+        let saga_id = cancelled[0].correlation_id;
+        let expected = json!({ "eventId": id, "revision": 2, "reason": "태풍. A typhoon.",
+            "type": "EVENT_CANCELLED", "sagaId": saga_id });
         assert_eq!(cancelled[0].data, expected);
         let edit = json!({ "revision": 2, "title": "다시" });
         let refused = world.put(&format!("/api/admin/events/{id}"), &edit).await;
@@ -133,7 +135,9 @@ contract! {
         let deleted: Vec<_> =
             announced.iter().filter(|event| event.event_type == "EVENT_DELETED").collect();
         assert_eq!(deleted.len(), 1);
-        assert_eq!(deleted[0].data, json!({ "eventId": id, "revision": 2, "isOver": false }));
+        let expected = json!({ "eventId": id, "revision": 2, "isOver": false,
+            "type": "EVENT_DELETED", "sagaId": deleted[0].correlation_id });
+        assert_eq!(deleted[0].data, expected);
         let edit = world.put(&path, &json!({ "revision": 2, "title": "x" })).await;
         assert_eq!(edit.refusal(), (404, "EVENT_NOT_FOUND"));
         let cancel = world.post(&format!("{path}/cancel"), &json!({})).await;

@@ -6,7 +6,7 @@ use urr_catalog::{CatalogParts, CatalogService, CatalogSettings};
 use urr_service::UserRole;
 
 use crate::contract;
-use crate::fixture::{DAY, HOUR, all};
+use crate::fixture::{DAY, HOUR, MINUTE, all};
 
 /// A change to a good body, and the code of the refusal.
 type Case = (&'static str, Value, &'static str);
@@ -145,6 +145,14 @@ contract! {
             ("saleEndsAt", json!(world.after(DAY)), "INVALID_SCHEDULE"),
             ("saleEndsAt", json!(world.after(31 * DAY)), "INVALID_SCHEDULE"),
             ("startsAt", json!("2101-01-01T00:00:00Z"), "INVALID_SCHEDULE"),
+            ("runningMinutes", json!(0), "INVALID_RUNNING_TIME"),
+            ("runningMinutes", json!(1_441), "INVALID_RUNNING_TIME"),
+            ("ageRating", json!("13"), "INVALID_BODY"),
+            ("notices", json!("x".repeat(5_001)), "INVALID_TEXT"),
+            ("cancelPolicy", json!({ "graceHours": 0, "graceDaysBeforeMin": 0, "bands": [] }),
+                "INVALID_CANCEL_POLICY"),
+            ("cancelPolicy", json!({ "graceHours": 0, "graceDaysBeforeMin": 0,
+                "bands": [{ "daysBeforeMin": 0, "percent": 101 }] }), "INVALID_CANCEL_POLICY"),
             ("saleStartsAt", json!("2019-12-31T00:00:00Z"), "INVALID_SCHEDULE"),
             ("startsAt", json!("tomorrow"), "INVALID_BODY"),
             ("prices", json!({}), "INVALID_PRICES"),
@@ -185,6 +193,61 @@ contract! {
         // The control: what was changed above is all that was wrong.
         world.create_event(&world.seated(&hall)).await;
         world.create_event(&with(&world.standing(&venue), "ticketTypes", &json!(types(20)))).await;
+    }
+
+    /// Nobody could come to it, and what is sold of it could not be cancelled.
+    async fn an_event_that_is_over_is_not_created(world: World) {
+        let venue = world.venue("강변 극장").await;
+        let mut body = world.standing(&venue);
+        let ago = |distance: std::time::Duration| json!((world.clock.now() - distance).to_string());
+        body["saleStartsAt"] = ago(10 * DAY);
+        body["saleEndsAt"] = ago(5 * DAY);
+        for (starts_at, is_refused) in [
+            (ago(DAY), true),
+            (json!(world.clock.now()), true),
+            (json!(world.after(MINUTE)), false),
+        ] {
+            body["startsAt"] = starts_at;
+            let answer = world.post("/api/admin/events", &body).await;
+            match is_refused {
+                true => assert_eq!(answer.refusal(), (400, "EVENT_IN_PAST")),
+                false => assert_eq!(answer.status, StatusCode::CREATED),
+            }
+        }
+    }
+
+    async fn the_terms_of_an_event_are_shown_announced_and_changed(world: World) {
+        let venue = world.venue("강변 극장").await;
+        let mut body = world.standing(&venue);
+        let band = json!({ "daysBeforeMin": 0, "freeDays": null, "percent": 50, "ticketFeeMax": 1_000 });
+        let policy = json!({ "graceHours": 2, "graceDaysBeforeMin": 1, "bands": [band] });
+        body["cancelPolicy"] = policy.clone();
+        body["ageRating"] = json!("15");
+        body["runningMinutes"] = json!(150);
+        body["notices"] = json!("우천 시에도 진행합니다.");
+        let id = world.create_event(&body).await;
+        let shown = world.get(&format!("/api/events/{id}")).await.body["event"].clone();
+        assert_eq!(shown["cancelPolicy"], policy);
+        assert_eq!((&shown["ageRating"], &shown["runningMinutes"]), (&json!("15"), &json!(150)));
+        assert_eq!(shown["notices"], "우천 시에도 진행합니다.");
+        let told = world.announced().await.pop().unwrap();
+        assert_eq!(told.data["cancelPolicy"]["bands"][0]["percent"], 50);
+        let path = format!("/api/admin/events/{id}");
+        // What is not sent stays; null takes the policy away.
+        let kept = world.put(&path, &json!({ "revision": 1, "runningMinutes": 90 })).await;
+        assert_eq!(kept.body["event"]["cancelPolicy"], policy);
+        assert_eq!(kept.body["event"]["runningMinutes"], 90);
+        let change = json!({ "revision": 2, "cancelPolicy": null, "notices": "", "ageRating": "all" });
+        let changed = world.put(&path, &change).await;
+        assert_eq!(changed.body["event"]["cancelPolicy"], Value::Null, "{:?}", changed.body);
+        assert_eq!(changed.body["event"]["notices"], Value::Null);
+        assert_eq!(changed.body["event"]["ageRating"], "all");
+        let wrong = json!({ "revision": 3, "cancelPolicy":
+            { "graceHours": 0, "graceDaysBeforeMin": 0, "bands": [] } });
+        assert_eq!(world.put(&path, &wrong).await.refusal(), (400, "INVALID_CANCEL_POLICY"));
+        let past = json!({ "revision": 3, "startsAt": "2026-11-15T00:30:00Z",
+            "saleEndsAt": "2026-11-15T00:00:00Z", "saleStartsAt": "2026-11-14T00:00:00Z" });
+        assert_eq!(world.put(&path, &past).await.refusal(), (400, "EVENT_IN_PAST"));
     }
 
     async fn a_double_click_creates_one_event(world: World) {

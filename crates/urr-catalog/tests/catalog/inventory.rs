@@ -17,7 +17,7 @@ fn ready(world: &World, id: &str, seats: u32, ticket_types: u32, total: i64) -> 
     DomainEvent::new(world.ids.next_id(), "urr/ticket", world.clock.now(), &context, &data)
 }
 
-async fn deliver(world: &World, event: DomainEvent) -> HandlerOutcome {
+pub async fn deliver(world: &World, event: DomainEvent) -> HandlerOutcome {
     let context = HandlerContext::new(GROUP, &event, world.clock.now());
     let handled = world.db.write(move |tx| match handle(tx, &event, &context) {
         Ok(handled) => Ok(handled),
@@ -36,6 +36,14 @@ fn ticket_type(world: &World, event_id: &str, id: &str, fence: i64, other: &Valu
     }
     let mut event = ready(world, event_id, 0, 0, 0);
     event.event_type = "TICKET_TYPE_CHANGED".to_owned();
+    event.data = data;
+    event
+}
+
+/// What the ticket service publishes about a membership.
+pub fn membership_event(world: &World, event_type: &str, data: Value) -> DomainEvent {
+    let mut event = ready(world, &Uuid::nil().to_string(), 0, 0, 0);
+    event.event_type = event_type.to_owned();
     event.data = data;
     event
 }

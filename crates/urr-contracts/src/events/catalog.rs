@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use urr_kernel::{Timestamp, Uuid, Won};
+use urr_kernel::{CancelPolicy, Timestamp, Uuid, Won};
 use urr_layout::Layout;
 
 pub const TOPIC: &str = "catalog-events";
@@ -72,6 +72,9 @@ pub struct EventSnapshot {
     /// Whether only persons with a checked identity may buy, each within the limit.
     #[serde(default)]
     pub requires_identity: bool,
+    /// The cancellation fees of the event; null means the usual ones.
+    #[serde(default)]
+    pub cancel_policy: Option<CancelPolicy>,
     /// Only in `EVENT_CREATED` of a seated event: a layout never changes.
     #[serde(default)]
     pub layout: Option<Layout>,

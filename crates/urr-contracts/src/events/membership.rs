@@ -19,6 +19,9 @@ pub struct MembershipActivated {
     pub amount: Won,
     /// Whether there was a year before.
     pub is_renewal: bool,
+    /// Null in events of earlier programs.
+    #[serde(default)]
+    pub timestamp: Option<Timestamp>,
 }
 
 /// The last paid year is over, or its payment was refunded.
@@ -31,4 +34,7 @@ pub struct MembershipExpired {
     /// The tier until then.
     pub tier: Tier,
     pub expires_at: Timestamp,
+    /// Null in events of earlier programs.
+    #[serde(default)]
+    pub timestamp: Option<Timestamp>,
 }

@@ -19,6 +19,8 @@ wire_enum! {
     pub open enum RefundCause {
         /// The reservation was cancelled.
         Cancelled => "cancelled",
+        /// Some tickets of the reservation were cancelled.
+        PartlyCancelled => "partly_cancelled",
         /// The reservation was sold to another member, whose payment replaces this one (M-8).
         Transferred => "transferred",
         /// The ticket service refused to confirm what was paid (P7).

@@ -73,6 +73,39 @@ pub struct ReservationCancelled {
     pub payment_id: Option<Uuid>,
 }
 
+/// Some tickets of a paid reservation were cancelled. The others stay valid, and the amounts, the
+/// quantity and the seats of the snapshot are those of the others.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReservationPartlyCancelled {
+    #[serde(flatten)]
+    pub reservation: ReservationSnapshot,
+    /// Which cancellation it is: a reservation may have several.
+    pub cancellation_id: Uuid,
+    /// Empty for standing tickets.
+    #[serde(default)]
+    pub cancelled_seat_ids: Vec<SeatId>,
+    pub cancelled_quantity: u32,
+    /// The price of the cancelled tickets: refund and fee together.
+    pub cancelled_amount: Won,
+    pub refund_amount: Won,
+    pub cancellation_fee: Won,
+    pub reason: String,
+    pub payment_id: Uuid,
+}
+
+/// The event of a paid reservation takes place at another time than its owner was told before.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReservationRescheduled {
+    #[serde(flatten)]
+    pub reservation: ReservationSnapshot,
+    pub previous_starts_at: Timestamp,
+    pub starts_at: Timestamp,
+    /// Whether the owner can cancel for free until the event begins.
+    pub is_free_to_cancel: bool,
+}
+
 /// The time of a hold was over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

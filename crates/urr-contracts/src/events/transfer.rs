@@ -1,7 +1,7 @@
 //! What the ticket service announces about transfers. The key is the transfer's id.
 
 use serde::{Deserialize, Serialize};
-use urr_kernel::{Uuid, Won};
+use urr_kernel::{Timestamp, Uuid, Won};
 
 pub const TOPIC: &str = "transfer-events";
 
@@ -27,6 +27,9 @@ pub struct TransferCompleted {
     pub seller_payment_id: Option<Uuid>,
     /// What is refunded to the seller.
     pub seller_payout: Won,
+    /// Null in events of earlier programs.
+    #[serde(default)]
+    pub timestamp: Option<Timestamp>,
 }
 
 /// A listing ended without a sale.
@@ -38,4 +41,7 @@ pub struct TransferCancelled {
     pub event_id: Uuid,
     pub seller_id: Uuid,
     pub reason: String,
+    /// Null in events of earlier programs.
+    #[serde(default)]
+    pub timestamp: Option<Timestamp>,
 }

@@ -192,6 +192,10 @@ pub struct PayableView {
     pub refund_amount: Option<Won>,
     #[serde(default)]
     pub cancellation_fee: Option<Won>,
+    /// The price of tickets of a reservation that were cancelled one by one. The total is without
+    /// them; the present payment has paid both.
+    #[serde(default)]
+    pub cancelled_amount: Won,
     /// Of a reservation.
     #[serde(default)]
     pub updated_at: Option<Timestamp>,

@@ -12,7 +12,7 @@ use urr_contracts::events::payment::{
 use urr_contracts::events::queue::{AdmissionNear, QueueObserved};
 use urr_contracts::events::reservation::{
     ReservationCancelled, ReservationChanged, ReservationConfirmed, ReservationCreated,
-    ReservationExpired, ReservationSnapshot,
+    ReservationExpired, ReservationPartlyCancelled, ReservationRescheduled, ReservationSnapshot,
 };
 use urr_contracts::events::transfer::{TransferCancelled, TransferCompleted};
 use urr_contracts::events::user::{
@@ -20,7 +20,7 @@ use urr_contracts::events::user::{
 };
 use urr_contracts::events::{TOPICS, TYPES};
 use urr_contracts::internal::auth::{AccountLinkKind, AccountRole};
-use urr_kernel::{EventData, Tier, Won};
+use urr_kernel::{CancelPolicy, EventData, Tier, Won};
 use urr_layout::{Layout, SeatRow, Section};
 
 use crate::golden::{GoldenFolder, id, time};
@@ -77,6 +77,7 @@ fn event(kind: EventKind) -> EventSnapshot {
         seats_per_user_max: 4,
         organiser_id: Some(id(9)),
         requires_identity: false,
+        cancel_policy: Some(CancelPolicy::korean()),
         layout: None,
         prices: [("VIP".to_owned(), Won::new(150_000))].into(),
         ticket_types: Vec::new(),
@@ -171,6 +172,29 @@ fn check_reservations(golden: &mut GoldenFolder) {
             payment_id: Some(id(20)),
         },
     );
+    check(
+        golden,
+        &ReservationPartlyCancelled {
+            reservation: reservation(),
+            cancellation_id: id(13),
+            cancelled_seat_ids: vec![2],
+            cancelled_quantity: 1,
+            cancelled_amount: Won::new(150_000),
+            refund_amount: Won::new(135_000),
+            cancellation_fee: Won::new(15_000),
+            reason: "CANCELLED_BY_OWNER".to_owned(),
+            payment_id: id(20),
+        },
+    );
+    check(
+        golden,
+        &ReservationRescheduled {
+            reservation: reservation(),
+            previous_starts_at: time("2026-12-24T10:00:00Z"),
+            starts_at: time("2026-12-26T10:00:00Z"),
+            is_free_to_cancel: true,
+        },
+    );
     check(golden, &ReservationExpired { reservation: reservation() });
 }
 
@@ -217,6 +241,7 @@ fn check_payments(golden: &mut GoldenFolder) {
 fn check_memberships_and_transfers(golden: &mut GoldenFolder) {
     let (membership_id, user_id, artist_id) = (id(30), id(11), id(2));
     let (tier, expires_at) = (Tier::Silver, time("2027-12-01T11:00:00Z"));
+    let timestamp = Some(time("2026-12-01T11:02:00Z"));
     check(
         golden,
         &MembershipActivated {
@@ -228,9 +253,12 @@ fn check_memberships_and_transfers(golden: &mut GoldenFolder) {
             payment_id: id(20),
             amount: Won::new(30_000),
             is_renewal: false,
+            timestamp,
         },
     );
-    check(golden, &MembershipExpired { membership_id, user_id, artist_id, tier, expires_at });
+    let ended =
+        MembershipExpired { membership_id, user_id, artist_id, tier, expires_at, timestamp };
+    check(golden, &ended);
     check(
         golden,
         &TransferCompleted {
@@ -245,6 +273,7 @@ fn check_memberships_and_transfers(golden: &mut GoldenFolder) {
             payment_id: id(22),
             seller_payment_id: Some(id(20)),
             seller_payout: Won::new(302_000),
+            timestamp,
         },
     );
     check(
@@ -255,6 +284,7 @@ fn check_memberships_and_transfers(golden: &mut GoldenFolder) {
             event_id: id(1),
             seller_id: id(11),
             reason: "EVENT_STARTED".to_owned(),
+            timestamp,
         },
     );
 }

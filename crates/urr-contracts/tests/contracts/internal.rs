@@ -206,6 +206,7 @@ fn reservation() -> PayableView {
         payment_id: None,
         refund_amount: None,
         cancellation_fee: None,
+        cancelled_amount: Won::ZERO,
         updated_at: Some(time("2026-12-01T11:00:01Z")),
         correlation_id: None,
         last_event_id: None,
@@ -296,6 +297,7 @@ fn visit_payables(visitor: &mut impl CallVisitor) {
         payment_status: PayablePaymentStatus::Refunding,
         refund_amount: Some(Won::new(270_000)),
         cancellation_fee: Some(Won::new(32_000)),
+        cancelled_amount: Won::new(150_000),
         ..confirmed
     };
     visitor.visit(cancel, answer(cancelled));

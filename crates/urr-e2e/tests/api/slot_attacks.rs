@@ -244,7 +244,7 @@ cases! {
         let change = async |seats: Value| {
             let call = app.request(Method::PUT, &format!("{path}/seats"));
             let call = call.as_admitted(visitor.user_id, &visitor.token);
-            call.json(&json!({"seatIds": seats})).send().await
+            call.json(&json!({"seatIds": seats, "overwrite": true})).send().await
         };
         let seat = shop.seat.load(Ordering::SeqCst);
         assert_eq!(change(json!([seat, seat + 1])).await.status, 200, "the control");

@@ -93,8 +93,11 @@ impl BusEvents {
     }
 }
 
-/// The only values that may be null here: the event has no artist, and a reservation is no transfer.
-const NULL_FIELDS: [&str; 3] = ["artistId", "artistName", "transferFee"];
+/// The only values that may be null here: the event has no artist and no cancellation fees of its
+/// own, and a reservation is no transfer.
+const NULL_FIELDS: [&str; 4] = ["artistId", "artistName", "cancelPolicy", "transferFee"];
+/// Of every event.
+const OF_ALL: [&str; 2] = ["type", "sagaId"];
 
 /// Every field has a value, so that no consumer has to guess one.
 fn assert_filled(event: &DomainEvent) {
@@ -128,7 +131,7 @@ fn assert_fields(topic: &str, event: &DomainEvent) {
         _ => (&OF_RESERVATIONS[..], "reservationId"),
     };
     let fields: BTreeSet<&str> = event.data.as_object().unwrap().keys().map(|k| &**k).collect();
-    let due: BTreeSet<&str> = common.iter().chain(*own).copied().collect();
+    let due: BTreeSet<&str> = common.iter().chain(*own).chain(&OF_ALL).copied().collect();
     assert_eq!(fields, due, "{}", event.event_type);
     assert_eq!(event.data[subject], event.subject.as_str());
     let written: urr_kernel::Timestamp = event.data["timestamp"].as_str().unwrap().parse().unwrap();

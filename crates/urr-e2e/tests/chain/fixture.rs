@@ -1,12 +1,13 @@
 //! An event on sale, buyers, test cards, and checks on them.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::time::Duration;
 
 use axum::http::Method;
 use serde_json::{Value, json};
 use urr_e2e::{Deployment, TestApp, TestResponse};
-use urr_kernel::{Uuid, Won};
+use urr_kernel::{Timestamp, Uuid, Won};
 use urr_payment::provider::{Sandbox, TestCard};
 use urr_service::UserRole;
 use urr_test::{engines, eventually};
@@ -73,6 +74,19 @@ impl<'a> Shop<'a> {
 
     /// The same, by an artist.
     pub async fn open_of(app: &'a TestApp, starts_at: &str, artist_id: Option<Uuid>) -> Shop<'a> {
+        let times = json!({
+            "startsAt": starts_at, "saleStartsAt": "2026-11-14T00:00:00Z",
+            "saleEndsAt": "2026-11-17T00:00:00Z",
+        });
+        Shop::open_with(app, &times, artist_id).await
+    }
+
+    /// The same, at these times.
+    pub async fn open_at(app: &'a TestApp, times: &BTreeMap<&str, Timestamp>) -> Shop<'a> {
+        Shop::open_with(app, &json!(times), None).await
+    }
+
+    async fn open_with(app: &'a TestApp, times: &Value, artist_id: Option<Uuid>) -> Shop<'a> {
         let name = format!("강변 홀 {}", app.ids.next_id());
         let venue = json!({"name": name, "address": "서울 한강로 1"});
         let venue = created(app.post("/api/admin/venues").as_admin().json(&venue).send().await);
@@ -83,10 +97,10 @@ impl<'a> Shop<'a> {
         let hall = json!({"name": "대극장", "grid": grid});
         let hall = created(app.post(&halls).as_admin().json(&hall).send().await);
         let mut event = json!({
-            "title": "한강의 밤", "hallId": hall["hall"]["id"], "startsAt": starts_at,
-            "saleStartsAt": "2026-11-14T00:00:00Z", "saleEndsAt": "2026-11-17T00:00:00Z",
-            "prices": {"VIP": VIP, "R": R},
+            "title": "한강의 밤", "hallId": hall["hall"]["id"], "prices": {"VIP": VIP, "R": R},
         });
+        let fields = event.as_object_mut().unwrap();
+        fields.extend(times.as_object().unwrap().clone());
         if let Some(artist_id) = artist_id {
             event["artistId"] = json!(artist_id);
         }
@@ -150,7 +164,7 @@ impl<'a> Shop<'a> {
     pub async fn change(&self, held: &HeldSeats, seats: &[u32]) -> TestResponse {
         let path = format!("/api/reservations/{}/seats", held.id);
         let call = self.app.request(Method::PUT, &path).as_admitted(held.user_id, &held.entry);
-        call.json(&json!({"seatIds": seats})).send().await
+        call.json(&json!({"seatIds": seats, "overwrite": true})).send().await
     }
 
     /// The organiser calls the event off.

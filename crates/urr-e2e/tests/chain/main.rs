@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod books;
 mod broker_outage;
 mod concurrent_purchases;
 mod consistency_control;

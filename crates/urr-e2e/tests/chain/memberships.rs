@@ -40,7 +40,9 @@ async fn mine(shop: &Shop<'_>, user_id: Uuid, artist_id: Uuid) -> (String, i64) 
     let path = format!("/api/memberships/my/{artist_id}");
     let mine = shop.send(user_id, Method::GET, &path, None).await.json();
     let membership = &mine["membership"];
-    (text(&membership["effectiveTier"]), membership["points"].as_i64().unwrap())
+    // Those of a purchase do not count yet.
+    let points = ["points", "pendingPoints"].map(|name| membership[name].as_i64().unwrap());
+    (text(&membership["effectiveTier"]), points.iter().sum())
 }
 
 async fn new_artist(app: &TestApp) -> Uuid {

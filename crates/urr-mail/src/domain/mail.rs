@@ -18,6 +18,10 @@ pub enum MailKind {
     Purchase,
     /// A reservation was cancelled.
     Cancellation,
+    /// Some tickets of a reservation were cancelled.
+    PartCancellation,
+    /// An event takes place at another time.
+    EventMoved,
     /// Money was refunded.
     Refund,
     /// A user in a waiting room is about to be admitted.
@@ -31,6 +35,8 @@ pub enum MailKind {
 storable_enum!(MailKind {
     Purchase => "purchase",
     Cancellation => "cancellation",
+    PartCancellation => "part_cancellation",
+    EventMoved => "event_moved",
     Refund => "refund",
     AdmissionNear => "admission_near",
     EmailVerification => "email_verification",
@@ -48,7 +54,11 @@ impl MailKind {
     pub const fn priority(self) -> u16 {
         match self {
             MailKind::AdmissionNear | MailKind::EmailVerification | MailKind::PasswordReset => 0,
-            MailKind::Purchase | MailKind::Cancellation | MailKind::Refund => 1,
+            MailKind::Purchase
+            | MailKind::Cancellation
+            | MailKind::PartCancellation
+            | MailKind::EventMoved
+            | MailKind::Refund => 1,
         }
     }
 }

@@ -78,6 +78,7 @@ pub fn reason(code: &str, language: MailLanguage) -> Option<String> {
         "CANCELLED_BY_OWNER" | "RELEASED_BY_OWNER" => ("고객 요청", "At your request"),
         "EVENT_CANCELLED" | "EVENT_DELETED" => ("공연 취소", "The event was cancelled"),
         "cancelled" => ("예매 취소", "The booking was cancelled"),
+        "partly_cancelled" => ("예매 일부 취소", "Some of your tickets were cancelled"),
         "not_confirmable" => ("좌석을 확정하지 못했습니다", "The seats could not be given to you"),
         "duplicate" => ("중복 결제", "It was paid twice"),
         "transferred" => ("티켓이 양도되었습니다", "Your ticket was bought by somebody else"),
@@ -85,6 +86,15 @@ pub fn reason(code: &str, language: MailLanguage) -> Option<String> {
         _ => (code, code),
     };
     Some(pick(language, korean, english))
+}
+
+/// What the owner of a ticket can do about a moved event.
+pub fn free_cancellation(language: MailLanguage) -> String {
+    pick(
+        language,
+        "새 일시에 관람하기 어려우시면 공연 시작 전까지 수수료 없이 취소하실 수 있습니다.",
+        "If you cannot come at the new time, you can cancel without a fee until the event begins.",
+    )
 }
 
 pub fn position(position: u32, language: MailLanguage) -> String {

@@ -74,6 +74,8 @@ const fn template(kind: MailKind, language: MailLanguage) -> &'static str {
     match kind {
         MailKind::Purchase => text!("purchase"),
         MailKind::Cancellation => text!("cancellation"),
+        MailKind::PartCancellation => text!("part_cancellation"),
+        MailKind::EventMoved => text!("event_moved"),
         MailKind::Refund => text!("refund"),
         MailKind::AdmissionNear => text!("admission_near"),
         MailKind::EmailVerification => text!("email_verification"),
@@ -117,6 +119,10 @@ impl TemplateContext<'_> {
         match name {
             "title" => Some(phrases::title(data.event_title.as_deref(), language)),
             "event" => data.event_title.clone(),
+            "previous_date" => data.previous_starts_at.map(|time| phrases::date(time, language)),
+            "free_cancellation" => {
+                data.is_free_to_cancel?.then(|| phrases::free_cancellation(language))
+            }
             "date" => data.starts_at.map(|time| phrases::date(time, language)),
             "venue" => data.venue_name.clone(),
             "places" => (!data.places.is_empty()).then(|| phrases::places(&data.places, language)),

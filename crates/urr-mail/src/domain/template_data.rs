@@ -17,6 +17,10 @@ pub struct TemplateData {
     pub event_title: Option<String>,
     pub venue_name: Option<String>,
     pub starts_at: Option<Timestamp>,
+    /// When a moved event was to begin before.
+    pub previous_starts_at: Option<Timestamp>,
+    /// Whether a moved event can be cancelled for free.
+    pub is_free_to_cancel: Option<bool>,
     /// Labels of seats, and standing tickets with their number.
     pub places: Vec<String>,
     pub quantity: Option<u32>,

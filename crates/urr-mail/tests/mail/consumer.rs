@@ -107,6 +107,47 @@ contract! {
         assert!(amounts.contains(&(None, None, None)) && amounts.contains(&paid), "{amounts:?}");
     }
 
+    /// Each move and each cancellation of tickets is a mail of its own, and none comes twice.
+    async fn owners_are_told_of_a_moved_event_and_of_cancelled_tickets(world: World) {
+        let reservation = json!({
+            "reservationId": world.ids.next_id(), "reservationNumber": "R-1", "quantity": 2,
+            "userId": world.ids.next_id(), "eventId": world.ids.next_id(),
+            "totalAmount": 200_000, "seatIds": [1, 2], "timestamp": world.clock.now(),
+        });
+        let with = |more: Value| {
+            let mut data = reservation.clone();
+            data.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            data
+        };
+        for day in ["2026-12-26T10:00:00Z", "2026-12-27T10:00:00Z"] {
+            let moved = with(json!({
+                "previousStartsAt": "2026-12-24T10:00:00Z", "startsAt": day, "isFreeToCancel": true,
+            }));
+            let moved = world.event("RESERVATION_RESCHEDULED", moved);
+            world.consume(&moved).await.unwrap();
+            world.consume(&moved).await.unwrap();
+            let part = with(json!({
+                "cancellationId": world.ids.next_id(), "cancelledSeatIds": [3],
+                "cancelledQuantity": 1, "cancelledAmount": 100_000, "refundAmount": 90_000,
+                "cancellationFee": 10_000, "reason": "CANCELLED_BY_OWNER",
+                "paymentId": world.ids.next_id(),
+            }));
+            for _ in 0..2 {
+                let part = world.event("RESERVATION_PARTLY_CANCELLED", part.clone());
+                world.consume(&part).await.unwrap();
+            }
+        }
+        let moved = world.of_kind(MailKind::EventMoved).await;
+        assert_eq!(moved.len(), 2);
+        let first = &moved[0].template_data;
+        assert_eq!(first.previous_starts_at, Some("2026-12-24T10:00:00Z".parse().unwrap()));
+        assert_eq!(first.is_free_to_cancel, Some(true));
+        let parts = world.of_kind(MailKind::PartCancellation).await;
+        assert_eq!(parts.len(), 2);
+        let data = &parts[0].template_data;
+        assert_eq!((data.quantity, data.refund), (Some(1), Some(Won::new(90_000))));
+    }
+
     async fn a_refund_of_nothing_is_no_mail(world: World) {
         let nothing = world.event("PAYMENT_REFUNDED", refunded(&world, 0, "cancelled"));
         assert_eq!(world.consume(&nothing).await.unwrap(), HandlerOutcome::Ignored);

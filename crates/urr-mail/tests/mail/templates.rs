@@ -34,6 +34,19 @@ fn data(kind: MailKind) -> TemplateData {
             reason: Some("CANCELLED_BY_OWNER".to_owned()),
             ..booked
         },
+        MailKind::PartCancellation => TemplateData {
+            quantity: Some(1),
+            amount: Some(Won::new(99_000)),
+            refund: Some(Won::new(89_100)),
+            fee: Some(Won::new(9_900)),
+            reason: Some("CANCELLED_BY_OWNER".to_owned()),
+            ..booked
+        },
+        MailKind::EventMoved => TemplateData {
+            previous_starts_at: Some("2026-12-20T10:30:00Z".parse().unwrap()),
+            is_free_to_cancel: Some(true),
+            ..booked
+        },
         MailKind::Refund => TemplateData {
             refund: Some(Won::new(178_200)),
             fee: Some(Won::new(19_800)),

@@ -148,6 +148,18 @@ impl Posting {
         Posting::new(EntryKind::Cancel, &lines)
     }
 
+    /// Tickets of a delivered purchase are cancelled, and the others stand. Refund and fee together
+    /// are their price.
+    pub fn cancel_part(kind: PayableKind, refund: Won, fee: Won) -> Posting {
+        let (refund, fee) = (refund.amount(), fee.amount());
+        let lines = [
+            (LedgerAccount::of_price(kind), refund + fee),
+            (LedgerAccount::CancellationFees, -fee),
+            (LedgerAccount::RefundsDue, -refund),
+        ];
+        Posting::new(EntryKind::Cancel, &lines)
+    }
+
     /// A part of a purchase is refunded, and the purchase stands.
     pub fn goodwill(kind: PayableKind, refund: Won) -> Posting {
         let price = LedgerAccount::of_price(kind);

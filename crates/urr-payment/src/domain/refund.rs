@@ -18,11 +18,14 @@ define_id!(
 );
 storable_id!(RefundId);
 
-/// Why money goes back. Each origin gives at most one refund per payment.
+/// Why money goes back. Each origin gives at most one refund per payment; tickets that are cancelled
+/// one by one are origins of their own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RefundOrigin {
     /// The purchase was cancelled.
     Cancelled,
+    /// Some tickets of the purchase were cancelled. The key names which cancellation it is.
+    PartlyCancelled(String),
     /// The reservation was sold to another member, whose payment replaces this one (M-8).
     Transferred,
     /// The ticket service refused to confirm what was paid (P7).
@@ -36,12 +39,14 @@ pub enum RefundOrigin {
 }
 
 const GOODWILL: &str = "admin:";
+const PARTLY_CANCELLED: &str = "part:";
 
 impl RefundOrigin {
     /// The cause as others see it: without an administrator's key.
     pub fn cause(&self) -> RefundCause {
         match self {
             RefundOrigin::Cancelled => RefundCause::Cancelled,
+            RefundOrigin::PartlyCancelled(_) => RefundCause::PartlyCancelled,
             RefundOrigin::Transferred => RefundCause::Transferred,
             RefundOrigin::NotConfirmable => RefundCause::NotConfirmable,
             RefundOrigin::Duplicate => RefundCause::Duplicate,
@@ -52,6 +57,10 @@ impl RefundOrigin {
 
     pub fn is_goodwill(&self) -> bool {
         matches!(self, RefundOrigin::Goodwill(_))
+    }
+
+    pub fn is_part(&self) -> bool {
+        matches!(self, RefundOrigin::PartlyCancelled(_))
     }
 
     /// Whether the payment may still pin the hold.
@@ -66,6 +75,7 @@ impl fmt::Display for RefundOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             RefundOrigin::Goodwill(key) => write!(f, "{GOODWILL}{key}"),
+            RefundOrigin::PartlyCancelled(key) => write!(f, "{PARTLY_CANCELLED}{key}"),
             other => f.write_str(other.cause().as_str()),
         }
     }
@@ -78,13 +88,16 @@ impl FromStr for RefundOrigin {
         if let Some(key) = text.strip_prefix(GOODWILL) {
             return Ok(RefundOrigin::Goodwill(key.to_owned()));
         }
+        if let Some(key) = text.strip_prefix(PARTLY_CANCELLED) {
+            return Ok(RefundOrigin::PartlyCancelled(key.to_owned()));
+        }
         match text.parse()? {
             RefundCause::Cancelled => Ok(RefundOrigin::Cancelled),
             RefundCause::Transferred => Ok(RefundOrigin::Transferred),
             RefundCause::NotConfirmable => Ok(RefundOrigin::NotConfirmable),
             RefundCause::Duplicate => Ok(RefundOrigin::Duplicate),
             RefundCause::Mismatch => Ok(RefundOrigin::Mismatch),
-            RefundCause::Goodwill | RefundCause::Other => {
+            RefundCause::Goodwill | RefundCause::PartlyCancelled | RefundCause::Other => {
                 Err(UnknownName { type_name: "RefundOrigin", text: text.to_owned() })
             }
         }
@@ -197,6 +210,7 @@ impl Refund {
                 "EVENT_CANCELLED" | "EVENT_DELETED" => "공연 취소에 따른 환불",
                 _ => "예매 취소에 따른 환불",
             },
+            RefundOrigin::PartlyCancelled(_) => "예매 일부 취소에 따른 환불",
             RefundOrigin::Transferred => "티켓 양도 완료에 따른 환불",
             RefundOrigin::NotConfirmable => "예매 확정 불가에 따른 전액 환불",
             RefundOrigin::Duplicate => "중복 결제 환불",
@@ -282,25 +296,66 @@ pub fn refund_total(refunds: &[Refund]) -> Won {
     Won::new(due.map(|refund| refund.amount.amount()).sum())
 }
 
-/// The amount that goes back when a payment is cancelled. `asked` is the price less the
-/// cancellation fee; earlier refunds count towards it, so that the fee stays the same.
-pub fn refundable_amount(payment: &Payment, asked: Won, refunds: &[Refund]) -> Won {
-    let asked = asked.min(payment.charged).amount();
-    Won::new((asked - refund_total(refunds).amount()).max(0))
+/// What was charged for tickets that were not cancelled one by one. Of the others everything is
+/// settled: their refund and their fee.
+pub fn standing_charge(payment: &Payment, refunds: &[Refund]) -> Won {
+    let parts = refunds.iter().filter(|refund| refund.is_due_or_given() && refund.origin.is_part());
+    let settled: i64 = parts.map(|part| part.amount.amount() + part.fee.amount()).sum();
+    Won::new(payment.charged.amount() - settled)
 }
 
-/// Whether the buyer still owns what was paid: all refunds are parts given by administrators.
+/// What is left of [`standing_charge`] after the other refunds.
+pub fn standing_remainder(payment: &Payment, refunds: &[Refund]) -> Won {
+    let others: Vec<Refund> =
+        refunds.iter().filter(|refund| !refund.origin.is_part()).cloned().collect();
+    let left = standing_charge(payment, refunds).minus(refund_total(&others));
+    left.expect("refunds do not exceed the charge")
+}
+
+/// The amount that goes back when a payment is cancelled. `asked` is the price of what stands less
+/// the cancellation fee; earlier gifts count towards it, so that the fee stays the same.
+pub fn refundable_amount(payment: &Payment, asked: Won, refunds: &[Refund]) -> Won {
+    let standing = standing_charge(payment, refunds);
+    let given = standing.amount() - standing_remainder(payment, refunds).amount();
+    Won::new((asked.min(standing).amount() - given).max(0))
+}
+
+/// The refund and the fee of tickets that are cancelled while others stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PartAmounts {
+    pub refund: Won,
+    pub fee: Won,
+}
+
+/// What goes back of tickets with this price, and what is kept of it. What an administrator gave
+/// before may leave less of the price than is asked for.
+pub fn part_amounts(payment: &Payment, price: Won, asked: Won, refunds: &[Refund]) -> PartAmounts {
+    let left = match purchase_stands(refunds) {
+        // The booking fee belongs to the tickets that stay.
+        true => standing_remainder(payment, refunds).amount() - payment.booking_fee.amount(),
+        // All that was kept when the rest was cancelled.
+        false => payment.charged.amount() - refund_total(refunds).amount(),
+    };
+    let taken = price.amount().min(left).max(0);
+    let refund = asked.amount().min(taken).max(0);
+    PartAmounts { refund: Won::new(refund), fee: Won::new(taken - refund) }
+}
+
+/// Whether the buyer still owns what was paid, or some of it: all refunds are parts given by
+/// administrators, or tickets that were cancelled one by one.
 pub fn purchase_stands(refunds: &[Refund]) -> bool {
     refunds
         .iter()
         .filter(|refund| refund.is_due_or_given())
-        .all(|refund| refund.origin.is_goodwill())
+        .all(|refund| refund.origin.is_goodwill() || refund.origin.is_part())
 }
 
-/// The status of a payment without open refunds. A partial refund by an administrator leaves the
-/// ticket, and the payment, as they are.
+/// The status of a payment without open refunds. A partial refund leaves the other tickets, and the
+/// payment, as they are.
 pub fn status_after_refunds(payment: &Payment, refunds: &[Refund]) -> PaymentStatus {
-    match purchase_stands(refunds) && refund_total(refunds) < payment.charged {
+    let is_partly_cancelled = refunds.iter().any(|refund| refund.origin.is_part());
+    let has_rest = is_partly_cancelled || refund_total(refunds) < payment.charged;
+    match purchase_stands(refunds) && has_rest {
         true => PaymentStatus::Confirmed,
         false => PaymentStatus::Refunded,
     }
@@ -375,11 +430,12 @@ mod tests {
             RefundOrigin::Duplicate,
             RefundOrigin::Mismatch,
             RefundOrigin::Goodwill("key:1".to_owned()),
+            RefundOrigin::PartlyCancelled("0198b7a0".to_owned()),
         ];
         for cause in causes {
             assert_eq!(cause.to_string().parse(), Ok(cause));
         }
-        for unknown in ["something", "goodwill", "other"] {
+        for unknown in ["something", "goodwill", "partly_cancelled", "other"] {
             assert!(unknown.parse::<RefundOrigin>().is_err(), "{unknown}");
         }
     }
@@ -426,6 +482,41 @@ mod tests {
         assert_eq!((back(20, &before), back(i64::MAX, &before)), (0, 70));
         let withdrawn = Refund { status: RefundStatus::Withdrawn, ..goodwill(1, 30) };
         assert_eq!(back(70, &[withdrawn]), 70);
+    }
+
+    fn part(number: u128, amount: i64, fee: i64) -> Refund {
+        let origin = RefundOrigin::PartlyCancelled(number.to_string());
+        Refund { fee: Won::new(fee), ..refund(number, origin, amount) }
+    }
+
+    #[test]
+    fn tickets_that_were_cancelled_one_by_one_are_no_part_of_what_is_cancelled_later() {
+        let refunds = [part(1, 45, 5)];
+        assert_eq!(standing_charge(&paid(45), &refunds), Won::new(50));
+        let back = |asked, refunds: &[Refund]| {
+            refundable_amount(&paid(45), Won::new(asked), refunds).amount()
+        };
+        assert_eq!((back(40, &refunds), back(i64::MAX, &refunds)), (40, 50));
+        let with_gift = [part(1, 45, 5), goodwill(2, 30)];
+        assert_eq!((back(40, &with_gift), back(50, &with_gift)), (10, 20));
+        assert_eq!(status_after_refunds(&paid(45), &refunds), PaymentStatus::Confirmed);
+        let everything = [part(1, 45, 5), refund(2, RefundOrigin::Cancelled, 40)];
+        assert_eq!(status_after_refunds(&paid(85), &everything), PaymentStatus::Refunded);
+    }
+
+    #[test]
+    fn of_a_ticket_no_more_goes_back_than_is_left_of_the_price() {
+        let part_of = |price, asked, refunds: &[Refund]| {
+            let amounts = part_amounts(&paid(0), Won::new(price), Won::new(asked), refunds);
+            (amounts.refund.amount(), amounts.fee.amount())
+        };
+        assert_eq!(part_of(50, 45, &[]), (45, 5));
+        assert_eq!(part_of(50, 45, &[goodwill(1, 30)]), (45, 5));
+        assert_eq!(part_of(50, 45, &[goodwill(1, 60)]), (40, 0));
+        assert_eq!(part_of(50, 45, &[goodwill(1, 100)]), (0, 0));
+        // The rest was handed over before we learnt of the cancelled ticket: its price was kept.
+        let handed_over = refund(2, RefundOrigin::Transferred, 50);
+        assert_eq!(part_of(50, 45, &[handed_over]), (45, 5));
     }
 
     #[test]

@@ -5,9 +5,12 @@ use urr_kernel::{Timestamp, Uuid, Won};
 use urr_storage::{DbResult, StorageError, Tx};
 
 use super::refund_steps::refunding_status;
-use crate::domain::ledger::{Cancellation, EntryKind, Posting, PurchaseAmounts};
+use crate::domain::ledger::{Cancellation, EntryKind, LedgerAccount, Posting, PurchaseAmounts};
 use crate::domain::payment::{Payment, PaymentId, SagaStep};
-use crate::domain::refund::{Refund, RefundOrigin, refund_total, refundable_amount};
+use crate::domain::refund::{
+    PartAmounts, Refund, RefundOrigin, part_amounts, purchase_stands, refund_total,
+    refundable_amount, standing_charge, standing_remainder,
+};
 use crate::store::ledger::{self, EntryOf};
 use crate::store::payments::{self, CommandAction};
 use crate::store::refunds;
@@ -26,10 +29,12 @@ pub(super) fn full_refund_insert(tx: &mut Tx<'_>, refund: &Refund, entry_id: Uui
 pub(crate) struct CancelledPurchase {
     pub payment_id: PaymentId,
     pub reservation_id: Uuid,
-    /// It was cancelled or transferred.
+    /// It was cancelled, partly cancelled or transferred.
     pub origin: RefundOrigin,
-    /// What the buyer gets back of all that was paid.
+    /// What the buyer gets back of what they had.
     pub refund_amount: Won,
+    /// The price of what was cancelled, if some tickets stay.
+    pub part_price: Option<Won>,
     pub reason: String,
 }
 
@@ -68,10 +73,11 @@ pub(crate) fn start_cancelled_refund(
         return Ok(false);
     }
     let refunds = refunds::refund_list(tx, payment.id)?;
-    if cancelled.origin != RefundOrigin::Transferred && is_transferred(&refunds) {
+    // The transfer may have been announced before the tickets that were cancelled earlier.
+    if cancelled.origin == RefundOrigin::Cancelled && is_transferred(&refunds) {
         return Err(RefundRejection::Transferred);
     }
-    let CancelledPurchase { origin, refund_amount, reason, .. } = cancelled.clone();
+    let CancelledPurchase { origin, refund_amount, part_price, reason, .. } = cancelled.clone();
     let is_requested = origin == RefundOrigin::Cancelled;
     let id = context.derived_id("refund");
     let refund = Refund {
@@ -84,7 +90,56 @@ pub(crate) fn start_cancelled_refund(
         cancel: context.derived_id("cancel"),
         deliver: context.derived_id("deliver"),
     };
-    Ok(start_refund(tx, &payment, &refunds, refund, entries)?)
+    Ok(match part_price {
+        None => start_refund(tx, &payment, &refunds, refund, entries)?,
+        Some(price) => start_part_refund(tx, &payment, &refunds, (refund, price), entries)?,
+    })
+}
+
+/// Starts the refund of tickets that were cancelled while others stay. Returns false if the refund
+/// exists. The caller has locked the payment and read its refunds.
+fn start_part_refund(
+    tx: &mut Tx<'_>,
+    payment: &Payment,
+    refunds: &[Refund],
+    (wanted, price): (Refund, Won),
+    entries: CancelEntryIds,
+) -> DbResult<bool> {
+    let now = wanted.created_at;
+    let PartAmounts { refund: amount, fee } = part_amounts(payment, price, wanted.amount, refunds);
+    let refund = Refund { amount, fee, ..wanted };
+    if !refunds::refund_insert(tx, &refund)? {
+        return Ok(false);
+    }
+    if !ledger::entry_exists(tx, payment.id, EntryKind::Return)? {
+        record_delivery(tx, payment, entries.deliver, now)?;
+        let kind = payment.payable.kind;
+        let posting = match purchase_stands(refunds) {
+            true => Posting::cancel_part(kind, amount, fee),
+            // The price of the tickets was kept as a fee when the rest was handed over.
+            false => {
+                let kept = ledger::balance_of(tx, payment.id, LedgerAccount::CancellationFees)?;
+                Posting::waive_fee(kind, amount, Won::new(-kept.amount()))
+            }
+        };
+        ledger::entry_insert(tx, EntryOf::refund(entries.cancel, &refund), &posting)?;
+    }
+    schedule_refund(tx, payment, now)?;
+    Ok(true)
+}
+
+/// A cancelled purchase was delivered, even if our delivery step does not know it yet.
+fn record_delivery(
+    tx: &mut Tx<'_>,
+    payment: &Payment,
+    entry_id: Uuid,
+    now: Timestamp,
+) -> DbResult<()> {
+    if ledger::entry_exists(tx, payment.id, EntryKind::Deliver)? {
+        return Ok(());
+    }
+    let of = EntryOf { id: entry_id, payment_id: payment.id, refund_id: None, now };
+    ledger::entry_insert(tx, of, &Posting::deliver(PurchaseAmounts::new(payment)))
 }
 
 pub(super) fn is_transferred(refunds: &[Refund]) -> bool {
@@ -98,8 +153,8 @@ pub(super) struct CancelEntryIds {
     pub deliver: Uuid,
 }
 
-/// Starts the refund of a purchase. `wanted.amount` is what the buyer gets of all that was paid;
-/// earlier refunds count towards it. Returns false if the refund exists. The caller has locked the
+/// Starts the refund of a purchase. `wanted.amount` is what the buyer gets of what they still had;
+/// earlier gifts count towards it. Returns false if the refund exists. The caller has locked the
 /// payment and read its refunds.
 pub(super) fn start_refund(
     tx: &mut Tx<'_>,
@@ -108,7 +163,7 @@ pub(super) fn start_refund(
     wanted: Refund,
     entries: CancelEntryIds,
 ) -> DbResult<bool> {
-    let (left, now) = (remaining_after_refunds(payment, refunds), wanted.created_at);
+    let (left, now) = (standing_remainder(payment, refunds), wanted.created_at);
     let amount = refundable_amount(payment, wanted.amount, refunds);
     let fee = left.minus(amount).expect("no more is refunded than is left");
     let refund = Refund { amount, fee, ..wanted };
@@ -117,15 +172,10 @@ pub(super) fn start_refund(
     }
     // If the whole charge is being refunded already, there is no sale to cancel.
     if !ledger::entry_exists(tx, payment.id, EntryKind::Return)? {
-        let purchase = PurchaseAmounts::new(payment);
-        // A cancelled purchase was delivered, even if our delivery step does not know it yet.
-        if !ledger::entry_exists(tx, payment.id, EntryKind::Deliver)? {
-            let (id, payment_id) = (entries.deliver, payment.id);
-            let of = EntryOf { id, payment_id, refund_id: None, now };
-            ledger::entry_insert(tx, of, &Posting::deliver(purchase))?;
-        }
-        let refunded_before =
-            payment.charged.minus(left).expect("no more is left than was charged");
+        record_delivery(tx, payment, entries.deliver, now)?;
+        let standing = standing_charge(payment, refunds);
+        let purchase = PurchaseAmounts { amount: standing, ..PurchaseAmounts::new(payment) };
+        let refunded_before = standing.minus(left).expect("no more is left than stands");
         let posting = Posting::cancel(Cancellation { purchase, refunded_before, refund: amount });
         ledger::entry_insert(tx, EntryOf::refund(entries.cancel, &refund), &posting)?;
     }
@@ -133,9 +183,15 @@ pub(super) fn start_refund(
     Ok(true)
 }
 
-/// What is neither refunded nor going to be.
+/// What can still be given: of a purchase that stands the price of what stands, of a cancelled one
+/// what was kept.
 pub(super) fn remaining_after_refunds(payment: &Payment, refunds: &[Refund]) -> Won {
-    payment.charged.minus(refund_total(refunds)).expect("refunds do not exceed the charge")
+    match purchase_stands(refunds) {
+        true => standing_remainder(payment, refunds),
+        false => {
+            payment.charged.minus(refund_total(refunds)).expect("refunds do not exceed the charge")
+        }
+    }
 }
 
 /// Makes the refund the next step, at once. A process that already works on the payment's refunds

@@ -356,6 +356,7 @@ fn view(held: &FakePayable) -> PayableView {
         payment_id: held.payment_id,
         refund_amount: held.refund_amount,
         cancellation_fee: None,
+        cancelled_amount: Won::ZERO,
         updated_at: Some(held.updated_at),
         correlation_id: None,
         last_event_id: None,

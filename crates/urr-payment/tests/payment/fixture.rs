@@ -220,6 +220,34 @@ impl World {
         self.event("RESERVATION_CANCELLED", held.id, &data)
     }
 
+    /// What is announced when some tickets are cancelled: their price, and what of it goes back.
+    pub fn partly_cancelled_event(
+        &self,
+        held: &FakePayable,
+        (price, refund): (i64, i64),
+        cancellation_id: Uuid,
+    ) -> DomainEvent {
+        let data = json!({
+            "reservationId": held.id,
+            "reservationNumber": "R12345",
+            "userId": held.user_id,
+            "eventId": held.event_id,
+            "totalAmount": held.amount.amount() - price,
+            "quantity": 1,
+            "seatIds": [],
+            "timestamp": self.clock.now(),
+            "cancellationId": cancellation_id,
+            "cancelledSeatIds": [],
+            "cancelledQuantity": 1,
+            "cancelledAmount": price,
+            "refundAmount": refund,
+            "cancellationFee": price - refund,
+            "reason": "CANCELLED_BY_OWNER",
+            "paymentId": held.payment_id,
+        });
+        self.event("RESERVATION_PARTLY_CANCELLED", held.id, &data)
+    }
+
     /// What is announced when a ticket has another owner.
     pub fn transfer_completed_event(&self, handed_over: &CompletedTransfer) -> DomainEvent {
         let CompletedTransfer { transfer, seller_id, seller_payment_id, seller_payout } =

@@ -32,7 +32,8 @@ contract! {
             "paymentType": "reservation", "referenceId": held.id, "reservationId": held.id,
             "eventId": held.event_id, "paymentMethod": payment.method, "amount": PRICE,
             "bookingFee": BOOKING_FEE, "transferFee": null, "fencingToken": 7,
-            "timestamp": "2026-12-01T12:00:00Z",
+            "timestamp": "2026-12-01T12:00:00Z", "type": "PAYMENT_CONFIRMED",
+            "sagaId": event.correlation_id,
         });
         assert_eq!(event.data, expected);
         let proof = world.payments.prove_ledger().await.unwrap();

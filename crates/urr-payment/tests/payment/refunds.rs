@@ -55,6 +55,7 @@ contract! {
             "eventId": held.event_id, "paymentMethod": payment.method, "amount": PRICE, "fee": 0,
             "requestedAmount": PRICE, "refundId": refunds[0].id.0, "cause": "cancelled",
             "reason": "CANCELLED_BY_OWNER", "isWhole": true, "timestamp": "2026-12-01T12:00:00Z",
+            "type": "PAYMENT_REFUNDED", "sagaId": event.correlation_id,
         });
         assert_eq!(data, &expected);
         world.assert_whole().await;
@@ -256,6 +257,69 @@ contract! {
         world.settle().await;
         assert_eq!(world.find(payment.id).await.status, PaymentStatus::Refunded);
         world.assert_whole().await;
+    }
+
+    /// A ticket of a purchase goes back, and the purchase stands: then another, then the rest.
+    async fn tickets_are_refunded_one_by_one_and_the_rest_later(world: World) {
+        let (_, payment) = world.pay(TestCard::Approve).await;
+        let held = world.tickets.get(payment.payable.id);
+        let cancellation = world.ids.next_id();
+        let balances = async || {
+            let proof = world.payments.prove_ledger().await.unwrap();
+            LedgerAccount::ALL.map(|account| proof.balance(account).amount())
+        };
+        // The same event twice, and a copy of it: one refund.
+        let event = world.partly_cancelled_event(&held, (50_000, 45_000), cancellation);
+        let copy = world.partly_cancelled_event(&held, (50_000, 45_000), cancellation);
+        for event in [&event, &event, &copy] {
+            assert_eq!(world.consume(event).await, Ok(HandlerOutcome::Done));
+        }
+        world.settle().await;
+        let after = world.find(payment.id).await;
+        assert_eq!((after.status, after.refunded), (PaymentStatus::Confirmed, Won::new(45_000)));
+        assert_eq!(balances().await, [57_000, 0, -50_000, -2_000, -5_000, 0, 0, 0, 0]);
+        let refunded = world.announced().await.pop().unwrap();
+        assert_eq!(refunded.data["cause"], "partly_cancelled");
+        assert_eq!((&refunded.data["amount"], &refunded.data["fee"]),
+            (&serde_json::json!(45_000), &serde_json::json!(5_000)));
+        // Another one, for nothing: the provider is not asked for it.
+        let other = world.partly_cancelled_event(&held, (10_000, 0), world.ids.next_id());
+        world.consume(&other).await.unwrap();
+        world.settle().await;
+        assert_eq!(balances().await, [57_000, 0, -40_000, -2_000, -15_000, 0, 0, 0, 0]);
+        // Of the rest, which has cost 42,000, half of the price goes back.
+        let cancelled = cancel(&world, &held, PRICE.amount() - 20_000).await;
+        world.consume(&world.cancelled_event(&cancelled)).await.unwrap();
+        world.settle().await;
+        let after = world.find(payment.id).await;
+        assert_eq!((after.status, after.refunded), (PaymentStatus::Refunded, Won::new(65_000)));
+        assert_eq!(balances().await, [37_000, 0, 0, -2_000, -35_000, 0, 0, 0, 0]);
+        // What was kept of the first tickets is kept, too.
+        world.tickets.change(held.id, |held| held.cancel_fee = Won::new(37_000));
+        world.assert_whole().await;
+    }
+
+    /// Topics have no common order: the transfer of the rest may be heard of first.
+    async fn a_cancelled_ticket_that_is_heard_of_after_the_transfer_is_refunded_too(world: World) {
+        let (_, payment) = world.pay(TestCard::Approve).await;
+        let held = world.tickets.get(payment.payable.id);
+        let data = serde_json::json!({
+            "transferId": world.ids.next_id(), "reservationId": held.id, "eventId": held.event_id,
+            "sellerId": held.user_id, "buyerId": world.ids.next_id(), "originalPrice": 52_000,
+            "fee": 5_200, "totalPrice": 57_200, "paymentId": world.ids.next_id(),
+            "sellerPaymentId": payment.id.0, "sellerPayout": 52_000,
+            "timestamp": world.clock.now(),
+        });
+        world.consume(&world.event("TRANSFER_COMPLETED", held.id, &data)).await.unwrap();
+        world.settle().await;
+        let part = world.partly_cancelled_event(&held, (50_000, 45_000), world.ids.next_id());
+        assert_eq!(world.consume(&part).await, Ok(HandlerOutcome::Done));
+        world.settle().await;
+        let after = world.find(payment.id).await;
+        assert_eq!((after.status, after.refunded), (PaymentStatus::Refunded, Won::new(97_000)));
+        let proof = world.payments.prove_ledger().await.unwrap();
+        let balances = LedgerAccount::ALL.map(|account| proof.balance(account).amount());
+        assert_eq!(balances, [5_000, 0, 0, -2_000, -3_000, 0, 0, 0, 0], "{proof}");
     }
 
     /// The ticket service does not hear of it at first.

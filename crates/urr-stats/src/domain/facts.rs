@@ -67,7 +67,8 @@ pub struct ReservationFact {
 /// The contents of a reservation, from its most recent message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReservationTerms {
-    /// Created, changed or ended: a hold can change until it ends.
+    /// Created, changed, confirmed or expired, partly cancelled, cancelled. Of two partly cancelled
+    /// ones, the one with fewer tickets is later.
     pub rank: u8,
     pub at: Timestamp,
     pub message_id: Uuid,
@@ -223,6 +224,8 @@ pub enum TransactionKind {
     Refund,
     Transfer,
     Membership,
+    /// Some tickets of a reservation were cancelled.
+    PartCancellation,
 }
 
 storable_enum!(TransactionKind {
@@ -230,6 +233,7 @@ storable_enum!(TransactionKind {
     Refund => "refund",
     Transfer => "transfer",
     Membership => "membership",
+    PartCancellation => "part_cancellation",
 });
 
 /// Something that happens once and is never undone: a refund is a transaction of its own.
@@ -262,8 +266,7 @@ impl Transaction {
     /// A refund that nobody asked for: what was paid could not be delivered.
     fn is_undelivered(&self) -> bool {
         self.kind == TransactionKind::Refund
-            && self.cause != "cancelled"
-            && self.cause != "goodwill"
+            && !["cancelled", "partly_cancelled", "goodwill"].contains(&self.cause.as_str())
     }
 }
 
@@ -287,6 +290,7 @@ impl Fact for Transaction {
                 counters.transferred += amount;
             }
             TransactionKind::Membership => counters.memberships += sign,
+            TransactionKind::PartCancellation => counters.owed += amount,
         });
         match self.kind {
             TransactionKind::Charge => {

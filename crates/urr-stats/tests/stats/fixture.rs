@@ -286,6 +286,17 @@ impl Booking {
         message("RESERVATION_CANCELLED", at, self.facts(more))
     }
 
+    /// Some of its tickets were cancelled; it is as it is now.
+    pub fn partly_cancelled(&self, at: Timestamp, refund: i64) -> DomainEvent {
+        let more = json!({
+            "cancellationId": id(self.id * 100 + self.seats.len() as u128 + 5_000_000),
+            "cancelledSeatIds": [], "cancelledQuantity": 1, "cancelledAmount": refund,
+            "refundAmount": refund, "cancellationFee": 0, "reason": "changed my mind",
+            "paymentId": id(self.id + 1_000),
+        });
+        message("RESERVATION_PARTLY_CANCELLED", at, self.facts(more))
+    }
+
     pub fn expired(&self, at: Timestamp) -> DomainEvent {
         message("RESERVATION_EXPIRED", at, self.facts(json!({})))
     }

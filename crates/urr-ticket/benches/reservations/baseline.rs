@@ -27,8 +27,8 @@ const HOLD: &str = "update seats set status = 'held', reservation_id = ?3, fence
     where event_id = ?1 and seat_id = ?2 and status = 'available'";
 const RESERVATION: &str = "insert into reservations (id, number, user_id, event_id, status, \
     payment_status, total_amount, booking_fee, quantity, fence, expires_at, cancel_policy, \
-    created_at, updated_at) values (?1, ?2, ?3, ?4, 'pending', 'unpaid', 99000, 0, 1, ?5, ?6, '{}', \
-    ?6, ?6)";
+    agreed_starts_at, announced_starts_at, created_at, updated_at) values (?1, ?2, ?3, ?4, \
+    'pending', 'unpaid', 99000, 0, 1, ?5, ?6, '{}', ?6, ?6, ?6, ?6)";
 const ITEM: &str = "insert into reservation_items (reservation_id, position, event_id, seat_id, \
     quantity, unit_price, is_live) values (?1, 0, ?2, ?3, 1, 99000, 1)";
 const OUTBOX: &str = "insert into outbox (event_id, topic, key, body, created_at) \
@@ -178,9 +178,9 @@ fn pgbench_script(event_id: Uuid) -> String {
         ),
         format!(
             "insert into reservations (id, number, user_id, event_id, status, payment_status, \
-             total_amount, booking_fee, quantity, fence, expires_at, cancel_policy, created_at, \
-             updated_at) values ({id}::uuid, {id}, {user}, {event}, 'pending', 'unpaid', 99000, 0, \
-             1, 1, now(), '{{}}', now(), now());"
+             total_amount, booking_fee, quantity, fence, expires_at, cancel_policy, agreed_starts_at, \
+             announced_starts_at, created_at, updated_at) values ({id}::uuid, {id}, {user}, {event}, \
+             'pending', 'unpaid', 99000, 0, 1, 1, now(), '{{}}', now(), now(), now(), now());"
         ),
         format!(
             "insert into reservation_items (reservation_id, position, event_id, seat_id, \

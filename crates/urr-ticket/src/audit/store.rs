@@ -88,7 +88,8 @@ const CHECKS: [(AuditDifferenceKind, &str); 11] = [
         AuditDifferenceKind::ItemStatus,
         "select r.id as reservation_id, i.seat_id, i.ticket_type_id from reservations as r \
          join reservation_items as i on i.reservation_id = r.id where r.event_id = $1 \
-         and (r.status in ('pending', 'confirmed')) <> i.is_live order by r.id limit $2",
+         and (r.status in ('pending', 'confirmed') and i.quantity > 0) <> i.is_live \
+         order by r.id limit $2",
     ),
     (
         AuditDifferenceKind::Amount,
@@ -97,6 +98,8 @@ const CHECKS: [(AuditDifferenceKind, &str); 11] = [
              r.quantity <> (select coalesce(sum(i.quantity), 0) from reservation_items as i \
                  where i.reservation_id = r.id) \
              or r.total_amount <> r.booking_fee + (select coalesce(sum(i.quantity * i.unit_price), 0) \
+                 from reservation_items as i where i.reservation_id = r.id) \
+             or r.cancelled_amount > (select coalesce(sum(i.cancelled_quantity * i.unit_price), 0) \
                  from reservation_items as i where i.reservation_id = r.id)\
          ) order by r.id limit $2",
     ),
@@ -135,7 +138,11 @@ const CHECKS: [(AuditDifferenceKind, &str); 11] = [
              select 1 from membership_points as back where back.reference_id = r.id \
              and back.membership_id = m.id and back.action = 'TICKET_PURCHASE_RETURNED'\
          )) or m.points <> (\
-             select sum(p.points) from membership_points as p where p.membership_id = m.id\
+             select coalesce(sum(p.points), 0) from membership_points as p \
+             where p.membership_id = m.id and p.is_settled\
+         ) or m.pending_points <> (\
+             select coalesce(sum(p.points), 0) from membership_points as p \
+             where p.membership_id = m.id and not p.is_settled\
          )) order by r.id limit $2",
     ),
     (
@@ -149,7 +156,7 @@ const CHECKS: [(AuditDifferenceKind, &str); 11] = [
                  select 1 from transfers as later where later.reservation_id = t.reservation_id \
                  and later.number > t.number and later.status = 'completed'\
              ) or (r.user_id = t.buyer_id and r.payment_id = t.payment_id \
-                 and r.total_amount = t.original_price + t.fee) \
+                 and r.total_amount + r.cancelled_amount = t.original_price + t.fee) \
              else true end) order by t.id limit $2",
     ),
 ];

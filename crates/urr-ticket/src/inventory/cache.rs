@@ -101,6 +101,7 @@ mod tests {
                 seats_per_user_max: 4,
                 requires_identity: false,
                 organiser_id: None,
+                cancel_policy: None,
             },
             ticket_types: Vec::new(),
         }

@@ -171,6 +171,7 @@ fn sale_facts(snapshot: &EventSnapshot) -> Result<SaleFacts, String> {
         seats_per_user_max: snapshot.seats_per_user_max,
         requires_identity: snapshot.requires_identity,
         organiser_id: snapshot.organiser_id,
+        cancel_policy: snapshot.cancel_policy.clone(),
     })
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use urr_storage::storable_enum;
 
 pub use urr_kernel::Tier;
-use urr_kernel::{Timestamp, Uuid, Won, presale_delay};
+use urr_kernel::{CancelPolicy, Timestamp, Uuid, Won, presale_delay};
 use urr_layout::{Layout, SeatId};
 
 /// The part of a sale that never changes, so that it can be cached.
@@ -30,12 +30,16 @@ pub struct SalePolicy {
     pub status: SaleStatus,
     pub is_complete: bool,
     pub artist_id: Option<Uuid>,
+    /// When the event begins.
+    pub starts_at: Timestamp,
     pub sale_starts_at: Timestamp,
     pub sale_ends_at: Timestamp,
     pub has_presale: bool,
     pub seats_per_user_max: u32,
     /// Whether only persons with a checked identity may buy, each within the limit.
     pub requires_identity: bool,
+    /// The cancellation fees of the event; none: the usual ones.
+    pub cancel_policy: Option<CancelPolicy>,
 }
 
 /// In this order: a closed sale never opens again, and a cancelled one stays cancelled even if it
@@ -143,11 +147,13 @@ mod tests {
             status: SaleStatus::Open,
             is_complete: true,
             artist_id: Some(Uuid::from_u128(1)),
+            starts_at: at("2026-12-24T10:00:00Z"),
             sale_starts_at: at("2026-12-01T11:00:00Z"),
             sale_ends_at: at("2026-12-10T00:00:00Z"),
             has_presale: true,
             seats_per_user_max: 4,
             requires_identity: false,
+            cancel_policy: None,
         }
     }
 

@@ -1,7 +1,7 @@
 //! Sales in SQL: the row that orders all changes of an event, and its seats.
 
 use serde::{Deserialize, Serialize};
-use urr_kernel::{Timestamp, Uuid, Won};
+use urr_kernel::{CancelPolicy, Timestamp, Uuid, Won};
 use urr_storage::{DbResult, Row, Tx, from_row, params};
 
 use crate::{Inventory, SalePolicy};
@@ -32,6 +32,16 @@ pub struct SaleFacts {
     /// Whose event it is.
     #[serde(default)]
     pub organiser_id: Option<Uuid>,
+    /// None: the usual fees.
+    #[serde(default)]
+    pub cancel_policy: Option<CancelPolicy>,
+}
+
+impl SaleFacts {
+    pub fn cancel_policy_json(&self) -> Option<serde_json::Value> {
+        let to_json = |policy| serde_json::to_value(policy).expect("a policy is JSON");
+        self.cancel_policy.as_ref().map(to_json)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,10 +96,11 @@ fn sale_insert(tx: &mut Tx<'_>, new: &NewSale, now: Timestamp) -> DbResult<bool>
     let prices = serde_json::to_value(&inventory.prices).expect("prices are JSON");
     let rows = tx.execute(
         "insert into sales (event_id, revision, kind, status, title, venue_name, artist_id, \
-         starts_at, sale_starts_at, sale_ends_at, has_presale, seats_per_user_max, layout, prices, \
-         seats_total, is_complete, fence, created_at, requires_identity, organiser_id) \
-         values ($1, $2, $3, 'open', $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, false, 0, $15, \
-         $16, $17) \
+         starts_at, sale_starts_at, sale_ends_at, has_presale, seats_per_user_max, cancel_policy, \
+         layout, prices, seats_total, is_complete, fence, created_at, requires_identity, \
+         organiser_id) \
+         values ($1, $2, $3, 'open', $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, false, \
+         0, $16, $17, $18) \
          on conflict (event_id) do nothing",
         params![
             inventory.event_id,
@@ -103,6 +114,7 @@ fn sale_insert(tx: &mut Tx<'_>, new: &NewSale, now: Timestamp) -> DbResult<bool>
             facts.sale_ends_at,
             facts.has_presale,
             facts.seats_per_user_max,
+            facts.cancel_policy_json(),
             layout,
             prices,
             inventory.layout.seat_count(),
@@ -134,8 +146,9 @@ pub fn ticket_type_insert(
 pub fn sale_lock(tx: &mut Tx<'_>, event_id: Uuid, numbers: u32) -> DbResult<Option<LockedSale>> {
     tx.query_opt(
         "update sales set fence = fence + $2::bigint where event_id = $1 \
-         returning fence, status, is_complete, artist_id, sale_starts_at, sale_ends_at, \
-         has_presale, seats_per_user_max, requires_identity",
+         returning fence, status, is_complete, artist_id, starts_at, sale_starts_at, sale_ends_at, \
+         has_presale, seats_per_user_max, requires_identity, \
+         cancel_policy",
         params![event_id, i64::from(numbers)],
         |row| Ok(LockedSale { policy: policy_read(row)?, fence: row.get("fence")? }),
     )
@@ -145,9 +158,9 @@ pub fn sale_lock(tx: &mut Tx<'_>, event_id: Uuid, numbers: u32) -> DbResult<Opti
 /// numbered by [`sale_number`], from the `fence` seen here on.
 pub fn sale_lock_only(tx: &mut Tx<'_>, event_id: Uuid) -> DbResult<Option<LockedSale>> {
     tx.query_opt(
-        "select fence, status, is_complete, artist_id, sale_starts_at, sale_ends_at, \
-         has_presale, seats_per_user_max, requires_identity \
-         from sales where event_id = $1 for update",
+        "select fence, status, is_complete, artist_id, starts_at, sale_starts_at, sale_ends_at, \
+         has_presale, seats_per_user_max, requires_identity, \
+         cancel_policy from sales where event_id = $1 for update",
         params![event_id],
         |row| Ok(LockedSale { policy: policy_read(row)?, fence: row.get("fence")? }),
     )
@@ -162,8 +175,9 @@ pub fn sale_number(tx: &mut Tx<'_>, event_id: Uuid, fence: i64) -> DbResult<()> 
 /// The policy of a sale without its lock: it may change a moment later.
 pub fn policy_find(tx: &mut Tx<'_>, event_id: Uuid) -> DbResult<Option<SalePolicy>> {
     tx.query_opt(
-        "select status, is_complete, artist_id, sale_starts_at, sale_ends_at, has_presale, \
-         seats_per_user_max, requires_identity from sales where event_id = $1",
+        "select status, is_complete, artist_id, starts_at, sale_starts_at, sale_ends_at, \
+         has_presale, seats_per_user_max, requires_identity, \
+         cancel_policy from sales where event_id = $1",
         params![event_id],
         policy_read,
     )
@@ -171,8 +185,9 @@ pub fn policy_find(tx: &mut Tx<'_>, event_id: Uuid) -> DbResult<Option<SalePolic
 
 fn policy_read(row: &Row<'_>) -> DbResult<SalePolicy> {
     Ok(from_row!(row => SalePolicy {
-        status, is_complete, artist_id, sale_starts_at, sale_ends_at, has_presale,
-        seats_per_user_max, requires_identity
+        status, is_complete, artist_id, starts_at, sale_starts_at, sale_ends_at, has_presale,
+        seats_per_user_max, requires_identity;
+        cancel_policy: row.get_json("cancel_policy")?,
     }))
 }
 

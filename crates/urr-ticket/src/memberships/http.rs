@@ -63,8 +63,12 @@ struct MembershipView {
     /// What counts now: `bronze` if it is not active.
     #[schema(example = "gold")]
     effective_tier: &'static str,
+    /// Those that count.
     #[schema(example = 620)]
     points: i64,
+    /// Of purchases that can still be cancelled for free. They do not count yet.
+    #[schema(example = 100)]
+    pending_points: i64,
     /// When it was paid for the first time.
     joined_at: Option<Timestamp>,
     expires_at: Option<Timestamp>,
@@ -86,6 +90,7 @@ impl MembershipView {
             tier: membership.tier.as_str(),
             effective_tier: tier_name(membership.effective_tier(now)),
             points: membership.points,
+            pending_points: membership.pending_points,
             joined_at: membership.joined_at,
             expires_at: membership.joined_at.map(|_| membership.expires_at),
             renewable_from: membership.renewable_from(),
@@ -159,8 +164,9 @@ async fn list_my_memberships(
 /// Returns the user's membership of an artist, with its points.
 ///
 /// `membership` is null without one. Points: 200 for a paid year, 100 for a paid reservation of the
-/// artist's event, returned with a cancellation. Tiers: `silver` 0, `gold` 500, `diamond` 1,500
-/// points.
+/// artist's event that costs something, returned with a cancellation. Points of a reservation are
+/// `pendingPoints` until it cannot be cancelled for free any more. Tiers: `silver` 0, `gold` 500,
+/// `diamond` 1,500 points that count.
 #[utoipa::path(
     get, path = "/api/memberships/my/{artistId}", tag = "memberships",
     params(("artistId" = Uuid, Path), Page),

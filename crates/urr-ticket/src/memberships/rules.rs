@@ -45,7 +45,10 @@ pub struct Membership {
     pub artist: Option<MembershipArtist>,
     /// By its points, active or not.
     pub tier: Tier,
+    /// Those that count.
     pub points: i64,
+    /// Of purchases that can still be cancelled for free: they do not count yet.
+    pub pending_points: i64,
     /// None: it was never paid.
     pub joined_at: Option<Timestamp>,
     pub expires_at: Timestamp,

@@ -48,8 +48,8 @@ pub fn artist_find(tx: &mut Tx<'_>, id: Uuid) -> DbResult<Option<MembershipArtis
     tx.query_opt(sql, params![id], read)
 }
 
-const MEMBERSHIP: &str = "select m.id, m.user_id, m.artist_id, m.tier, m.points, m.joined_at, \
-    m.expires_at, m.is_live, m.term as last_term, a.name as artist_name, a.membership_price, \
+const MEMBERSHIP: &str = "select m.id, m.user_id, m.artist_id, m.tier, m.points, \
+    m.pending_points, m.joined_at, m.expires_at, m.is_live, m.term as last_term, a.name as artist_name, a.membership_price, \
     t.number, t.payment_status, t.amount, t.pinned_by, t.payment_id, t.starts_at, t.ends_at \
     from memberships as m left join artists as a on a.id = m.artist_id \
     left join membership_terms as t on t.membership_id = m.id";
@@ -100,7 +100,8 @@ fn membership_read(row: &Row<'_>) -> DbResult<Membership> {
     let (name, price): (Option<String>, Option<Won>) =
         (row.get("artist_name")?, row.get("membership_price")?);
     Ok(from_row!(row => Membership {
-        id, user_id, artist_id, tier, points, joined_at, expires_at, is_live, last_term;
+        id, user_id, artist_id, tier, points, pending_points, joined_at, expires_at, is_live,
+        last_term;
         artist: name.zip(price).map(|(name, price)| MembershipArtist { name, price }),
         term: term_read(row)?,
     }))
@@ -290,6 +291,7 @@ pub fn membership_end_overdue(
             Ok(from_row!(row => MembershipExpired {
                 user_id, artist_id, tier, expires_at;
                 membership_id: row.get("id")?,
+                timestamp: Some(now),
             }))
         },
     )

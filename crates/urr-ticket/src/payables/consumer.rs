@@ -76,6 +76,7 @@ fn confirm_reservation(
         payment,
         ticket_id: &|number| context.derived_id(&format!("ticket {number}")),
         stamp: &context.event_metadata("confirmed", SOURCE),
+        moved_stamp: &context.event_metadata("rescheduled", SOURCE),
         now: context.now,
     };
     confirm(tx, &confirmation)?;
@@ -93,6 +94,7 @@ fn complete_transfer(
         payment,
         number_id: &|number| context.derived_id(&format!("reissued ticket {number}")),
         stamp: &context.event_metadata("transfer completed", SOURCE),
+        moved_stamp: &context.event_metadata("rescheduled", SOURCE),
         now: context.now,
     };
     complete(tx, &completion)?;

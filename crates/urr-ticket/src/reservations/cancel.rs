@@ -18,7 +18,7 @@ use crate::transfers::end_with_reservations;
 use crate::transfers::store::active_listing_find;
 use crate::{ReservationId, ReservationStatus, TicketService};
 
-const CANCELLED_BY_OWNER: &str = "CANCELLED_BY_OWNER";
+pub(crate) const CANCELLED_BY_OWNER: &str = "CANCELLED_BY_OWNER";
 const RELEASED_BY_OWNER: &str = "RELEASED_BY_OWNER";
 
 /// A cancellation by an administrator.
@@ -110,7 +110,7 @@ impl TicketService {
         self.after_end(cancelled.await?).await
     }
 
-    async fn after_end(
+    pub(crate) async fn after_end(
         &self,
         outcome: (ReservationRecord, Vec<EndedReservation>),
     ) -> Result<ReservationRecord, TransitionError> {
@@ -143,13 +143,13 @@ fn done(
 
 /// The end of one reservation.
 #[derive(Clone, Copy)]
-struct CancelEnd<'a> {
-    fence: i64,
-    reason: &'a str,
-    fee: FeeMode,
+pub(crate) struct CancelEnd<'a> {
+    pub fence: i64,
+    pub reason: &'a str,
+    pub fee: FeeMode,
 }
 
-fn end_one(
+pub(crate) fn end_one(
     tx: &mut Tx<'_>,
     record: &ReservationRecord,
     end: CancelEnd<'_>,

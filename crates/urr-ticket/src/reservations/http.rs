@@ -5,6 +5,7 @@ pub(crate) mod internal;
 pub(crate) mod views;
 
 use axum::extract::State;
+use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use urr_kernel::Uuid;
 use urr_layout::SeatId;
@@ -14,10 +15,11 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::reservations::http::views::{ReservationDetailView, ReservationView};
+use crate::reserve::rules::REQUESTED_MAX;
 use crate::reserve::slots::EntrySlot;
 use crate::{
-    ChangeSeats, RefundPreview, RequestedItems, ReservationFilter, ReservationId,
-    ReservationRejection, ReservationStatus, TicketService, TransitionError,
+    CancelTickets, ChangeSeats, RefundPreview, RequestedItems, ReservationFilter, ReservationId,
+    ReservationRejection, ReservationStatus, TicketCanceller, TicketService, TransitionError,
 };
 
 pub fn routes() -> OpenApiRouter<TicketService> {
@@ -27,6 +29,7 @@ pub fn routes() -> OpenApiRouter<TicketService> {
         .routes(routes!(get_reservation, release_hold))
         .routes(routes!(get_seat_reservation))
         .routes(routes!(cancel_reservation))
+        .routes(routes!(cancel_tickets))
         .routes(routes!(change_seats))
         .routes(routes!(preview_refund))
 }
@@ -156,6 +159,53 @@ async fn cancel_reservation(
     answer(&ticket, ReservationId(id), user.user_id).await
 }
 
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct CancelTicketsBody {
+    /// The numbers of the tickets to cancel.
+    #[schema(min_items = 1, max_items = 10, example = json!(["T-4GZ8-0QKX-M2VD"]))]
+    ticket_numbers: Vec<String>,
+}
+
+/// Cancels single tickets of the user's paid reservation.
+///
+/// The others stay valid. Fee and refund are those of the refund preview, ticket by ticket; the
+/// booking fee stays as long as a ticket does. The seats are free at once. Cancelling the last
+/// tickets cancels the reservation. Tickets that were cancelled before stay so: repeating it changes
+/// nothing.
+///
+/// Errors: 400 `INVALID_TICKETS` (1 to 10 numbers); 404 `RESERVATION_NOT_FOUND`,
+/// `TICKET_NOT_FOUND`; 409 `RESERVATION_UNPAID`, `PAYMENT_IN_PROGRESS`, `RESERVATION_EXPIRED`,
+/// `EVENT_STARTED`, `ALREADY_CHECKED_IN`, `RESERVATION_LISTED`.
+#[utoipa::path(
+    post, path = "/api/reservations/{id}/cancel-tickets", tag = "reservations",
+    params(("id" = Uuid, Path)), request_body = CancelTicketsBody,
+    responses((status = 200, body = ReservationAnswerView), Errors<401, 404, 409>),
+)]
+async fn cancel_tickets(
+    State(ticket): State<TicketService>,
+    User(user): User,
+    Context(context): Context,
+    Path(id): Path<Uuid>,
+    Json(body): Json<CancelTicketsBody>,
+) -> Result<Json<ReservationAnswerView>, ApiError> {
+    let ticket_numbers = parse_ticket_numbers(body.ticket_numbers)?;
+    let request = CancelTickets { ticket_numbers, by: TicketCanceller::Owner(user.user_id) };
+    ticket.cancel_tickets(ReservationId(id), request, context).await?;
+    answer(&ticket, ReservationId(id), user.user_id).await
+}
+
+/// At least one, and not more than a reservation can have.
+pub fn parse_ticket_numbers(numbers: Vec<String>) -> Result<Vec<String>, ApiError> {
+    match numbers.len() {
+        1..=REQUESTED_MAX => Ok(numbers),
+        _ => {
+            let sentence = format!("Name 1 to {REQUESTED_MAX} tickets.");
+            Err(ApiError::bad_request("INVALID_TICKETS", sentence))
+        }
+    }
+}
+
 #[derive(Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
@@ -191,22 +241,26 @@ struct ChangeSeatsBody {
     /// All seats that the hold shall have, each once.
     #[schema(min_items = 1, max_items = 10, example = json!([12, 13]))]
     seat_ids: Vec<SeatId>,
-    /// If it is given and is not the present one, nothing is changed.
+    /// The version of the hold that is changed. If it is not the present one, nothing is changed.
     fencing_token: Option<i64>,
+    /// Changes whatever version there is, if `fencingToken` is not given.
+    #[serde(default)]
+    overwrite: bool,
 }
 
 /// Replaces the seats of a hold.
 ///
 /// Needs an entry token. All new seats are held or nothing changes. `expiresAt` stays, and the
-/// fencing token is new. With `fencingToken` the change applies only to that version.
+/// fencing token is new. The change applies only to the version that `fencingToken` names: of two
+/// windows the second does not undo what the first has done. `overwrite` changes any version.
 ///
 /// Errors: 403 and 404 as for holding seats; 409 `SEAT_TAKEN`, `SEAT_LIMIT`, `EVENT_IS_STANDING`,
 /// `RESERVATION_EXPIRED`, `RESERVATION_CANCELLED`, `RESERVATION_CONFIRMED`, `PAYMENT_IN_PROGRESS`,
-/// `STALE_FENCING_TOKEN`.
+/// `STALE_FENCING_TOKEN`; 428 `FENCING_TOKEN_REQUIRED`.
 #[utoipa::path(
     put, path = "/api/reservations/{id}/seats", tag = "reservations",
     params(("id" = Uuid, Path)), request_body = ChangeSeatsBody,
-    responses((status = 200, body = ReservationAnswerView), Errors<401, 403, 404, 409>),
+    responses((status = 200, body = ReservationAnswerView), Errors<401, 403, 404, 409, 428>),
 )]
 async fn change_seats(
     State(ticket): State<TicketService>,
@@ -216,6 +270,9 @@ async fn change_seats(
     Path(id): Path<Uuid>,
     Json(body): Json<ChangeSeatsBody>,
 ) -> Result<Json<ReservationAnswerView>, ApiError> {
+    if body.fencing_token.is_none() && !body.overwrite {
+        return Err(ReservationRejection::TokenRequired.into());
+    }
     let request = ChangeSeats {
         user_id: user.user_id,
         seat_ids: RequestedItems::of_seats(body.seat_ids)?.seat_ids().to_vec(),
@@ -232,12 +289,14 @@ async fn change_seats(
 
 /// Returns what a cancellation would refund now.
 ///
-/// The amounts stay the same until `until` unless the event is moved or cancelled. The policy of
-/// the booking applies, by calendar days in Korea: free within 24 hours of the booking if the event
+/// The amounts stay the same until `until` unless the event is moved or cancelled. An event that was
+/// moved to another day after the booking is refunded in full until it begins. Otherwise the policy
+/// of the booking applies, which an event may have of its own. The usual one, by calendar days in
+/// Korea: free within 24 hours of the booking if the event
 /// is at least 3 days away, and 10 days before the event within 7 days of the booking; otherwise
 /// the fee is 10 % (at most 4,000 won per ticket 10 days before), 10 % up to 7 days, 20 % up to 3
 /// days, 30 % up to 1 day before, and 90 % on the day. The booking fee goes back on the day of the
-/// booking only.
+/// booking only. `tickets` has the fee and the refund of each ticket that can be cancelled.
 ///
 /// Errors: 404 `RESERVATION_NOT_FOUND`; 409 `RESERVATION_CANCELLED`, `EVENT_STARTED`,
 /// `ALREADY_CHECKED_IN`, `RESERVATION_LISTED`.
@@ -271,6 +330,12 @@ impl From<ReservationRejection> for ApiError {
         let sentence = refused.to_string();
         let code = match refused {
             Refused::NotFound => return ApiError::not_found("RESERVATION_NOT_FOUND", sentence),
+            Refused::TicketNotFound => return ApiError::not_found("TICKET_NOT_FOUND", sentence),
+            Refused::TokenRequired => {
+                let status = StatusCode::PRECONDITION_REQUIRED;
+                return ApiError::new(status, "FENCING_TOKEN_REQUIRED", sentence);
+            }
+            Refused::Unpaid => "RESERVATION_UNPAID",
             Refused::PaymentInProgress => "PAYMENT_IN_PROGRESS",
             Refused::NotPinned => "NOT_PINNED",
             Refused::Confirmed => "RESERVATION_CONFIRMED",

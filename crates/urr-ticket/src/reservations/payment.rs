@@ -4,7 +4,7 @@
 //! fencing token or another amount is rejected.
 
 use urr_contracts::internal::queue::FinishSlot;
-use urr_kernel::{CallContext, Timestamp, Uuid};
+use urr_kernel::{CallContext, Timestamp, Uuid, Won};
 use urr_storage::outbox::{self, EventMetadata};
 use urr_storage::{DbResult, Tx};
 
@@ -13,6 +13,9 @@ use crate::memberships::points::PointAction;
 use crate::memberships::points::store::{PointAward, points_award_ticket};
 use crate::reservations::cancel::check_owner;
 use crate::reservations::model::seat_ids;
+use crate::reservations::refund::rules::free_until;
+use crate::reservations::refund::{RefundTerms, owners_fee};
+use crate::reservations::reschedule::announce_if_moved;
 use crate::reservations::rules::{
     PaymentClaim, ReservationRecord, ReservationRejection, ReturnedMoney, decide_confirm,
     decide_pay, decide_pin, decide_refunded, decide_unpin,
@@ -138,13 +141,15 @@ impl TicketService {
         // How many ids are needed is seen in the transaction. If it runs twice, the first ones are
         // not used.
         let (prepared, ids, now) =
-            (self.prepare_events(1, context), self.ids.clone(), self.clock.now());
+            (self.prepare_events(2, context), self.ids.clone(), self.clock.now());
         let confirmed = self.db.write(move |tx| {
-            let (payment, stamp, ticket_id) = (&payment, &prepared.stamp(0), &|_| ids.next_id());
-            confirm(tx, &HoldConfirmation { id, payment, ticket_id, stamp, now })
+            let (payment, ticket_id) = (&payment, &|_| ids.next_id());
+            let (stamp, moved_stamp) = (&prepared.stamp(0), &prepared.stamp(1));
+            confirm(tx, &HoldConfirmation { id, payment, ticket_id, stamp, moved_stamp, now })
         });
         if let Some(Purchase { event_id, user_id }) = confirmed.await? {
             self.maps.mark_taken(event_id);
+            self.metrics.count_confirmed();
             // Only the first time: later the user may have another slot, to buy something else.
             self.slots.finish(FinishSlot { event_id, user_id, bought_at: now }, context).await;
         }
@@ -170,6 +175,8 @@ pub(crate) struct HoldConfirmation<'a> {
     /// The id of the ticket with this number.
     pub ticket_id: &'a dyn Fn(usize) -> Uuid,
     pub stamp: &'a EventMetadata,
+    /// If the event was moved since the hold was made.
+    pub moved_stamp: &'a EventMetadata,
     pub now: Timestamp,
 }
 
@@ -185,7 +192,7 @@ pub(crate) fn confirm(
     tx: &mut Tx<'_>,
     confirming: &HoldConfirmation<'_>,
 ) -> Result<Option<Purchase>, TransitionError> {
-    let HoldConfirmation { id, payment, ticket_id, stamp, now } = *confirming;
+    let HoldConfirmation { id, payment, ticket_id, stamp, moved_stamp, now } = *confirming;
     let found = check_transition(tx, id, |record| decide_confirm(record, &payment.claim, now));
     if found == Err(TransitionError::Rejected(ReservationRejection::Confirmed))
         && was_sold_by(tx, id, payment.claim.payment_id)?
@@ -209,18 +216,36 @@ pub(crate) fn confirm(
     for ticket in &tickets {
         confirmation::ticket_insert(tx, &record.reservation, ticket, now)?;
     }
-    if let Some(artist_id) = record.artist_id {
-        let award = PointAward { action: PointAction::TicketPurchase, reference_id: id.0, now };
-        points_award_ticket(tx, record.reservation.user_id, artist_id, award)?;
-    }
+    award_points(tx, &record, &items, now)?;
     let event = ReservationConfirmed {
         reservation: record.reservation.snapshot(seat_ids(&items), stamp.time),
         payment_id,
         payment_method: Some(payment.method.clone()),
     };
     outbox::append(tx, stamp, &event)?;
+    announce_if_moved(tx, &record, moved_stamp)?;
     let Reservation { event_id, user_id, .. } = record.reservation;
     Ok(Some(Purchase { event_id, user_id }))
+}
+
+/// The points of a purchase. They count when it cannot be cancelled for free any more; what costs
+/// nothing gives none.
+fn award_points(
+    tx: &mut Tx<'_>,
+    record: &ReservationRecord,
+    items: &[ReservationItem],
+    now: Timestamp,
+) -> DbResult<()> {
+    let Some(artist_id) = record.artist_id else { return Ok(()) };
+    if items.iter().all(|item| item.unit_price == Won::ZERO) {
+        return Ok(());
+    }
+    let policy = transitions::cancel_policy_find(tx, record.reservation.id)?;
+    let terms = RefundTerms { policy, items: items.to_vec() };
+    let settles_at = free_until(&terms.policy, &terms.booking(record, owners_fee(record)), now);
+    let (action, reference_id) = (PointAction::TicketPurchase, record.reservation.id.0);
+    let award = PointAward { action, reference_id, now, settles_at };
+    points_award_ticket(tx, record.reservation.user_id, artist_id, award)
 }
 
 /// Records that the money of a cancelled reservation has gone back.

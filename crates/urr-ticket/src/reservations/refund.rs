@@ -4,19 +4,21 @@ pub(crate) mod rules;
 
 use serde::Serialize;
 use urr_kernel::{Timestamp, Uuid, Won};
+use urr_layout::SeatId;
 use urr_storage::{DbResult, Tx};
 use utoipa::ToSchema;
 
 use crate::reservations::cancel::check_owner;
 use crate::reservations::refund::rules::{
-    FeeMode, RefundBasis, RefundQuote, RefundRule, refund_changes_at, refund_of,
+    FeeMode, RefundBasis, RefundQuote, RefundRule, TicketFee, refund_changes_at, refund_of,
+    refund_of_tickets, ticket_fee,
 };
 use crate::reservations::rules::{
     CancelActor, ReservationRecord, ReservationRejection, Transition, decide_cancel,
 };
 use crate::reservations::store as transitions;
 use crate::reservations::store::items;
-use crate::reservations::store::list as listing;
+use crate::reservations::store::list::{self as listing, StoredTicket};
 use crate::reservations::transition::TransitionError;
 use crate::transfers::store as transfers;
 use crate::{
@@ -30,39 +32,69 @@ pub struct RefundPreview {
     #[schema(value_type = i64, example = 180_000)]
     pub refund_amount: Won,
     /// What would be kept; refund and fee together are the paid amount.
-    #[schema(value_type = i64, example = 20_000)]
+    #[schema(value_type = i64, example = 22_000)]
     pub cancellation_fee: Won,
-    /// `UNPAID`, `FULL` (the event was cancelled), `GRACE`, `FREE_DAYS`, `PERCENT_…` (so much of each
-    /// ticket) or `PERCENT_…_CAPPED` (but not more than a fixed fee).
+    /// `UNPAID`, `FULL` (the event was cancelled), `EVENT_MOVED` (to another day), `GRACE`,
+    /// `FREE_DAYS`, `PERCENT_…` (so much of each ticket) or `PERCENT_…_CAPPED` (but not more than a
+    /// fixed fee).
     #[schema(example = "PERCENT_10")]
     pub rule: String,
     /// Until when it is valid, unless the event is moved or cancelled.
     pub until: Timestamp,
+    /// Part of the refund if the whole reservation is cancelled. While a ticket stays, the booking
+    /// fee stays too.
+    #[schema(value_type = i64, example = 0)]
+    pub booking_fee_refund: Won,
+    /// What each valid ticket gives if it is cancelled now, alone or with others.
+    pub tickets: Vec<TicketRefund>,
 }
 
-impl RefundPreview {
-    fn new(quote: RefundQuote, until: Timestamp) -> RefundPreview {
-        let RefundQuote { refund, fee, rule } = quote;
-        RefundPreview { refund_amount: refund, cancellation_fee: fee, rule: rule.name(), until }
+/// The refund of one ticket.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TicketRefund {
+    #[schema(example = "T-4GZ8-0QKX-M2VD")]
+    pub ticket_number: String,
+    /// None: a standing ticket.
+    pub seat_id: Option<SeatId>,
+    #[schema(value_type = i64, example = 100_000)]
+    pub price: Won,
+    #[schema(value_type = i64, example = 10_000)]
+    pub cancellation_fee: Won,
+    #[schema(value_type = i64, example = 90_000)]
+    pub refund_amount: Won,
+}
+
+impl TicketRefund {
+    fn new(ticket: &StoredTicket, fee: &TicketFee) -> TicketRefund {
+        let (price, cancellation_fee) = (ticket.unit_price, fee.of(ticket.unit_price));
+        TicketRefund {
+            ticket_number: ticket.number.clone(),
+            seat_id: ticket.seat_id,
+            price,
+            cancellation_fee,
+            refund_amount: price.minus(cancellation_fee).expect("a fee is a part of the price"),
+        }
     }
 }
 
 /// The terms of a paid reservation's refund.
-struct RefundTerms {
-    policy: CancelPolicy,
-    items: Vec<ReservationItem>,
+pub(crate) struct RefundTerms {
+    pub policy: CancelPolicy,
+    pub items: Vec<ReservationItem>,
 }
 
 impl RefundTerms {
-    fn load(tx: &mut Tx<'_>, id: ReservationId) -> DbResult<RefundTerms> {
+    pub(crate) fn load(tx: &mut Tx<'_>, id: ReservationId) -> DbResult<RefundTerms> {
         let policy = transitions::cancel_policy_find(tx, id)?;
         let items = items::item_list(tx, id)?;
         Ok(RefundTerms { policy, items })
     }
 
-    fn booking(&self, record: &ReservationRecord, fee: FeeMode) -> RefundBasis<'_> {
+    pub(crate) fn booking(&self, record: &ReservationRecord, fee: FeeMode) -> RefundBasis<'_> {
         RefundBasis {
             booked_at: record.reservation.created_at,
+            agreed_starts_at: record.agreed_starts_at,
             starts_at: record.starts_at,
             booking_fee: record.reservation.booking_fee,
             items: &self.items,
@@ -112,23 +144,63 @@ impl TicketService {
                 return Err(ReservationRejection::Cancelled.into());
             }
             if record.reservation.status == ReservationStatus::Pending {
-                let refund =
-                    RefundQuote { refund: Won::ZERO, fee: Won::ZERO, rule: RefundRule::Unpaid };
-                return Ok(RefundPreview::new(refund, record.reservation.expires_at));
+                return Ok(unpaid_preview(&record));
             }
             let tickets = listing::ticket_list(tx, id)?;
-            if tickets.iter().any(|ticket| ticket.checked_in_at.is_some()) {
-                return Err(ReservationRejection::CheckedIn.into());
-            }
             if transfers::active_listing_find(tx, id)?.is_some() {
                 return Err(ReservationRejection::Listed.into());
             }
-            let agreed = RefundTerms::load(tx, id)?;
-            let booking = agreed.booking(&record, owners_fee(&record));
-            let refund = refund_of(&agreed.policy, &booking, now);
-            let until = refund_changes_at(&agreed.policy, &booking, now);
-            Ok::<_, TransitionError>(RefundPreview::new(refund, until))
+            paid_preview(tx, &record, &tickets, now)
         });
         preview.await
     }
+}
+
+fn unpaid_preview(record: &ReservationRecord) -> RefundPreview {
+    RefundPreview {
+        refund_amount: Won::ZERO,
+        cancellation_fee: Won::ZERO,
+        rule: RefundRule::Unpaid.name(),
+        until: record.reservation.expires_at,
+        booking_fee_refund: Won::ZERO,
+        tickets: Vec::new(),
+    }
+}
+
+/// Of a reservation with a used ticket, the others can still be cancelled one by one.
+fn paid_preview(
+    tx: &mut Tx<'_>,
+    record: &ReservationRecord,
+    tickets: &[StoredTicket],
+    now: Timestamp,
+) -> Result<RefundPreview, TransitionError> {
+    let is_open = |ticket: &&StoredTicket| ticket.is_valid && ticket.checked_in_at.is_none();
+    let is_used = tickets.iter().any(|ticket| ticket.checked_in_at.is_some());
+    if is_used && !tickets.iter().any(|ticket| is_open(&ticket)) {
+        return Err(ReservationRejection::CheckedIn.into());
+    }
+    let agreed = RefundTerms::load(tx, record.reservation.id)?;
+    let booking = agreed.booking(record, owners_fee(record));
+    let of_ticket = ticket_fee(&agreed.policy, &booking, now);
+    let tickets: Vec<TicketRefund> = tickets
+        .iter()
+        .filter(is_open)
+        .map(|ticket| TicketRefund::new(ticket, &of_ticket))
+        .collect();
+    let quote = match is_used {
+        false => refund_of(&agreed.policy, &booking, now),
+        true => {
+            let prices: Vec<Won> = tickets.iter().map(|ticket| ticket.price).collect();
+            refund_of_tickets(&agreed.policy, &booking, &prices, now)
+        }
+    };
+    let of_tickets: i64 = tickets.iter().map(|ticket| ticket.refund_amount.amount()).sum();
+    Ok(RefundPreview {
+        refund_amount: quote.refund,
+        cancellation_fee: quote.fee,
+        rule: quote.rule.name(),
+        until: refund_changes_at(&agreed.policy, &booking, now),
+        booking_fee_refund: Won::new(quote.refund.amount() - of_tickets),
+        tickets,
+    })
 }

@@ -17,6 +17,14 @@ pub struct ReservationRecord {
     pub refund_amount: Option<Won>,
     pub end_reason: Option<String>,
     pub updated_at: Timestamp,
+    /// The start of the event when its owner booked it, or bought it from someone else.
+    pub agreed_starts_at: Timestamp,
+    /// The start of the event that its owner was last told.
+    pub announced_starts_at: Timestamp,
+    /// The price of the tickets that its owner cancelled one by one.
+    pub cancelled_amount: Won,
+    /// What of it is refunded.
+    pub cancelled_refund_amount: Won,
     pub sale_status: SaleStatus,
     /// When the event begins.
     pub starts_at: Timestamp,
@@ -55,6 +63,10 @@ pub enum ReservationRejection {
     NotPinned,
     #[error("This reservation is paid.")]
     Confirmed,
+    #[error("This reservation is not paid, so it has no tickets yet.")]
+    Unpaid,
+    #[error("The reservation has no such ticket.")]
+    TicketNotFound,
     #[error("This reservation was cancelled.")]
     Cancelled,
     #[error("The time to pay for this reservation is over.")]
@@ -63,6 +75,8 @@ pub enum ReservationRejection {
     NotRefunding,
     #[error("The reservation has changed in the meantime.")]
     StaleToken,
+    #[error("Say which version you change: send its fencingToken, or overwrite.")]
+    TokenRequired,
     #[error("This is not the amount of the reservation.")]
     WrongAmount,
     #[error("The event has begun. It cannot be cancelled any more.")]
@@ -114,6 +128,12 @@ impl ReservationRecord {
         }
     }
 
+    /// What its present payment has paid: also for tickets that were cancelled since.
+    pub fn paid_amount(&self) -> Won {
+        let paid = self.reservation.total_amount.plus(self.cancelled_amount);
+        paid.expect("amounts are bounded")
+    }
+
     /// What was kept of a cancelled paid reservation.
     pub fn cancellation_fee(&self) -> Option<Won> {
         let kept = self.reservation.total_amount.minus(self.refund_amount?);
@@ -139,7 +159,7 @@ impl ReservationRecord {
 
     fn check_claim(&self, claim: &PaymentClaim) -> Result<(), ReservationRejection> {
         self.check_token(Some(claim.fencing_token))?;
-        if claim.amount != self.reservation.total_amount {
+        if claim.amount != self.paid_amount() {
             return Err(ReservationRejection::WrongAmount);
         }
         Ok(())
@@ -272,6 +292,18 @@ pub fn decide_cancel(
     }
 }
 
+/// Whether single tickets of a reservation may be cancelled.
+pub fn decide_cancel_tickets(
+    record: &ReservationRecord,
+    by: CancelActor,
+    now: Timestamp,
+) -> Result<Transition, ReservationRejection> {
+    match record.phase(now) {
+        ReservationPhase::Held => Err(ReservationRejection::Unpaid),
+        _ => decide_cancel(record, by, now),
+    }
+}
+
 /// Whether a hold may be released. The token is optional, but a stale one is rejected.
 pub fn decide_release(
     record: &ReservationRecord,
@@ -346,6 +378,10 @@ mod tests {
             refund_amount: (was_paid && status == ReservationStatus::Cancelled).then_some(amount),
             end_reason: None,
             updated_at: at("12:00"),
+            agreed_starts_at: at("19:00"),
+            announced_starts_at: at("19:00"),
+            cancelled_amount: Won::ZERO,
+            cancelled_refund_amount: Won::ZERO,
             sale_status: SaleStatus::Open,
             starts_at: at("19:00"),
             artist_id: None,

@@ -3,7 +3,9 @@
 pub(crate) mod confirm;
 pub(crate) mod items;
 pub(crate) mod list;
+pub(crate) mod moved;
 pub(crate) mod overdue;
+pub(crate) mod tickets;
 
 use std::collections::{HashMap, HashSet};
 
@@ -25,6 +27,7 @@ pub(crate) const RESERVATION: &str = "id, number, user_id, event_id, status, pay
 pub(crate) const RECORD: &str = "select r.id, r.number, r.user_id, r.event_id, r.status, \
     r.payment_status, r.total_amount, r.booking_fee, r.quantity, r.fence, r.expires_at, r.pinned_by, \
     r.payment_id, r.payment_method, r.refund_amount, r.end_reason, r.created_at, r.updated_at, \
+    r.agreed_starts_at, r.announced_starts_at, r.cancelled_amount, r.cancelled_refund_amount, \
     s.status as sale_status, s.starts_at, s.artist_id, s.title as event_title, s.venue_name \
     from reservations as r join sales as s on s.event_id = r.event_id where";
 
@@ -34,7 +37,8 @@ pub fn record_find(tx: &mut Tx<'_>, id: ReservationId) -> DbResult<Option<Reserv
 
 pub(crate) fn record_read(row: &Row<'_>) -> DbResult<ReservationRecord> {
     Ok(from_row!(row => ReservationRecord {
-        payment_id, payment_method, refund_amount, end_reason, updated_at, sale_status, starts_at,
+        payment_id, payment_method, refund_amount, end_reason, updated_at, agreed_starts_at,
+        announced_starts_at, cancelled_amount, cancelled_refund_amount, sale_status, starts_at,
         artist_id, event_title, venue_name;
         reservation: reservation_read(row)?,
     }))

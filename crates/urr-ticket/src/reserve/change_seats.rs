@@ -29,7 +29,7 @@ use urr_contracts::events::reservation::ReservationChanged;
 pub struct ChangeSeats {
     pub user_id: Uuid,
     pub seat_ids: Vec<SeatId>,
-    /// If it is stale, nothing is changed.
+    /// If it is stale, nothing is changed. None: any version is overwritten.
     pub fencing_token: Option<i64>,
 }
 

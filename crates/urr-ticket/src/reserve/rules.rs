@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use urr_kernel::{IdempotencyKey, Timestamp, Uuid, Won};
+use urr_kernel::{CancelPolicy, IdempotencyKey, Timestamp, Uuid, Won};
 use urr_layout::SeatId;
 use urr_service::idempotency::KeyedRequest;
 use utoipa::ToSchema;
@@ -16,7 +16,6 @@ use crate::reservations::model::{
     ItemSubject, Reservation, ReservationId, ReservationItem, ReservationPaymentStatus,
     ReservationStatus, seat_ids,
 };
-use crate::reservations::refund::rules::CancelPolicy;
 use crate::reserve::best_seats::{NoSeatsFit, SeatPreference, choose_best};
 use crate::reserve::persons::PersonHashes;
 use crate::seat_map::{SeatStatus, Statuses};
@@ -67,6 +66,13 @@ pub struct SaleState {
     pub persons: HashMap<String, u32>,
     /// Earlier reservations by user and key.
     pub earlier: EarlierRequests,
+}
+
+impl SaleState {
+    /// The cancellation fees that are agreed on now: those of the event, or the usual ones.
+    pub fn cancel_policy<'a>(&'a self, terms: &'a HoldTerms) -> &'a CancelPolicy {
+        self.policy.cancel_policy.as_ref().unwrap_or(&terms.cancel_policy)
+    }
 }
 
 /// Requests that were answered before, by user and key.

@@ -202,7 +202,7 @@ pub fn holds_write(
                     return Ok(false);
                 }
             }
-            hold_insert(tx, hold, *key, stamp, terms)?;
+            hold_insert(tx, state, (hold, *key), stamp, terms)?;
         }
         outbox::append_all(tx, announcements)?;
     }
@@ -266,8 +266,8 @@ pub fn hold_update(
 
 fn hold_insert(
     tx: &mut Tx<'_>,
-    hold: &Hold,
-    key: Option<&KeyedRequest>,
+    state: &SaleState,
+    (hold, key): NewHold<'_>,
     stamp: &EventMetadata,
     terms: &HoldTerms,
 ) -> DbResult<()> {
@@ -278,9 +278,10 @@ fn hold_insert(
     }
     tx.execute(
         "insert into reservations (id, number, user_id, event_id, status, payment_status, \
-         total_amount, booking_fee, quantity, fence, expires_at, cancel_policy, correlation_id, \
-         last_event_id, created_at, updated_at) \
-         values ($1, $2, $3, $4, 'pending', 'unpaid', $5, $6, $7, $8, $9, $10, $11, $12, $13, $13)",
+         total_amount, booking_fee, quantity, fence, expires_at, cancel_policy, agreed_starts_at, \
+         announced_starts_at, correlation_id, last_event_id, created_at, updated_at) \
+         values ($1, $2, $3, $4, 'pending', 'unpaid', $5, $6, $7, $8, $9, $10, $11, $11, $12, $13, \
+         $14, $14)",
         params![
             reservation.id,
             reservation.number,
@@ -291,7 +292,8 @@ fn hold_insert(
             reservation.quantity,
             reservation.fence,
             reservation.expires_at,
-            policy_json(&terms.cancel_policy),
+            policy_json(state.cancel_policy(terms)),
+            state.policy.starts_at,
             stamp.context.correlation_id,
             stamp.event_id,
             reservation.created_at

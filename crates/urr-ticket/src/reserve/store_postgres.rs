@@ -130,8 +130,9 @@ pub(crate) fn holds_write(
             terms.dangerous_without_seat_guard,
             facts,
             ReservationCreated::TOPIC,
-            policy_json(&terms.cancel_policy),
-            OPERATION
+            policy_json(state.cancel_policy(terms)),
+            OPERATION,
+            state.policy.starts_at
         ],
     )?;
     let is_whole = usize::try_from(held) == Ok(seats);
@@ -149,11 +150,11 @@ const HOLDS_WRITE: &str = "\
         fingerprint text, flow uuid, told_by uuid)\
     ), made as (\
         insert into reservations (id, number, user_id, event_id, status, payment_status, \
-        total_amount, booking_fee, quantity, fence, expires_at, cancel_policy, correlation_id, \
-        last_event_id, created_at, updated_at) \
+        total_amount, booking_fee, quantity, fence, expires_at, cancel_policy, agreed_starts_at, \
+        announced_starts_at, correlation_id, last_event_id, created_at, updated_at) \
         select id, number, user_id, $1, 'pending', 'unpaid', total_amount, booking_fee, \
-        quantity, fence, $5::timestamptz, $10::jsonb, flow, told_by, $6::timestamptz, \
-        $6::timestamptz from hold\
+        quantity, fence, $5::timestamptz, $10::jsonb, $12::timestamptz, $12::timestamptz, flow, \
+        told_by, $6::timestamptz, $6::timestamptz from hold\
     ), named as (\
         insert into idempotency_keys (user_id, operation, key, fingerprint, resource_id, \
         created_at) select user_id, $11::text, key, fingerprint, id::text, $6::timestamptz \

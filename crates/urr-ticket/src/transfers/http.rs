@@ -149,7 +149,7 @@ struct ListedFilter {
 /// Lists what can be bought, newest first.
 ///
 /// Buy with `POST /api/payments/prepare`, type `transfer`, and the `totalPrice`. Errors of buying:
-/// 409 `MEMBERSHIP_REQUIRED`, `OWN_TRANSFER`, `SEAT_LIMIT`, `TRANSFER_CANCELLED`.
+/// 403 `MEMBERSHIP_REQUIRED`; 409 `OWN_TRANSFER`, `SEAT_LIMIT`, `TRANSFER_CANCELLED`.
 #[utoipa::path(
     get, path = "/api/transfers", tag = "transfers", params(Page, ListedFilter),
     responses((status = 200, body = TransferListView), Errors<401>),
@@ -245,11 +245,9 @@ impl From<TransferRejection> for ApiError {
             Refused::ReservationNotFound => {
                 return ApiError::not_found("RESERVATION_NOT_FOUND", sentence);
             }
-            Refused::SellerNotMember => {
+            Refused::SellerNotMember | Refused::BuyerNotMember => {
                 return ApiError::forbidden("MEMBERSHIP_REQUIRED", sentence);
             }
-            // Payments ask for the buyer, so it is a conflict and not a missing permission.
-            Refused::BuyerNotMember => "MEMBERSHIP_REQUIRED",
             Refused::NotConfirmed => "RESERVATION_NOT_CONFIRMED",
             Refused::Personal => "TICKET_IS_PERSONAL",
             Refused::AlreadyListed => "TRANSFER_LISTED",

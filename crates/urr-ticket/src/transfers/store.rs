@@ -100,7 +100,8 @@ pub struct TransferChange {
 
 pub fn transfer_pin(tx: &mut Tx<'_>, step: TransferChange, buyer_id: Uuid) -> DbResult<()> {
     let rows = tx.execute(
-        "update transfers set pinned_by = $2, pinned_at = $3, buyer_id = $4, updated_at = $3 \
+        "update transfers set pinned_by = $2, pinned_at = $3, buyer_id = $4, updated_at = $3, \
+         agreed_starts_at = (select starts_at from sales where sales.event_id = transfers.event_id) \
          where id = $1 and status = 'listed' and pinned_by is null",
         params![step.id, step.payment_id, step.now, buyer_id],
     )?;
@@ -151,7 +152,9 @@ pub fn reservation_hand_over(
     let rows = tx.execute(
         "update reservations set user_id = $2, payment_id = $3, payment_method = $4, \
          total_amount = total_amount + $5, booking_fee = booking_fee + $5, \
-         updated_at = $6 \
+         cancelled_amount = 0, cancelled_refund_amount = 0, updated_at = $6, \
+         agreed_starts_at = (select agreed_starts_at from transfers where id = $10), \
+         announced_starts_at = (select agreed_starts_at from transfers where id = $10) \
          where id = $1 and status = 'confirmed' and payment_status = 'paid' and user_id = $7 \
          and payment_id = $8 and total_amount = $9",
         params![
@@ -163,7 +166,8 @@ pub fn reservation_hand_over(
             step.now,
             transfer.seller_id,
             transfer.seller_payment_id,
-            transfer.price.original
+            transfer.price.original,
+            transfer.id
         ],
     )?;
     assert_eq!(rows, 1, "what is listed stays as it is");
@@ -176,7 +180,7 @@ pub fn reservation_hand_over(
 /// Reissues the tickets of a reservation with new numbers: the old ones are not valid any more.
 pub fn tickets_reissue(tx: &mut Tx<'_>, id: ReservationId, number_ids: &[Uuid]) -> DbResult<()> {
     let ids: Vec<Uuid> = tx.query(
-        "select id from tickets where reservation_id = $1 order by id",
+        "select id from tickets where reservation_id = $1 and is_valid order by id",
         params![id],
         |row| row.get("id"),
     )?;

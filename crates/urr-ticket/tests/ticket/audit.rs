@@ -169,6 +169,11 @@ contract! {
         let text = kit.metrics.text();
         assert!(text.contains("urr_reservations_ended_total{ending=\"expired\"} 1\n"), "{text}");
         assert!(text.contains("urr_reservations_ended_total{ending=\"cancelled\"} 1\n"), "{text}");
+        let made = world.number("select count(*) as n from reservations").await;
+        let paid = "select count(*) as n from reservations where payment_id is not null";
+        let paid = world.number(paid).await;
+        assert!(text.contains(&format!("urr_reservations_created_total {made}\n")), "{text}");
+        assert!(text.contains(&format!("urr_reservations_confirmed_total {paid}\n")), "{text}");
         assert!(text.contains("urr_reservation_audit_differences 0\n"), "{text}");
         world.execute("update ticket_types set available = available - 1").await;
         world.ticket.audit().await.unwrap();

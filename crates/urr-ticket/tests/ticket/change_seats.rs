@@ -177,7 +177,7 @@ contract! {
             (json!([1]), 409, "SEAT_TAKEN"),
             (json!([2, 3, 4, 5, 6]), 409, "SEAT_LIMIT"),
         ] {
-            let body = json!({"seatIds": seat_ids});
+            let body = json!({"seatIds": seat_ids, "overwrite": true});
             let (answered, body) = world.call(CallerIdentity::User(mina), Method::PUT, &path, body).await;
             assert_eq!((answered, &body["code"]), (status, &json!(code)), "{body}");
         }
@@ -188,7 +188,31 @@ contract! {
         let path = format!("/api/reservations/{}/seats", tickets.reservation.id);
         let owner = CallerIdentity::User(tickets.reservation.user_id);
         let (status, body) =
-            world.call(owner, Method::PUT, &path, json!({"seatIds": [0]})).await;
+            world.call(owner, Method::PUT, &path, json!({"seatIds": [0], "overwrite": true})).await;
         assert_eq!((status, &body["code"]), (409, &json!("EVENT_IS_STANDING")));
+    }
+
+    /// Two windows of one user: the second does not undo what the first has done, unless it says so.
+    async fn a_change_without_a_version_is_refused(world: World) {
+        let event_id = world.open_sale(hall(1, 10)).await;
+        let record = world.hold(event_id, world.ids.next_id(), &[0]).await;
+        let path = format!("/api/reservations/{}/seats", record.reservation.id);
+        let put = async |body: serde_json::Value| {
+            let who = CallerIdentity::User(record.reservation.user_id);
+            let (status, body) = world.call(who, Method::PUT, &path, body).await;
+            (status, body["code"].as_str().unwrap_or_default().to_owned())
+        };
+        for body in [json!({"seatIds": [1]}), json!({"seatIds": [1], "overwrite": false})] {
+            assert_eq!(put(body).await, (428, "FENCING_TOKEN_REQUIRED".to_owned()));
+        }
+        assert_eq!(seats_of(&world, record.reservation.id).await, [0]);
+        let seen = record.reservation.fence;
+        assert_eq!(put(json!({"seatIds": [1], "fencingToken": seen})).await.0, 200);
+        // A version is compared even by someone who would overwrite.
+        let stale = json!({"seatIds": [2], "fencingToken": seen, "overwrite": true});
+        assert_eq!(put(stale).await, (409, "STALE_FENCING_TOKEN".to_owned()));
+        assert_eq!(seats_of(&world, record.reservation.id).await, [1]);
+        assert_eq!(put(json!({"seatIds": [2], "overwrite": true})).await.0, 200);
+        assert_eq!(seats_of(&world, record.reservation.id).await, [2]);
     }
 }

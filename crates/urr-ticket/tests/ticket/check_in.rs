@@ -22,9 +22,10 @@ async fn ticket(world: &World, event_id: Uuid, subject: Result<u32, Uuid>) -> Si
     let write = move |tx: &mut urr_storage::Tx<'_>| {
         tx.execute(
             "insert into reservations (id, number, user_id, event_id, status, payment_status, \
-             total_amount, booking_fee, quantity, fence, expires_at, cancel_policy, created_at, \
-             updated_at) \
-             values ($1, $2, $3, $4, 'confirmed', 'paid', 100000, 0, 1, 1, $5, '{}', $5, $5)",
+             total_amount, booking_fee, quantity, fence, expires_at, cancel_policy, \
+             agreed_starts_at, announced_starts_at, created_at, updated_at) \
+             values ($1, $2, $3, $4, 'confirmed', 'paid', 100000, 0, 1, 1, $5, '{}', $5, $5, $5, \
+             $5)",
             params![reservation_id, number, user_id, event_id, now],
         )?;
         tx.execute(

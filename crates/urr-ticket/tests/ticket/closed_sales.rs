@@ -124,9 +124,11 @@ contract! {
             .execute(
                 "insert into reservations (id, number, user_id, event_id, status, \
                  payment_status, total_amount, booking_fee, quantity, fence, expires_at, \
-                 cancel_policy, pinned_by, pinned_at, created_at, updated_at) \
+                 cancel_policy, agreed_starts_at, announced_starts_at, pinned_by, pinned_at, \
+                 created_at, updated_at) \
                  select event_id, cast(event_id as text), event_id, event_id, 'pending', 'unpaid', \
-                 1, 0, 1, 1, starts_at, '{}', event_id, created_at, created_at, created_at from sales",
+                 1, 0, 1, 1, starts_at, '{}', starts_at, starts_at, event_id, created_at, created_at, created_at \
+                 from sales",
             )
             .await;
         let last = world.open_sale(hall(1, 5)).await;

@@ -278,6 +278,7 @@ pub fn new_sale(event_id: Uuid, layout: Layout, clock: &Clock) -> NewSale {
             seats_per_user_max: 4,
             requires_identity: false,
             organiser_id: None,
+            cancel_policy: None,
         },
         ticket_types: Vec::new(),
     }

@@ -82,8 +82,10 @@ impl World {
     pub async fn assert_balances(&self) {
         let wrong = "select count(*) as n from memberships as m where m.points <> (\
              select coalesce(sum(p.points), 0) from membership_points as p \
-             where p.membership_id = m.id) or m.tier <> case when m.points >= 1500 then 'diamond' \
-             when m.points >= 500 then 'gold' else 'silver' end";
+             where p.membership_id = m.id and p.is_settled) or m.pending_points <> (\
+             select coalesce(sum(p.points), 0) from membership_points as p \
+             where p.membership_id = m.id and not p.is_settled) \
+             or m.tier <> case when m.points >= 1500 then 'diamond' when m.points >= 500 then 'gold' else 'silver' end";
         assert_eq!(self.number(wrong).await, 0);
     }
 }
@@ -228,11 +230,12 @@ contract! {
         let (_, mine) = get(&world, fan, &format!("/api/memberships/my/{artist_id}")).await;
         let membership = json!({"id": id, "artistId": artist_id, "artistName": "한강 밴드",
             "membershipPrice": PRICE, "status": "active", "tier": "silver",
-            "effectiveTier": "silver", "points": 200, "joinedAt": "2026-12-01T12:00:00Z",
+            "effectiveTier": "silver", "points": 200, "pendingPoints": 0, "joinedAt": "2026-12-01T12:00:00Z",
             "expiresAt": "2027-12-01T12:00:00Z", "renewableFrom": "2027-11-01T12:00:00Z",
             "isPaymentPending": false});
         let line = json!({"actionType": "MEMBERSHIP_JOIN", "referenceId": payment_id,
-            "points": 200, "createdAt": "2026-12-01T12:00:00Z"});
+            "points": 200, "createdAt": "2026-12-01T12:00:00Z",
+            "settlesAt": "2026-12-01T12:00:00Z", "isSettled": true});
         let benefits = json!({"tier": "silver", "preSalePhase": 3, "preSaleLabel": "선예매 3",
             "bookingFeeSurcharge": 3_000, "transferAccess": true, "transferFeePercent": 10,
             "nextTierThreshold": 500});
@@ -246,7 +249,8 @@ contract! {
         let announced = world.announced("MEMBERSHIP_ACTIVATED").await;
         assert_eq!(announced, [json!({"membershipId": id, "userId": user_id,
             "artistId": artist_id, "tier": "silver", "expiresAt": "2027-12-01T12:00:00Z",
-            "paymentId": payment_id, "amount": PRICE, "isRenewal": false})]);
+            "paymentId": payment_id, "amount": PRICE, "isRenewal": false,
+            "timestamp": world.clock.now()})]);
         let (status, body) =
             world.call(fan, Method::POST, "/api/memberships/subscribe", body).await;
         assert_eq!((status, &body["code"]), (409, &json!("ALREADY_MEMBER")));
@@ -487,7 +491,8 @@ contract! {
         assert_eq!(world.ticket.end_memberships().await, Ok(0));
         let told = world.announced("MEMBERSHIP_EXPIRED").await;
         assert_eq!(told, [json!({"membershipId": membership.id.0, "userId": user_id,
-            "artistId": artist_id, "tier": "silver", "expiresAt": "2027-12-01T12:00:00Z"})]);
+            "artistId": artist_id, "tier": "silver", "expiresAt": "2027-12-01T12:00:00Z",
+            "timestamp": world.clock.now()})]);
         let other = world.membership(late.id).await;
         assert_eq!(other.status(world.clock.now()), MembershipStatus::Active);
         // Who comes back begins now.

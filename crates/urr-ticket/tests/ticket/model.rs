@@ -11,8 +11,9 @@ use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRu
 use urr_kernel::{Timestamp, Uuid, Won};
 use urr_storage::{StorageError, params};
 use urr_ticket::{
-    ChangeSeats, PaymentClaim, RequestedItems, RequestedTickets, ReservationId,
+    CancelTickets, ChangeSeats, PaymentClaim, RequestedItems, RequestedTickets, ReservationId,
     ReservationPaymentStatus, ReservationStatus, ReserveRequest, ReturnedMoney, Sweeper,
+    TicketCanceller,
 };
 
 use crate::fixture::{Form, SECOND, World, hall, kind_name};
@@ -33,6 +34,8 @@ enum Op {
     Unpin { at: usize, payment: usize },
     Confirm { at: usize, payment: usize, stale: bool },
     Cancel { at: usize },
+    CancelTickets { at: usize, count: usize },
+    Move { days: u32 },
     Release { at: usize, stale: bool },
     Change { at: usize, seats: BTreeSet<u32>, stale: bool },
     Refund { at: usize, payment: usize },
@@ -57,6 +60,9 @@ fn op() -> impl Strategy<Value = Op> {
         6 => (at.clone(), payment.clone(), stale)
             .prop_map(|(at, payment, stale)| Op::Confirm { at, payment, stale }),
         4 => at.clone().prop_map(|at| Op::Cancel { at }),
+        4 => (at.clone(), 1..=3_usize)
+            .prop_map(|(at, count)| Op::CancelTickets { at, count }),
+        2 => (0..=3_u32).prop_map(|days| Op::Move { days }),
         2 => (at.clone(), stale).prop_map(|(at, stale)| Op::Release { at, stale }),
         4 => (at.clone(), seats, stale)
             .prop_map(|(at, seats, stale)| Op::Change { at, seats, stale }),
@@ -74,6 +80,8 @@ struct RefundBasis {
     user: usize,
     seats: BTreeSet<u32>,
     tickets: u32,
+    /// Tickets that were cancelled one by one.
+    cancelled: u32,
     status: ReservationStatus,
     payment: ReservationPaymentStatus,
     pinned: Option<usize>,
@@ -95,6 +103,10 @@ impl RefundBasis {
 
     fn is_seated(&self) -> bool {
         self.tickets == 0
+    }
+
+    fn price(&self) -> i64 {
+        if self.is_seated() { 100_000 } else { 88_000 }
     }
 
     fn quantity(&self) -> u32 {
@@ -291,6 +303,7 @@ impl Case<'_> {
             user,
             seats: seats.clone(),
             tickets,
+            cancelled: 0,
             status: ReservationStatus::Pending,
             payment: ReservationPaymentStatus::Unpaid,
             pinned: None,
@@ -324,13 +337,14 @@ impl Case<'_> {
         let (ticket, world, id) = (&self.world.ticket, self.world, self.ids[at]);
         let operations = &self.model.bookings[at];
         let user_id = self.users[operations.user];
-        let price = if operations.is_seated() { 100_000 } else { 88_000 };
-        let amount = Won::new(price * i64::from(operations.quantity()));
+        let amount = Won::new(operations.price() * i64::from(operations.quantity()));
+        let paid = operations.quantity() + operations.cancelled;
+        let paid = Won::new(operations.price() * i64::from(paid));
         let token = |stale: bool| operations.token - i64::from(stale);
         let claim = |payment: usize, stale: bool| PaymentClaim {
             payment_id: self.payments[payment],
             fencing_token: token(stale),
-            amount,
+            amount: paid,
         };
         match *op {
             Op::Pin { payment, stale, .. } => {
@@ -386,8 +400,15 @@ impl Case<'_> {
                 self.model.empty();
                 (true, true)
             }
+            Op::Move { days } => {
+                self.move_events(*days).await;
+                (true, true)
+            }
             _ if count == 0 => (true, true),
             Op::Change { at, seats, stale } => self.change(at % count, seats, *stale).await,
+            Op::CancelTickets { at, count: tickets } => {
+                self.cancel_tickets(at % count, *tickets).await
+            }
             Op::Pin { at, .. }
             | Op::Unpin { at, .. }
             | Op::Confirm { at, .. }
@@ -398,6 +419,52 @@ impl Case<'_> {
                 (said, self.model.step(op, at % count, now))
             }
         }
+    }
+
+    /// Cancels the first tickets of a reservation that are still valid.
+    async fn cancel_tickets(&mut self, at: usize, count: usize) -> (bool, bool) {
+        let (world, id) = (self.world, self.ids[at]);
+        let details = world.ticket.reservation_details(id).await.unwrap();
+        let valid = details.tickets.iter().filter(|ticket| ticket.is_valid).take(count);
+        let chosen: Vec<_> = valid.cloned().collect();
+        let operations = &mut self.model.bookings[at];
+        let is_whole = chosen.len() == operations.quantity() as usize;
+        let expected = match operations.status {
+            ReservationStatus::Confirmed if is_whole => {
+                operations.cancel();
+                true
+            }
+            ReservationStatus::Confirmed => {
+                for ticket in &chosen {
+                    match ticket.seat_id {
+                        Some(seat_id) => assert!(operations.seats.remove(&seat_id)),
+                        None => operations.tickets -= 1,
+                    }
+                    operations.cancelled += 1;
+                }
+                true
+            }
+            ReservationStatus::Cancelled => true,
+            ReservationStatus::Pending | ReservationStatus::Expired => false,
+        };
+        let by = TicketCanceller::Owner(self.users[operations.user]);
+        let ticket_numbers = chosen.into_iter().map(|ticket| ticket.number).collect();
+        let request = CancelTickets { ticket_numbers, by };
+        let cancelled = world.ticket.cancel_tickets(id, request, world.context()).await;
+        (cancelled.is_ok(), expected)
+    }
+
+    /// Both events are moved: whatever the fee was, all steps stay what they are.
+    async fn move_events(&self, days: u32) {
+        let (world, seated, standing) = (self.world, self.seated, self.standing.0);
+        let starts_at = world.clock.now() + Duration::from_secs(86_400 * u64::from(20 + days));
+        let moved = world.db.write(move |tx| {
+            let sql = "update sales set starts_at = $3, has_unannounced_start = true \
+                       where event_id = $1 or event_id = $2";
+            tx.execute(sql, params![seated, standing, starts_at])
+        });
+        moved.await.unwrap_or_else(|error: StorageError| panic!("{error}"));
+        world.ticket.announce_moved_events().await.unwrap();
     }
 
     async fn close(&self) {
@@ -426,6 +493,7 @@ impl Case<'_> {
                 user: self.users.iter().position(|id| *id == reservation.user_id).unwrap(),
                 seats,
                 tickets,
+                cancelled: u32::try_from(record.cancelled_amount.amount() / model.price()).unwrap(),
                 status: reservation.status,
                 payment: reservation.payment_status,
                 pinned: payment(reservation.pinned_by),

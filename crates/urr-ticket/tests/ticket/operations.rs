@@ -43,6 +43,14 @@ pub fn assert_fields(found: &Value, expected: &Value) {
     }
 }
 
+/// Every event's data names its type and its flow.
+#[track_caller]
+pub fn without_envelope(mut data: Value) -> Value {
+    let fields = data.as_object_mut().unwrap();
+    assert!(fields.remove("type").is_some() && fields.remove("sagaId").is_some());
+    data
+}
+
 impl World {
     pub async fn hold(
         &self,
@@ -127,13 +135,14 @@ impl World {
         Sweeper::new(self.ticket.clone()).expire_overdue().await.unwrap()
     }
 
-    /// The data of all events of a type that were announced, in order.
+    /// The data of all events of a type that were announced, in order, without what is in the
+    /// envelope too.
     pub async fn announced(&self, event_type: &str) -> Vec<Value> {
         let bodies =
             self.rows("select body from outbox order by seq", |row| row.get::<String>("body"));
         let events = bodies.await.into_iter().map(|body| serde_json::from_str(&body).unwrap());
         let events = events.filter(|event: &Value| event["type"] == event_type);
-        events.map(|event| event["data"].clone()).collect()
+        events.map(|event| without_envelope(event["data"].clone())).collect()
     }
 
     /// Seats and stock and all the rest agree.

@@ -194,6 +194,7 @@ contract! {
             "sellerId": seller(&paid), "buyerId": buyer_id, "originalPrice": 200_000,
             "fee": 20_000, "totalPrice": 220_000, "paymentId": claim.payment_id,
             "sellerPaymentId": paid.payment_id, "sellerPayout": 200_000,
+            "timestamp": world.clock.now(),
         })]);
         world.assert_agrees().await;
     }
@@ -345,7 +346,7 @@ contract! {
         assert_eq!(announced, [json!({
             "transferId": transfer.id.0, "reservationId": paid.id().0,
             "eventId": transfer.event_id, "sellerId": seller(&paid),
-            "reason": "CANCELLED_BY_SELLER",
+            "reason": "CANCELLED_BY_SELLER", "timestamp": world.clock.now(),
         })]);
         let pinned = world.ticket.pin_transfer(
             transfer.id, world.ids.next_id(), world.transfer_claim(&transfer)).await;

@@ -35,6 +35,7 @@ fn event() -> EventRecord {
         requires_identity: false,
         organiser_id: Uuid::nil(),
         poster_image_url: String::new(),
+        terms: EventTerms::default(),
         prices: BTreeMap::from([("VIP".to_owned(), Won::new(100_000))]),
         price_min: Won::new(100_000),
         price_max: Won::new(100_000),
@@ -48,6 +49,23 @@ fn event() -> EventRecord {
         updated_at: at("11-01T00:00:00"),
         deleted_at: None,
     }
+}
+
+#[test]
+fn an_event_is_not_moved_into_the_past_and_what_has_begun_is_not_moved() {
+    let now = at("12-15T00:00:00");
+    let moved = |to: &str, now: Timestamp| {
+        let (starts_at, sale_ends_at) = (Some(at(to)), Some(at("12-01T00:00:00")));
+        let change = EventChange { revision: 7, starts_at, sale_ends_at, ..EventChange::default() };
+        decide_edit(&event(), &change, now).map(|event| event.schedule.starts_at())
+    };
+    assert_eq!(moved("12-15T00:00:00", now), Err(StartsInPast.into()));
+    assert_eq!(moved("12-14T00:00:00", now), Err(StartsInPast.into()));
+    assert_eq!(moved("12-15T00:00:01", now), Ok(at("12-15T00:00:01")));
+    let begun = at("12-20T10:00:00");
+    assert_eq!(moved("12-24T10:00:00", begun), Err(EditRejection::HasBegun));
+    // What does not change is no move.
+    assert_eq!(moved("12-20T10:00:00", begun), Ok(begun));
 }
 
 #[test]

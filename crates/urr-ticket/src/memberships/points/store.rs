@@ -23,6 +23,8 @@ pub struct PointAward {
     pub action: PointAction,
     pub reference_id: Uuid,
     pub now: Timestamp,
+    /// When the points begin to count.
+    pub settles_at: Timestamp,
 }
 
 /// An entry of a membership's point history.
@@ -38,6 +40,11 @@ pub struct PointEntry {
     #[schema(example = 100)]
     pub points: i64,
     pub created_at: Timestamp,
+    /// Whether they count for the tier. Those of a purchase do when it cannot be cancelled for free
+    /// any more.
+    pub is_settled: bool,
+    /// From when on they count, as far as is known.
+    pub settles_at: Timestamp,
 }
 
 /// The tier of a number of points, as SQL.
@@ -57,7 +64,7 @@ pub fn points_award_ticket(
     artist_id: Uuid,
     award: PointAward,
 ) -> DbResult<()> {
-    let condition = "user_id = $5 and artist_id = $6 and status = 'active' and expires_at > $4";
+    let condition = "user_id = $6 and artist_id = $7 and status = 'active' and expires_at > $4";
     insert_and_add(tx, award, condition, params![user_id, artist_id]).map(|_| ())
 }
 
@@ -67,7 +74,7 @@ pub fn points_award_member(
     membership_id: Uuid,
     award: PointAward,
 ) -> DbResult<bool> {
-    Ok(insert_and_add(tx, award, "id = $5", params![membership_id])? == 1)
+    Ok(insert_and_add(tx, award, "id = $6", params![membership_id])? == 1)
 }
 
 /// Awards points to active memberships within the daily limit of the action. Returns to how many.
@@ -84,9 +91,9 @@ pub fn points_award_limited(
         params![members.user_id, members.artist_id, award.now],
         |row| row.get("id"),
     )?;
-    let condition = "id = $5 and (select count(*) from membership_points as given \
-                     where given.membership_id = $5 and given.action = $1 \
-                     and given.created_at >= $6) < $7";
+    let condition = "id = $6 and (select count(*) from membership_points as given \
+                     where given.membership_id = $6 and given.action = $1 \
+                     and given.created_at >= $7) < $8";
     let (since, mut awarded) = (start_of_day(award.now), 0);
     for id in ids {
         awarded += insert_and_add(tx, award, condition, params![id, since, per_day_max])?;
@@ -95,7 +102,7 @@ pub fn points_award_limited(
 }
 
 /// Inserts points and adds them to the balance of the memberships that meet the condition, whose
-/// parameters begin at `$5`. Points are awarded once per reference.
+/// parameters begin at `$6`. Points are awarded once per reference.
 fn insert_and_add(
     tx: &mut Tx<'_>,
     award: PointAward,
@@ -103,38 +110,46 @@ fn insert_and_add(
     values: &[Value<'_>],
 ) -> DbResult<u64> {
     let insert = format!(
-        "insert into membership_points (membership_id, action, reference_id, points, created_at) \
-         select id, $1::text, $2::uuid, $3::bigint, $4::timestamptz from memberships \
+        "insert into membership_points (membership_id, action, reference_id, points, created_at, \
+         settles_at, is_settled) select id, $1::text, $2::uuid, $3::bigint, $4::timestamptz, \
+         $5::timestamptz, $5::timestamptz <= $4::timestamptz from memberships \
          where {condition} on conflict (membership_id, action, reference_id) do nothing \
          returning membership_id"
     );
-    let PointAward { action, reference_id, now } = award;
+    let PointAward { action, reference_id, now, settles_at } = award;
     let points = action.points();
     let mut all = vec![
         Value::Text(action.as_str()),
         Value::Uuid(reference_id),
         Value::Int(points),
         Value::Time(now),
+        Value::Time(settles_at),
     ];
     all.extend(values.iter().cloned());
-    let tier = tier_of("points + $3");
+    let add = |points: &str| match settles_at <= now {
+        true => {
+            format!("points = points + {points}, tier = {}", tier_of(&format!("points + {points}")))
+        }
+        false => format!("pending_points = pending_points + {points}"),
+    };
     if tx.is_postgres() {
         let sql = format!(
-            "with noted as ({insert}) update memberships set points = points + $3, tier = {tier} \
-             from noted where memberships.id = noted.membership_id"
+            "with noted as ({insert}) update memberships set {} \
+             from noted where memberships.id = noted.membership_id",
+            add("$3")
         );
         return tx.execute(&sql, &all);
     }
     let ids: Vec<Uuid> = tx.query(&insert, &all, |row| row.get("membership_id"))?;
-    let tier = tier_of("points + $2");
-    let add = format!("update memberships set points = points + $2, tier = {tier} where id = $1");
+    let sql = format!("update memberships set {} where id = $1", add("$2"));
     for id in &ids {
-        tx.execute(&add, params![*id, points])?;
+        tx.execute(&sql, params![*id, points])?;
     }
     Ok(u64::try_from(ids.len()).expect("they were counted"))
 }
 
-/// Takes back what was awarded for these references, once.
+/// Takes back what was awarded for these references, once. Points that did not count yet never
+/// will.
 pub fn points_revoke(
     tx: &mut Tx<'_>,
     action: PointAction,
@@ -149,9 +164,17 @@ pub fn points_revoke(
     for_each_chunk(reference_ids, params![name, name_of_return, now], |list, values| {
         let sql = format!(
             "insert into membership_points (membership_id, action, reference_id, points, \
-             created_at) select membership_id, $2::text, reference_id, -points, $3::timestamptz \
+             created_at, settles_at, is_settled) select membership_id, $2::text, reference_id, \
+             -points, $3::timestamptz, $3::timestamptz, true \
              from membership_points where action = $1 and reference_id in ({list}) \
              on conflict (membership_id, action, reference_id) do nothing"
+        );
+        tx.execute(&sql, values).map(|_| ())
+    })?;
+    for_each_chunk(reference_ids, params![name], |list, values| {
+        let sql = format!(
+            "update membership_points set is_settled = true where action = $1 \
+             and reference_id in ({list}) and not is_settled"
         );
         tx.execute(&sql, values).map(|_| ())
     })?;
@@ -176,25 +199,86 @@ fn members_lock(
     })?;
     ids.sort_unstable();
     ids.dedup();
-    for_each_chunk(&ids, &[], |list, values| {
-        let sql = format!("select id from memberships where id in ({list}) order by id for update");
-        tx.query(&sql, values, |_| Ok(())).map(|_| ())
-    })?;
+    memberships_lock(tx, &ids)?;
     Ok(ids)
 }
 
 /// Sets balances to the sums of their entries.
-fn balances_set(tx: &mut Tx<'_>, ids: &[Uuid]) -> DbResult<()> {
+pub fn balances_set(tx: &mut Tx<'_>, ids: &[Uuid]) -> DbResult<()> {
     for_each_chunk(ids, &[], |list, values| {
         let tier = tier_of("total.points");
         let sql = format!(
-            "update memberships set points = total.points, tier = {tier} from (\
-                 select membership_id, sum(points)::bigint as points from membership_points \
+            "update memberships set points = total.points, pending_points = total.pending, \
+             tier = {tier} from (\
+                 select membership_id, \
+                 sum(case when is_settled then points else 0 end)::bigint as points, \
+                 sum(case when is_settled then 0 else points end)::bigint as pending \
+                 from membership_points \
                  where membership_id in ({list}) group by membership_id\
              ) as total where memberships.id = total.membership_id"
         );
         tx.execute(&sql, values)?;
         Ok(())
+    })
+}
+
+/// Points that are due to count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DuePoints {
+    pub membership_id: Uuid,
+    /// The reservation.
+    pub reference_id: Uuid,
+}
+
+/// The next points that may count by now. They are not locked.
+pub fn points_list_due(tx: &mut Tx<'_>, now: Timestamp, limit: u32) -> DbResult<Vec<DuePoints>> {
+    tx.query(
+        "select membership_id, reference_id from membership_points where not is_settled \
+         and settles_at <= $1 order by settles_at, reference_id limit $2",
+        params![now, limit],
+        |row| Ok(from_row!(row => DuePoints { membership_id, reference_id })),
+    )
+}
+
+/// Points of a purchase count from now on, or are looked at again at `settles_at`. Its membership is
+/// locked.
+pub fn points_settle(
+    tx: &mut Tx<'_>,
+    due: DuePoints,
+    settles_at: Timestamp,
+    is_settled: bool,
+) -> DbResult<()> {
+    tx.execute(
+        "update membership_points set settles_at = $4, is_settled = $5 where membership_id = $1 \
+         and reference_id = $2 and action = $3 and not is_settled",
+        params![
+            due.membership_id,
+            due.reference_id,
+            PointAction::TicketPurchase.as_str(),
+            settles_at,
+            is_settled
+        ],
+    )?;
+    Ok(())
+}
+
+/// Whether the points of these reservations count is to be looked at again.
+pub fn points_recheck(tx: &mut Tx<'_>, reference_ids: &[Uuid], now: Timestamp) -> DbResult<()> {
+    let action = PointAction::TicketPurchase.as_str();
+    for_each_chunk(reference_ids, params![action, now], |list, values| {
+        let sql = format!(
+            "update membership_points set settles_at = $2 where action = $1 \
+             and reference_id in ({list}) and not is_settled"
+        );
+        tx.execute(&sql, values).map(|_| ())
+    })
+}
+
+/// Locks memberships in the order of their ids.
+pub fn memberships_lock(tx: &mut Tx<'_>, ids: &[Uuid]) -> DbResult<()> {
+    for_each_chunk(ids, &[], |list, values| {
+        let sql = format!("select id from memberships where id in ({list}) order by id for update");
+        tx.query(&sql, values, |_| Ok(())).map(|_| ())
     })
 }
 
@@ -205,11 +289,16 @@ pub fn point_entry_list(
     page: Page,
 ) -> DbResult<Vec<PointEntry>> {
     tx.query(
-        "select action, reference_id, points, created_at from membership_points \
+        "select action, reference_id, points, created_at, settles_at, is_settled \
+         from membership_points \
          where membership_id = $1 order by created_at desc, action desc, reference_id desc \
          limit $2 offset $3",
         params![membership_id, i64::from(page.limit()), page.offset()],
-        |row| Ok(from_row!(row => PointEntry { action, reference_id, points, created_at })),
+        |row| {
+            Ok(from_row!(row => PointEntry {
+                action, reference_id, points, created_at, settles_at, is_settled
+            }))
+        },
     )
 }
 

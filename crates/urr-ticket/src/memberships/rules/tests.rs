@@ -29,6 +29,7 @@ fn membership(state: &str) -> Membership {
         }),
         tier: Tier::Silver,
         points: 200,
+        pending_points: 0,
         joined_at: Some(at("2025-12-01")),
         expires_at: at("2026-12-01"),
         is_live: true,

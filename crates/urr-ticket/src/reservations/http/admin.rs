@@ -12,9 +12,12 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::reservations::http::parse_status;
 use crate::reservations::http::views::AdminReservationView;
-use crate::{AdminCancel, AuditReport, FeeMode, ReservationFilter, ReservationId, TicketService};
+use crate::reservations::http::{parse_status, parse_ticket_numbers};
+use crate::{
+    AdminCancel, AuditReport, CancelTickets, FeeMode, ReservationFilter, ReservationId,
+    TicketCanceller, TicketService,
+};
 
 const REASON_CHARS_MAX: usize = 200;
 
@@ -98,6 +101,10 @@ struct AdminCancelBody {
     /// How much of the paid amount is refunded; everything by default.
     #[serde(default)]
     refund: AdminRefundMode,
+    /// Only these tickets, by their numbers; the whole reservation by default.
+    #[serde(default)]
+    #[schema(min_items = 1, max_items = 10)]
+    ticket_numbers: Option<Vec<String>>,
 }
 
 #[derive(Clone, Copy, Default, Deserialize, ToSchema)]
@@ -114,9 +121,11 @@ enum AdminRefundMode {
 ///
 /// For the organiser of the event, support (up to a limit) and administrators, also after the event
 /// started. `reason` is shown to the owner. `refund` is `full` (the default, with the booking fee)
-/// or `policy` (as if the owner had cancelled). Errors: 400 `INVALID_REASON` (1 to 200 characters);
-/// 403 `REFUND_ABOVE_LIMIT` (with `limit`); 404 `RESERVATION_NOT_FOUND`; 409 `PAYMENT_IN_PROGRESS`,
-/// `RESERVATION_EXPIRED`.
+/// or `policy` (as if the owner had cancelled). `ticketNumbers` cancels single tickets of a paid
+/// reservation. Errors: 400 `INVALID_REASON` (1 to 200 characters), `INVALID_TICKETS`; 403
+/// `REFUND_ABOVE_LIMIT` (with `limit`); 404 `RESERVATION_NOT_FOUND`, `TICKET_NOT_FOUND`; 409
+/// `PAYMENT_IN_PROGRESS`, `RESERVATION_EXPIRED`, `RESERVATION_UNPAID`, `ALREADY_CHECKED_IN`,
+/// `RESERVATION_LISTED`.
 #[utoipa::path(
     post, path = "/api/admin/reservations/{id}/cancel", tag = "admin",
     params(("id" = Uuid, Path)), request_body = AdminCancelBody,
@@ -140,7 +149,13 @@ async fn cancel_any_reservation(
         AdminRefundMode::Policy => FeeMode::ByPolicy,
     };
     let by = AdminCancel { admin_id: admin.user_id, reason, fee, payment_id: None };
-    ticket.cancel_as_admin(ReservationId(id), by, context).await?;
+    match body.ticket_numbers.map(parse_ticket_numbers).transpose()? {
+        None => ticket.cancel_as_admin(ReservationId(id), by, context).await?,
+        Some(ticket_numbers) => {
+            let request = CancelTickets { ticket_numbers, by: TicketCanceller::Admin(by) };
+            ticket.cancel_tickets(ReservationId(id), request, context).await?
+        }
+    };
     answer(&ticket, ReservationId(id)).await
 }
 

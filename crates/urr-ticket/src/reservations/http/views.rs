@@ -48,6 +48,15 @@ pub struct ReservationView {
     /// What is kept of a paid reservation that was cancelled.
     #[schema(value_type = Option<i64>)]
     cancellation_fee: Option<Won>,
+    /// The price of the tickets that were cancelled one by one. It is no part of the total.
+    #[schema(value_type = i64, example = 0)]
+    cancelled_amount: Won,
+    /// What goes back of it.
+    #[schema(value_type = i64, example = 0)]
+    cancelled_refund_amount: Won,
+    /// The start of the event that the owner agreed to. If the event was moved to another day since,
+    /// cancelling is free until it begins.
+    agreed_starts_at: Timestamp,
     /// Why it was cancelled.
     #[schema(example = "CANCELLED_BY_OWNER")]
     end_reason: Option<String>,
@@ -65,6 +74,8 @@ pub struct TicketView {
     seat_label: Option<String>,
     ticket_type_name: Option<String>,
     is_valid: bool,
+    #[schema(value_type = i64, example = 99_000)]
+    price: Won,
     checked_in_at: Option<Timestamp>,
     /// What its QR code says; only of a valid ticket.
     qr: Option<String>,
@@ -115,6 +126,9 @@ impl ReservationView {
             payment_method: record.payment_method.clone(),
             refund_amount: record.refund_amount,
             cancellation_fee: record.cancellation_fee(),
+            cancelled_amount: record.cancelled_amount,
+            cancelled_refund_amount: record.cancelled_refund_amount,
+            agreed_starts_at: record.agreed_starts_at,
             end_reason: record.end_reason.clone(),
             seats,
             items,
@@ -138,15 +152,15 @@ impl TicketView {
     fn new(ticket: &StoredTicket, details: &ReservationDetails, signer: &Signer) -> TicketView {
         let place = details.inventory.as_ref().zip(ticket.seat_id);
         let place = place.and_then(|(inventory, seat_id)| inventory.layout.place(seat_id));
-        let item = details.items.iter().find(|item| item.position == ticket.position);
         let StoredTicket { id: ticket_id, event_id, seat_id, issue, is_valid, .. } = *ticket;
         let signed = SignedTicket { ticket_id, event_id, seat_id, issue };
         TicketView {
             number: ticket.number.clone(),
             seat_id,
             seat_label: place.map(|place| place.label()),
-            ticket_type_name: item.and_then(|item| item.name.clone()),
+            ticket_type_name: ticket.ticket_type_name.clone(),
             is_valid,
+            price: ticket.unit_price,
             checked_in_at: ticket.checked_in_at,
             qr: is_valid.then(|| signer.payload(&signed)),
         }

@@ -1,5 +1,5 @@
 //! Rules of refunds: the refund of a cancelled reservation follows the policy under which it was
-//! made.
+//! made. An event that was moved to another day can be cancelled for free until it begins.
 //!
 //! Two clocks matter: the time since the booking, and the days until the event. Days are those of
 //! Korea's calendar, which has no summer time.
@@ -8,50 +8,11 @@ use std::time::Duration;
 
 use jiff::civil::Date;
 use jiff::tz::Offset;
-use serde::{Deserialize, Serialize};
-use urr_kernel::{Timestamp, Won};
+use urr_kernel::{CancelPolicy, FeeBand, Timestamp, Won};
 
 use crate::reservations::model::ReservationItem;
 
 const KOREA: Offset = Offset::constant(9);
-
-/// The cancellation fees. Stored as JSON with every reservation: later policies do not change what
-/// was agreed on.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct CancelPolicy {
-    grace: GracePeriod,
-    bands: Vec<FeeBand>,
-}
-
-/// The period after the booking in which tickets are refunded in full, if the event is far enough
-/// away.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct GracePeriod {
-    pub hours: u16,
-    pub days_before_min: u16,
-}
-
-/// The fee of a ticket while the event is at least this many days away.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct FeeBand {
-    pub days_before_min: u16,
-    /// No fee within this many days after the booking.
-    pub free_days: Option<u16>,
-    /// Of the price, rounded down.
-    pub percent: u8,
-    pub ticket_fee_max: Option<Won>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidCancelPolicy {
-    #[error("the bands do not come nearer to the event one by one, down to its day")]
-    Bands,
-    #[error("more is kept than was paid, or less than nothing")]
-    Fee,
-}
 
 /// Whether the cancellation fee applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +28,9 @@ pub enum FeeMode {
 pub struct RefundBasis<'a> {
     /// When the reservation was made.
     pub booked_at: Timestamp,
+    /// The start of the event when it was booked.
+    pub agreed_starts_at: Timestamp,
+    /// The present start.
     pub starts_at: Timestamp,
     pub booking_fee: Won,
     pub items: &'a [ReservationItem],
@@ -89,6 +53,8 @@ pub enum RefundRule {
     Unpaid,
     /// Everything goes back, the booking fee too.
     Full,
+    /// The event was moved to another day: everything goes back.
+    Moved,
     Grace,
     FreeDays,
     Percent {
@@ -98,76 +64,79 @@ pub enum RefundRule {
     EventStarted,
 }
 
-impl CancelPolicy {
-    pub fn new(
-        grace: GracePeriod,
-        bands: Vec<FeeBand>,
-    ) -> Result<CancelPolicy, InvalidCancelPolicy> {
-        let is_falling = bands.is_sorted_by(|a, b| a.days_before_min > b.days_before_min);
-        if !is_falling || bands.last().is_none_or(|last| last.days_before_min != 0) {
-            return Err(InvalidCancelPolicy::Bands);
-        }
-        let is_possible = |band: &FeeBand| {
-            band.percent <= 100 && band.ticket_fee_max.is_none_or(|max| max >= Won::ZERO)
-        };
-        match bands.iter().all(is_possible) {
-            true => Ok(CancelPolicy { grace, bands }),
-            false => Err(InvalidCancelPolicy::Fee),
-        }
-    }
+/// The fee of each ticket at a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TicketFee {
+    pub rule: RefundRule,
+    kept: KeptPart,
+}
 
-    /// The usual schedule of Korean ticket sellers, within consumers' law.
-    pub fn korean() -> CancelPolicy {
-        let band = |days_before_min, percent| FeeBand {
-            days_before_min,
-            free_days: None,
-            percent,
-            ticket_fee_max: None,
-        };
-        let far =
-            FeeBand { free_days: Some(7), ticket_fee_max: Some(Won::new(4_000)), ..band(10, 10) };
-        let bands = vec![far, band(7, 10), band(3, 20), band(1, 30), band(0, 90)];
-        let grace = GracePeriod { hours: 24, days_before_min: 3 };
-        CancelPolicy::new(grace, bands).expect("it is a policy")
-    }
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum KeptPart {
+    Nothing,
+    Band(FeeBand),
+    Everything,
+}
 
-    /// The rule and the band that apply. `None`: the event has begun, and nothing is refunded.
-    fn rule(
-        &self,
-        booking: &RefundBasis<'_>,
-        now: Timestamp,
-    ) -> Option<(RefundRule, Option<FeeBand>)> {
-        if now >= booking.starts_at {
-            return None;
+impl TicketFee {
+    /// The fee of a ticket with this price.
+    pub fn of(&self, price: Won) -> Won {
+        match self.kept {
+            KeptPart::Nothing => Won::ZERO,
+            KeptPart::Everything => price,
+            KeptPart::Band(band) => {
+                let fee = price.percent(band.percent).expect("prices are bounded");
+                band.ticket_fee_max.map_or(fee, |max| fee.min(max))
+            }
         }
-        let days_before = days(now, booking.starts_at);
-        if now < self.grace_end(booking) && days_before >= i32::from(self.grace.days_before_min) {
-            return Some((RefundRule::Grace, None));
-        }
-        let is_reached = |band: &&FeeBand| days_before >= i32::from(band.days_before_min);
-        let band = *self.bands.iter().find(is_reached).expect("the last one is the event's day");
-        let since = days(booking.booked_at, now);
-        if band.free_days.is_some_and(|free_days| since <= i32::from(free_days)) {
-            return Some((RefundRule::FreeDays, None));
-        }
-        let FeeBand { percent, ticket_fee_max, .. } = band;
-        Some((RefundRule::Percent { percent, is_capped: ticket_fee_max.is_some() }, Some(band)))
-    }
-
-    fn grace_end(&self, booking: &RefundBasis<'_>) -> Timestamp {
-        booking.booked_at + Duration::from_hours(u64::from(self.grace.hours))
     }
 }
 
-impl FeeBand {
-    fn fee(&self, item: &ReservationItem) -> Won {
-        let fee = item.unit_price.percent(self.percent).expect("prices are bounded");
-        let fee = self.ticket_fee_max.map_or(fee, |max| fee.min(max));
-        fee.times(i64::from(item.quantity)).expect("prices are bounded")
+/// What is kept of each ticket that is cancelled now.
+pub fn ticket_fee(policy: &CancelPolicy, booking: &RefundBasis<'_>, now: Timestamp) -> TicketFee {
+    let free = |rule| TicketFee { rule, kept: KeptPart::Nothing };
+    if booking.fee == FeeMode::Waived {
+        return free(RefundRule::Full);
     }
+    if now >= booking.starts_at {
+        return TicketFee { rule: RefundRule::EventStarted, kept: KeptPart::Everything };
+    }
+    if booking.is_moved() {
+        return free(RefundRule::Moved);
+    }
+    let days_before = days(now, booking.starts_at);
+    let is_far_enough = days_before >= i32::from(policy.grace().days_before_min);
+    if now < grace_end(policy, booking) && is_far_enough {
+        return free(RefundRule::Grace);
+    }
+    let band = policy.band(days_before);
+    let since = days(booking.booked_at, now);
+    if band.free_days.is_some_and(|free_days| since <= i32::from(free_days)) {
+        return free(RefundRule::FreeDays);
+    }
+    let FeeBand { percent, ticket_fee_max, .. } = band;
+    let rule = RefundRule::Percent { percent, is_capped: ticket_fee_max.is_some() };
+    TicketFee { rule, kept: KeptPart::Band(band) }
+}
+
+fn grace_end(policy: &CancelPolicy, booking: &RefundBasis<'_>) -> Timestamp {
+    booking.booked_at + Duration::from_hours(u64::from(policy.grace().hours))
 }
 
 impl RefundBasis<'_> {
+    /// Whether the event takes place on another day than the owner has agreed to. Another hour of
+    /// the same day is no reason for everybody to cancel.
+    pub fn is_moved(&self) -> bool {
+        date(self.agreed_starts_at) != date(self.starts_at)
+    }
+
+    fn ticket_fees(&self, fee: &TicketFee) -> Won {
+        let of_item = |item: &ReservationItem| {
+            fee.of(item.unit_price).times(i64::from(item.quantity)).expect("prices are bounded")
+        };
+        self.sum(of_item)
+    }
+
     fn sum(&self, amount: impl Fn(&ReservationItem) -> Won) -> Won {
         let sum = self.items.iter().try_fold(Won::ZERO, |sum, item| sum.plus(amount(item)));
         sum.expect("prices are bounded where they enter")
@@ -185,19 +154,50 @@ impl RefundBasis<'_> {
 /// The refund if the reservation is cancelled now.
 pub fn refund_of(policy: &CancelPolicy, booking: &RefundBasis<'_>, now: Timestamp) -> RefundQuote {
     let total = booking.total();
-    if booking.fee == FeeMode::Waived {
-        return RefundQuote { refund: total, fee: Won::ZERO, rule: RefundRule::Full };
-    }
-    let Some((rule, band)) = policy.rule(booking, now) else {
-        return RefundQuote { refund: Won::ZERO, fee: total, rule: RefundRule::EventStarted };
-    };
-    let of_tickets = band.map_or(Won::ZERO, |band| booking.sum(|item| band.fee(item)));
+    let of_ticket = ticket_fee(policy, booking, now);
+    let of_tickets = booking.ticket_fees(&of_ticket);
     // The booking fee is kept after the day of the booking, however much of the tickets is
     // refunded.
-    let is_booking_day = days(booking.booked_at, now) <= 0;
-    let of_booking = if is_booking_day { Won::ZERO } else { booking.booking_fee };
+    let of_booking = match of_ticket.rule {
+        RefundRule::Full | RefundRule::Moved => Won::ZERO,
+        RefundRule::EventStarted => booking.booking_fee,
+        _ if days(booking.booked_at, now) <= 0 => Won::ZERO,
+        _ => booking.booking_fee,
+    };
     let fee = of_tickets.plus(of_booking).expect("it is less than the total");
-    RefundQuote { refund: total.minus(fee).expect("it is less than the total"), fee, rule }
+    let refund = total.minus(fee).expect("it is less than the total");
+    RefundQuote { refund, fee, rule: of_ticket.rule }
+}
+
+/// The refund if only tickets with these prices are cancelled now. The booking fee belongs to the
+/// tickets that stay.
+pub fn refund_of_tickets(
+    policy: &CancelPolicy,
+    booking: &RefundBasis<'_>,
+    prices: &[Won],
+    now: Timestamp,
+) -> RefundQuote {
+    let of_ticket = ticket_fee(policy, booking, now);
+    let sum = |amount: &dyn Fn(Won) -> Won| {
+        let sum = prices.iter().try_fold(Won::ZERO, |sum, price| sum.plus(amount(*price)));
+        sum.expect("prices are bounded")
+    };
+    let (price, fee) = (sum(&|price| price), sum(&|price| of_ticket.of(price)));
+    let refund = price.minus(fee).expect("a fee is a part of the price");
+    RefundQuote { refund, fee, rule: of_ticket.rule }
+}
+
+/// From when on cancelling the tickets costs something for good, or the event has begun.
+pub fn free_until(policy: &CancelPolicy, booking: &RefundBasis<'_>, now: Timestamp) -> Timestamp {
+    let (mut at, mut free_until) = (now, now);
+    while at < booking.starts_at {
+        let next = refund_changes_at(policy, booking, at);
+        if booking.ticket_fees(&ticket_fee(policy, booking, at)) == Won::ZERO {
+            free_until = next;
+        }
+        at = next;
+    }
+    free_until
 }
 
 /// When the refund changes; at the latest when the event begins.
@@ -210,12 +210,12 @@ pub fn refund_changes_at(
     // The first moment when the event is fewer days away.
     let nearer = |days_before: u16| midnight(starts_on, 1 - i32::from(days_before));
     let mut moments = vec![
-        policy.grace_end(booking),
-        nearer(policy.grace.days_before_min),
+        grace_end(policy, booking),
+        nearer(policy.grace().days_before_min),
         midnight(booked_on, 1),
         booking.starts_at,
     ];
-    for band in &policy.bands {
+    for band in policy.bands() {
         moments.push(nearer(band.days_before_min));
         moments.extend(band.free_days.map(|free| midnight(booked_on, i32::from(free) + 1)));
     }
@@ -247,6 +247,7 @@ impl RefundRule {
         match self {
             RefundRule::Unpaid => "UNPAID".to_owned(),
             RefundRule::Full => "FULL".to_owned(),
+            RefundRule::Moved => "EVENT_MOVED".to_owned(),
             RefundRule::Grace => "GRACE".to_owned(),
             RefundRule::FreeDays => "FREE_DAYS".to_owned(),
             RefundRule::Percent { percent, is_capped: false } => format!("PERCENT_{percent}"),

@@ -8,7 +8,7 @@ use urr_storage::{DbResult, Row, StorageError, Tx, from_row};
 use crate::in_list::for_each_chunk;
 use crate::{ItemSubject, ReservationId, ReservationItem};
 
-/// The items of a reservation, ended or not.
+/// The items of a reservation, ended or not, without tickets that were cancelled one by one.
 pub fn item_list(tx: &mut Tx<'_>, id: ReservationId) -> DbResult<Vec<ReservationItem>> {
     Ok(item_list_of(tx, &[id.0])?.remove(&id.0).unwrap_or_default())
 }
@@ -24,7 +24,7 @@ pub fn item_list_of(
             "select i.reservation_id, i.position, i.seat_id, i.ticket_type_id, i.quantity, \
              i.unit_price, t.name from reservation_items as i \
              left join ticket_types as t on t.id = i.ticket_type_id \
-             where i.reservation_id in ({list}) order by i.reservation_id, i.position"
+             where i.reservation_id in ({list}) and i.quantity > 0 order by i.reservation_id, i.position"
         );
         let read = |row: &Row<'_>| Ok((row.get::<Uuid>("reservation_id")?, item_read(row)?));
         for (id, item) in tx.query(&sql, values, read)? {

@@ -1,9 +1,9 @@
 //! Lists of reservations and tickets in SQL.
 
-use urr_kernel::{Timestamp, Uuid};
+use urr_kernel::{Timestamp, Uuid, Won};
 use urr_layout::SeatId;
 use urr_service::Page;
-use urr_storage::{DbResult, Tx, Value, from_row, params};
+use urr_storage::{DbResult, Row, Tx, Value, from_row, params};
 
 use crate::reservations::rules::ReservationRecord;
 use crate::reservations::store::{RECORD, record_read};
@@ -85,17 +85,36 @@ pub struct StoredTicket {
     pub issue: u32,
     pub is_valid: bool,
     pub checked_in_at: Option<Timestamp>,
+    /// The name of the ticket type; a seat's follows from its number.
+    pub ticket_type_name: Option<String>,
+    pub unit_price: Won,
+}
+
+const TICKET: &str = "select t.id, t.number, t.event_id, t.position, t.seat_id, t.issue, \
+    t.is_valid, t.checked_in_at, i.unit_price, y.name as ticket_type_name from tickets as t \
+    join reservation_items as i on i.reservation_id = t.reservation_id and i.position = t.position \
+    left join ticket_types as y on y.id = i.ticket_type_id";
+
+fn ticket_read(row: &Row<'_>) -> DbResult<StoredTicket> {
+    Ok(from_row!(row => StoredTicket {
+        id, number, event_id, position, seat_id, issue, is_valid, checked_in_at, ticket_type_name,
+        unit_price
+    }))
+}
+
+/// The tickets of a reservation, locked: none is checked in until the transaction ends.
+pub fn ticket_list_lock(tx: &mut Tx<'_>, id: ReservationId) -> DbResult<Vec<StoredTicket>> {
+    tx.query(
+        &format!("{TICKET} where t.reservation_id = $1 order by t.id for update of t"),
+        params![id],
+        ticket_read,
+    )
 }
 
 pub fn ticket_list(tx: &mut Tx<'_>, id: ReservationId) -> DbResult<Vec<StoredTicket>> {
     tx.query(
-        "select id, number, event_id, position, seat_id, issue, is_valid, checked_in_at \
-         from tickets where reservation_id = $1 order by position, unit",
+        &format!("{TICKET} where t.reservation_id = $1 order by t.position, t.unit"),
         params![id],
-        |row| {
-            Ok(from_row!(row => StoredTicket {
-                id, number, event_id, position, seat_id, issue, is_valid, checked_in_at
-            }))
-        },
+        ticket_read,
     )
 }

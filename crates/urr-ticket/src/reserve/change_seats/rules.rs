@@ -65,11 +65,13 @@ mod tests {
             status: SaleStatus::Open,
             is_complete: true,
             artist_id: None,
+            starts_at: at("2026-12-24T10:00:00Z"),
             sale_starts_at: at("2026-12-01T00:00:00Z"),
             sale_ends_at: at("2026-12-10T00:00:00Z"),
             has_presale: true,
             seats_per_user_max: 3,
             requires_identity: false,
+            cancel_policy: None,
         }
     }
 

@@ -1,5 +1,5 @@
 use proptest::prelude::*;
-use urr_kernel::Uuid;
+use urr_kernel::{GracePeriod, Uuid};
 
 use crate::ItemSubject;
 use crate::reservations::refund::rules::*;
@@ -21,6 +21,7 @@ fn item(unit_price: i64, quantity: u32) -> ReservationItem {
 fn booking<'a>(items: &'a [ReservationItem], booked_at: &str) -> RefundBasis<'a> {
     RefundBasis {
         booked_at: at(booked_at),
+        agreed_starts_at: at("12-24 19:00:00"),
         starts_at: at("12-24 19:00:00"),
         booking_fee: Won::new(2_000),
         items,
@@ -130,29 +131,57 @@ fn the_preview_says_until_when_it_holds() {
 }
 
 #[test]
-fn a_policy_is_read_as_it_was_stored_and_an_impossible_one_is_refused() {
-    let korean = CancelPolicy::korean();
-    let stored = serde_json::to_value(&korean).expect("a policy is JSON");
-    assert_eq!(serde_json::from_value::<CancelPolicy>(stored).expect("a policy"), korean);
-    let grace = GracePeriod { hours: 0, days_before_min: 0 };
-    let band = |days_before_min, percent| FeeBand {
-        days_before_min,
-        free_days: None,
-        percent,
-        ticket_fee_max: None,
+fn an_event_that_was_moved_to_another_day_is_free_to_cancel_until_it_begins() {
+    let items = [item(100_000, 2)];
+    let agreed = booking(&items, "12-01 12:00:00");
+    let policy = CancelPolicy::korean();
+    let moved_to = |start: &str, now: &str| {
+        text(refund_of(&policy, &RefundBasis { starts_at: at(start), ..agreed }, at(now)))
     };
-    let below = FeeBand { ticket_fee_max: Some(Won::new(-1)), ..band(0, 10) };
-    for (bands, refused) in [
-        (vec![], InvalidCancelPolicy::Bands),
-        (vec![band(1, 10)], InvalidCancelPolicy::Bands),
-        (vec![band(0, 10), band(1, 10)], InvalidCancelPolicy::Bands),
-        (vec![band(0, 10), band(0, 10)], InvalidCancelPolicy::Bands),
-        (vec![band(0, 101)], InvalidCancelPolicy::Fee),
-        (vec![below], InvalidCancelPolicy::Fee),
-    ] {
-        assert_eq!(CancelPolicy::new(grace, bands), Err(refused));
+    // To today, to an earlier and to a later day.
+    assert_eq!(moved_to("12-10 19:00:00", "12-10 18:59:59"), "202000 0 EVENT_MOVED");
+    assert_eq!(moved_to("12-10 19:00:00", "12-10 19:00:00"), "0 202000 EVENT_STARTED");
+    assert_eq!(moved_to("12-25 00:00:00", "12-24 23:59:59"), "202000 0 EVENT_MOVED");
+    // Another hour of the same day is no move.
+    assert_eq!(moved_to("12-24 00:00:00", "12-23 12:00:00"), "140000 62000 PERCENT_30");
+    let until = refund_changes_at(
+        &policy,
+        &RefundBasis { starts_at: at("12-30 19:00:00"), ..agreed },
+        at("12-02 00:00:00"),
+    );
+    assert_eq!(until, at("12-30 19:00:00"));
+}
+
+#[test]
+fn free_cancellation_ends_when_the_first_fee_is_kept_for_good() {
+    let items = [item(100_000, 1)];
+    let policy = CancelPolicy::korean();
+    let table = [
+        // Seven days after the booking, ten days before the event, 24 hours, at once.
+        ("12-01 12:00:00", "12-09 00:00:00"),
+        ("12-12 12:00:00", "12-15 00:00:00"),
+        ("12-20 12:00:00", "12-21 12:00:00"),
+        ("12-22 12:00:00", "12-22 12:00:00"),
+    ];
+    for (booked, over) in table {
+        let booking = booking(&items, booked);
+        assert_eq!(free_until(&policy, &booking, at(booked)), at(over), "{booked}");
     }
-    CancelPolicy::new(grace, vec![band(0, 100)]).expect("all may be kept");
+    let booking = booking(&items, "12-01 12:00:00");
+    let moved = RefundBasis { starts_at: at("12-30 19:00:00"), ..booking };
+    assert_eq!(free_until(&policy, &moved, at("12-10 00:00:00")), at("12-30 19:00:00"));
+    let over = at("12-25 00:00:00");
+    assert_eq!(free_until(&policy, &booking, over), over, "the event has happened");
+    let free_again = CancelPolicy::new(
+        GracePeriod { hours: 0, days_before_min: 0 },
+        vec![
+            FeeBand { days_before_min: 5, free_days: None, percent: 10, ticket_fee_max: None },
+            FeeBand { days_before_min: 0, free_days: None, percent: 0, ticket_fee_max: None },
+        ],
+    );
+    let free_again = free_again.expect("it is a policy");
+    let now = at("12-02 00:00:00");
+    assert_eq!(free_until(&free_again, &booking, now), booking.starts_at);
 }
 
 fn items() -> impl Strategy<Value = Vec<ReservationItem>> {
@@ -172,7 +201,9 @@ proptest! {
         let booked_at = at("12-01 12:34:56");
         let starts_at = booked_at + Duration::from_secs(lead_seconds);
         let booking_fee = Won::new(booking_fee);
-        let booking = RefundBasis { booked_at, starts_at, booking_fee, items: &items, fee: FeeMode::ByPolicy };
+        let (agreed_starts_at, fee) = (starts_at, FeeMode::ByPolicy);
+        let booking =
+            RefundBasis { booked_at, agreed_starts_at, starts_at, booking_fee, items: &items, fee };
         let policy = CancelPolicy::korean();
         let moment = |seconds| booked_at + Duration::from_secs(seconds);
         let (early, late) = (moment(moments.0.min(moments.1)), moment(moments.0.max(moments.1)));
@@ -183,6 +214,16 @@ proptest! {
             prop_assert_eq!(refund.refund.plus(refund.fee), Ok(booking.total()));
         }
         prop_assert!(second.refund <= first.refund, "{:?} then {:?}", first, second);
+        // Ticket by ticket the same goes back as for all at once, the booking fee aside.
+        let each = items.iter().flat_map(|item| {
+            let price = item.unit_price;
+            (0..item.quantity).map(move |_| price)
+        });
+        let of_each: i64 = each
+            .map(|price| refund_of_tickets(&policy, &booking, &[price], early).refund.amount())
+            .sum();
+        let booking_fee_refund = first.refund.amount() - of_each;
+        prop_assert!(booking_fee_refund == 0 || booking_fee_refund == booking_fee.amount());
         if early < starts_at {
             let until = refund_changes_at(&policy, &booking, early);
             prop_assert!(early < until && until <= starts_at);
