@@ -13,13 +13,13 @@ help: ## Show this list
 up: build ## Build and run URR with demo data; the address is printed
 	$(PROGRAM) up $(ARGS)
 
-# The line tables go into a file beside the program, where backtraces find them; without objcopy they
+# Line tables and symbols go into a file beside the program, where backtraces find them; without objcopy they
 # stay in the program.
 build: web ## Build the program into target/release/urr
 	cargo build --release --locked --bin urr
 	if command -v objcopy > /dev/null && objdump --section-headers $(PROGRAM) | grep '\.debug_line' > /dev/null; then \
 		objcopy --only-keep-debug $(PROGRAM) $(PROGRAM).debug; \
-		objcopy --strip-debug --add-gnu-debuglink=$(PROGRAM).debug $(PROGRAM); \
+		objcopy --strip-all --add-gnu-debuglink=$(PROGRAM).debug $(PROGRAM); \
 	fi
 
 # What pages are made from: everything below web that is not made itself.
@@ -40,12 +40,13 @@ test: web ## Run all tests, on the embedded engines, on the real servers and in 
 	cargo test --workspace --locked
 	scripts/test-web.sh
 
-bench: ## Print speeds beside a baseline of the same run
+bench: build ## Print speeds beside a baseline of the same run
 	scripts/install-test-servers.sh
 	cargo bench --locked --no-fail-fast -p urr-test -p urr-e2e -p urr-gateway \
 		-p urr-ticket -p urr-queue -p urr-room --bench storage --bench logins --bench rate_limit --bench throughput --bench overload \
 		--bench reservations --bench seat_map --bench expiry \
 		--bench recovery --bench polls --bench redis_room --bench estimate --bench purchases
+	scripts/bench-web.sh
 
 lint: ## Check format and lints; warnings fail
 	cargo fmt --all --check

@@ -24,7 +24,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use urr_contracts::clients::TicketClient;
 use urr_gateway::{Gateway, GatewaySettings, RateLimiter, RateLimits};
-use urr_kernel::{Clock, IdSource, Uuid};
+use urr_kernel::{Clock, IdSource, Secret, Uuid};
+use urr_queue::draw::{BeaconSource, DrawSeal};
 use urr_queue::{Notices, QueueParts, QueueService, QueueSettings, SCHEMA};
 use urr_room::memory::MemoryRooms;
 use urr_room::{AdmissionRules, AdmissionState, RoomRequest, Rooms};
@@ -137,6 +138,8 @@ impl House {
             entry_key: TokenKey::new(&[2; 32]),
             notices: Notices::off(),
             ticket: TicketClient::new(ticket),
+            draw_seal: DrawSeal::new(&Secret::new("benchmark")),
+            beacon: BeaconSource::Offline,
         });
         queue.load().await?;
         fill(&rooms, event_id, waiting).await?;

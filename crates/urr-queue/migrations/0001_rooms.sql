@@ -44,7 +44,8 @@ insert into rooms_revision (id, revision) values (1, 1);
 -- numbers.
 create table draws (
     event_id uuid primary key references rooms (event_id),
-    secret bytea not null,
+    -- Encrypted: whoever reads the table before the draw must not know the order.
+    sealed_secret bytea not null,
     commitment bytea not null,
     committed_at timestamptz not null,
     -- The last arrival that takes part; null before the opening.
@@ -54,11 +55,15 @@ create table draws (
     entrants_count integer,
     entrants_digest bytea,
     arrivals_digest bytea,
+    fixed_at timestamptz,
+    -- The public value that decided, as in the file. Null until the entrants are in drawn order.
+    beacon text,
     -- Null until all entrants have their numbers.
     done_at timestamptz
 );
 
--- The entrants in drawn order, several thousand per row: the tag and the arrival number of each.
+-- The entrants in the order of arrival, and from the draw on in drawn order, several thousand per row:
+-- the tag and the arrival number of each.
 create table draw_entrants (
     event_id uuid not null references draws (event_id),
     part integer not null,

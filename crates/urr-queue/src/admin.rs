@@ -144,6 +144,7 @@ impl QueueService {
     ) -> Result<(), AdminError> {
         let (now, id) = (self.0.clock.now(), self.0.ids.next_id());
         let (settings, secret) = (self.0.settings.clone(), draw::new_secret());
+        let seal = self.0.draw_seal.clone();
         let has_people =
             change.concerns_gathering() && self.0.rooms.crowd(event_id, now).await?.waiting > 0;
         let changed = self.0.db.write(move |tx| {
@@ -157,7 +158,7 @@ impl QueueService {
             room_settings_update(tx, event_id, &decided.room_settings, now)?;
             if decided.room_settings.opening == OpeningOrder::Lottery {
                 // An earlier commitment stays.
-                draw::commit(tx, event_id, &secret, now)?;
+                draw::commit(tx, event_id, &secret, &seal, now)?;
             }
             let action = actor.action(id, decided.action(), event_id, decided.details(), now);
             admin_log::insert(tx, &action)?;

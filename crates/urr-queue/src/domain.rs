@@ -1,5 +1,6 @@
 //! The rules of the queue, without storage and network.
 
+pub mod beacon;
 pub mod draw;
 pub mod estimate;
 pub mod event;

@@ -51,6 +51,7 @@ pub use domain::event::{
 pub use domain::marks::position_bounds;
 use draw::cache::DrawCache;
 pub use draw::verify_draw;
+use draw::{BeaconSource, DrawSeal};
 use entry_token::EntryTokens;
 use event_index::EventIndex;
 use http::Streams;
@@ -95,6 +96,8 @@ pub(crate) struct Inner {
     pub crowds: CrowdCache,
     pub sales_health: SalesHealth,
     pub draw_cache: DrawCache,
+    pub draw_seal: DrawSeal,
+    pub beacon: BeaconSource,
     /// The events whose rooms were occupied when the rooms were listed last.
     pub occupied: RwLock<Arc<[Uuid]>>,
     /// The occupied rooms of the last published statistics.
@@ -121,6 +124,9 @@ pub struct QueueParts {
     pub entry_key: TokenKey,
     pub notices: Notices,
     pub ticket: TicketClient,
+    /// Encrypts the secrets of draws.
+    pub draw_seal: DrawSeal,
+    pub beacon: BeaconSource,
 }
 
 /// The interface description, for a process that does not run the service.
@@ -130,12 +136,14 @@ pub fn openapi() -> OpenApi {
 
 impl QueueService {
     pub fn new(parts: QueueParts) -> QueueService {
-        let QueueParts { db, clock, ids, settings, rooms, entry_key, notices, ticket } = parts;
+        let QueueParts { db, clock, ids, settings, rooms, entry_key, notices, ticket, .. } = parts;
         QueueService(Arc::new(Inner {
             event_index: EventIndex::new(clock.clone()),
             crowds: CrowdCache::new(rooms.clone(), clock.clone()),
             sales_health: SalesHealth::default(),
             draw_cache: DrawCache::new(clock.clone()),
+            draw_seal: parts.draw_seal,
+            beacon: parts.beacon,
             occupied: RwLock::new(Arc::new([])),
             observed: Mutex::default(),
             status_lists: Semaphore::new(status::STATUS_LISTS_MAX),

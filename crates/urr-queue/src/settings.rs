@@ -17,6 +17,8 @@ pub struct QueueSettings {
     pub waiting_max: u32,
     /// How long before the sale users may join.
     pub gathering: Duration,
+    /// How long a draw waits for a beacon that cannot be reached.
+    pub beacon_wait: Duration,
     /// The number of status streams in this process.
     pub streams_max: usize,
 }
@@ -35,6 +37,7 @@ impl Default for QueueSettings {
             queues_per_user_max: 3,
             waiting_max: 1_000_000,
             gathering: Duration::from_mins(60),
+            beacon_wait: Duration::from_secs(60),
             streams_max: 2_000,
         }
     }

@@ -1,11 +1,13 @@
-//! A draw that anyone can verify: the order follows from a committed secret and the tags of the
-//! entrants, and from nothing else. `docs/DRAW.md` specifies every byte.
+//! A draw that anyone can verify: the order follows from a committed secret, the tags of the entrants
+//! and a value of a public beacon, and from nothing else. `docs/DRAW.md` specifies every byte.
 
 use std::fmt;
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest as _, Sha256};
 use urr_kernel::{Uuid, hex};
+
+use super::beacon::BeaconValue;
 
 /// A SHA-256.
 pub type Digest = [u8; 32];
@@ -26,12 +28,12 @@ pub struct Entrant {
     pub arrival: u32,
 }
 
-/// The result of a draw.
+/// Those who take part in a draw.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DrawResult {
+pub struct EntrantList {
     pub digest: Digest,
     pub arrivals: Digest,
-    /// In drawn order.
+    /// In the order of arrival, or as drawn.
     pub entrants: Vec<Entrant>,
 }
 
@@ -47,13 +49,13 @@ impl DrawSecret {
 
     /// The hash that is published before anybody joins. It fixes the secret without revealing it.
     pub fn commitment(&self, event_id: Uuid) -> Digest {
-        sha256("urr-draw-v1", &[event_id.as_bytes(), &self.0])
+        sha256("urr-draw-v2", &[event_id.as_bytes(), &self.0])
     }
 
-    /// The seed of the order. It follows from the entrants, so that nobody knows it before, and from
-    /// the secret, so that the entrants cannot choose it.
-    pub fn seed(&self, digest: &Digest) -> Digest {
-        sha256("urr-seed-v1", &[&self.0, digest])
+    /// The seed of the order. It follows from the entrants and from the secret, so that the entrants
+    /// cannot choose it, and from a beacon, so that whoever knows the secret cannot either.
+    pub fn seed(&self, digest: &Digest, beacon: &BeaconValue) -> Digest {
+        sha256("urr-seed-v2", &[&self.0, digest, &beacon.randomness()])
     }
 }
 
@@ -83,17 +85,23 @@ impl fmt::Debug for EntrantTag {
     }
 }
 
-/// Draws the order of the entrants. `tags` are in the order of arrival.
-pub fn draw(secret: &DrawSecret, tags: &[EntrantTag]) -> DrawResult {
-    let digest = digest_of_entrants(tags.to_vec());
-    let order = DrawOrder::new(&secret.seed(&digest));
-    let mut scored: Vec<_> = (1..)
-        .zip(tags)
-        .map(|(arrival, tag)| (order.score(*tag), Entrant { tag: *tag, arrival }))
-        .collect();
-    scored.sort_unstable_by_key(|(score, entrant)| (*score, entrant.tag));
-    let entrants = scored.into_iter().map(|(_, entrant)| entrant).collect();
-    DrawResult { digest, arrivals: digest_of_arrivals(tags), entrants }
+impl EntrantList {
+    /// The list of the entrants with these tags, which are in the order of arrival.
+    pub fn new(tags: &[EntrantTag]) -> EntrantList {
+        let entrant = |(arrival, tag): (u32, &EntrantTag)| Entrant { tag: *tag, arrival };
+        EntrantList {
+            digest: digest_of_entrants(tags.to_vec()),
+            arrivals: digest_of_arrivals(tags),
+            entrants: (1..).zip(tags).map(entrant).collect(),
+        }
+    }
+
+    /// The same list in the order that is drawn.
+    pub fn drawn(mut self, secret: &DrawSecret, beacon: &BeaconValue) -> EntrantList {
+        let order = DrawOrder::new(&secret.seed(&self.digest, beacon));
+        self.entrants.sort_by_cached_key(|entrant| (order.score(entrant.tag), entrant.tag));
+        self
+    }
 }
 
 /// Over the sorted tags: the order of arrival does not change the seed.
@@ -168,6 +176,22 @@ mod tests {
         DrawSecret::new(bytes)
     }
 
+    const BEACON: BeaconValue = BeaconValue::Offline([3; 32]);
+
+    fn drawn(number: u32, tags: &[EntrantTag]) -> EntrantList {
+        EntrantList::new(tags).drawn(&secret(number), &BEACON)
+    }
+
+    /// Otherwise whoever knows the secret could choose the entrants until the order suits them.
+    #[test]
+    fn another_value_of_the_beacon_makes_another_order() {
+        let list = EntrantList::new(&tags(100));
+        let [one, other] = [[3; 32], [4; 32]]
+            .map(|value| list.clone().drawn(&secret(7), &BeaconValue::Offline(value)).entrants);
+        assert_ne!(one, other);
+        assert_eq!(one, drawn(7, &tags(100)).entrants);
+    }
+
     /// How often the one who came as `n` was drawn at each position, over many secrets.
     fn positions(
         people: usize,
@@ -195,7 +219,7 @@ mod tests {
 
     #[test]
     fn everybody_has_the_same_chance_of_every_position() {
-        let counts = positions(10, 10_000, |number, tags| draw(&secret(number), tags).entrants);
+        let counts = positions(10, 10_000, |number, tags| drawn(number, tags).entrants);
         for (arrival, counts) in counts.iter().enumerate() {
             let chi = chi_square_milli(counts, 1_000);
             assert!(chi < CHI_SQUARE_MILLI_MAX, "arrival {arrival}: {chi}, {counts:?}");
@@ -206,9 +230,10 @@ mod tests {
     #[test]
     fn the_count_would_show_a_draw_that_favours_someone() {
         let counts = positions(10, 10_000, |number, tags| {
-            let mut entrants = draw(&secret(number), tags).entrants;
-            let order = DrawOrder::new(&secret(number).seed(&digest_of_entrants(tags.to_vec())));
-            entrants.sort_by_key(|entrant| (order.score(entrant.tag)[0] >> 3, entrant.arrival));
+            let mut entrants = drawn(number, tags).entrants;
+            let order =
+                DrawOrder::new(&secret(number).seed(&digest_of_entrants(tags.to_vec()), &BEACON));
+            entrants.sort_by_key(|entrant| (order.score(entrant.tag)[0] >> 5, entrant.arrival));
             entrants
         });
         assert!(chi_square_milli(&counts[0], 1_000) > CHI_SQUARE_MILLI_MAX, "{counts:?}");
@@ -218,8 +243,8 @@ mod tests {
     fn the_order_of_arrival_changes_nothing_but_the_arrivals() {
         let forward = tags(100);
         let backward: Vec<EntrantTag> = forward.iter().rev().copied().collect();
-        let (one, other) = (draw(&secret(7), &forward), draw(&secret(7), &backward));
-        let order = |drawn: &DrawResult| drawn.entrants.iter().map(|e| e.tag).collect::<Vec<_>>();
+        let (one, other) = (drawn(7, &forward), drawn(7, &backward));
+        let order = |drawn: &EntrantList| drawn.entrants.iter().map(|e| e.tag).collect::<Vec<_>>();
         assert_eq!((one.digest, order(&one)), (other.digest, order(&other)));
         assert_ne!(one.arrivals, other.arrivals);
         assert_eq!(one.entrants[0].arrival, 101 - other.entrants[0].arrival);
@@ -229,7 +254,7 @@ mod tests {
     #[test]
     fn one_more_entrant_makes_another_order() {
         let order = |count| {
-            let drawn = draw(&secret(7), &tags(count));
+            let drawn = drawn(7, &tags(count));
             let mut arrivals: Vec<u32> = drawn.entrants.iter().map(|e| e.arrival).collect();
             arrivals.retain(|arrival| *arrival <= 100);
             arrivals
@@ -256,7 +281,7 @@ mod tests {
 
     #[test]
     fn nobody_can_take_part_in_a_draw() {
-        let drawn = draw(&secret(1), &[]);
+        let drawn = drawn(1, &[]);
         assert_eq!(drawn.entrants, []);
         assert_ne!(drawn.digest, drawn.arrivals, "hashes say what they are for");
     }

@@ -4,11 +4,13 @@ use std::fmt::{self, Write as _};
 
 use urr_kernel::{Timestamp, Uuid, hex};
 
+use super::seal::DrawSeal;
+use crate::domain::beacon::BeaconValue;
 use crate::domain::draw::{Digest, DrawSecret, Entrant};
 use crate::store::draws::StoredDraw;
 
 /// The first line.
-pub const FORMAT: &str = "urr-draw-v1";
+pub const FORMAT: &str = "urr-draw-v2";
 
 /// The lines before the entrants.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,23 +22,28 @@ pub struct DrawFileHeader {
     pub secret: DrawSecret,
     pub digest: Digest,
     pub arrivals: Digest,
+    pub fixed_at: Timestamp,
+    pub beacon: BeaconValue,
     pub seed: Digest,
     pub count: u32,
 }
 
 impl DrawFileHeader {
     /// None until the draw is done: before that its secret is not published.
-    pub fn of(draw: &StoredDraw) -> Option<DrawFileHeader> {
+    pub fn of(draw: &StoredDraw, seal: &DrawSeal) -> Option<DrawFileHeader> {
         let (closing, entrants, _) = (draw.closing?, draw.entrants?, draw.done_at?);
+        let (beacon, secret) = (draw.beacon.clone()?, draw.secret(seal).ok()?);
         Some(DrawFileHeader {
             event_id: draw.event_id,
             commitment: draw.commitment,
             committed_at: draw.committed_at,
             closed_at: closing.closed_at,
-            secret: draw.secret.clone(),
             digest: entrants.digest,
             arrivals: entrants.arrivals,
-            seed: draw.secret.seed(&entrants.digest),
+            fixed_at: entrants.fixed_at,
+            seed: secret.seed(&entrants.digest, &beacon),
+            secret,
+            beacon,
             count: entrants.count,
         })
     }
@@ -52,6 +59,8 @@ impl fmt::Display for DrawFileHeader {
         writeln!(f, "secret {}", hex::encode(self.secret.expose()))?;
         writeln!(f, "digest {}", hex::encode(self.digest))?;
         writeln!(f, "arrivals {}", hex::encode(self.arrivals))?;
+        writeln!(f, "fixedAt {}", self.fixed_at)?;
+        writeln!(f, "beacon {}", self.beacon)?;
         writeln!(f, "seed {}", hex::encode(self.seed))?;
         writeln!(f, "count {}", self.count)
     }

@@ -8,6 +8,7 @@ use std::str::FromStr;
 use urr_kernel::{Uuid, hex};
 
 use super::file::{DrawFileHeader, FORMAT};
+use crate::domain::beacon::{BeaconValue, round_for};
 use crate::domain::draw::{
     Digest, DrawOrder, DrawSecret, Entrant, EntrantTag, digest_of_arrivals, digest_of_entrants,
 };
@@ -34,8 +35,14 @@ pub enum VerifyError {
     Twice { line: u64 },
     #[error("the digest is not that of the entrants: someone was added, removed or replaced")]
     Digest,
-    #[error("the seed does not follow from the secret and the digest")]
+    #[error("the seed does not follow from the secret, the digest and the beacon")]
     Seed,
+    #[error(
+        "the beacon's round is not the one that belongs to the time at which the list was fixed"
+    )]
+    BeaconRound,
+    #[error("the beacon's value is not signed by drand: it was made up")]
+    BeaconSignature,
     #[error("line {line}: this entrant does not stand where the seed puts them")]
     DrawOrder { line: u64 },
     #[error("line {line}: the arrivals do not count from 1 to the number of entrants")]
@@ -65,12 +72,24 @@ impl fmt::Display for DrawReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let DrawFileHeader { event_id, commitment, committed_at, digest, arrivals, count, .. } =
             &self.header;
+        let (beacon, fixed_at) = (&self.header.beacon, self.header.fixed_at);
         let (commitment, digest, arrivals) =
             (hex::encode(commitment), hex::encode(digest), hex::encode(arrivals));
         writeln!(f, "The draw of event {event_id} is as it should be.")?;
         writeln!(f, "- The secret is the one of the commitment {commitment}.")?;
         writeln!(f, "- {count} took part, nobody twice; their digest is {digest}.")?;
-        writeln!(f, "- The seed follows from the secret and that digest, and from nothing else.")?;
+        match beacon {
+            BeaconValue::Drand { round, .. } => writeln!(
+                f,
+                "- The beacon's value is signed by drand for round {round}, which appeared after \
+                 {fixed_at}."
+            )?,
+            BeaconValue::Offline(_) => writeln!(
+                f,
+                "- NO PUBLIC BEACON was used: whoever runs the sale could have chosen the value."
+            )?,
+        }
+        writeln!(f, "- The seed follows from the secret, that digest and the beacon alone.")?;
         writeln!(f, "- All {count} stand in the order that follows from the seed.")?;
         writeln!(f, "- The arrivals count from 1 to {count}; their digest is {arrivals}.")?;
         writeln!(f, "What a file cannot show, and you can compare:")?;
@@ -78,7 +97,10 @@ impl fmt::Display for DrawReport {
             f,
             "- that the commitment was published before the sale (it says {committed_at});"
         )?;
-        writeln!(f, "- that the digests are those which were published after the draw;")?;
+        writeln!(
+            f,
+            "- that the digests were published before the beacon's round (it says {fixed_at});"
+        )?;
         write!(f, "- that {count} is about how many were seen waiting, all of them real.")
     }
 }
@@ -99,12 +121,25 @@ pub fn verify_draw(reader: impl BufRead) -> Result<DrawReport, VerifyError> {
     if digest_of_entrants(entrants.iter().map(|entrant| entrant.tag).collect()) != header.digest {
         return Err(VerifyError::Digest);
     }
-    if header.secret.seed(&header.digest) != header.seed {
+    check_beacon(&header)?;
+    if header.secret.seed(&header.digest, &header.beacon) != header.seed {
         return Err(VerifyError::Seed);
     }
     check_order(&entrants, &header.seed, first_line)?;
     check_arrivals(&entrants, &header.arrivals, first_line)?;
     Ok(DrawReport { header, entrants })
+}
+
+/// An offline value has nothing to check; the report says so.
+fn check_beacon(header: &DrawFileHeader) -> Result<(), VerifyError> {
+    match &header.beacon {
+        BeaconValue::Offline(_) => Ok(()),
+        BeaconValue::Drand { round, .. } if *round != round_for(header.fixed_at) => {
+            Err(VerifyError::BeaconRound)
+        }
+        beacon if !beacon.is_signed() => Err(VerifyError::BeaconSignature),
+        BeaconValue::Drand { .. } => Ok(()),
+    }
 }
 
 /// The lines of a file, with their numbers.
@@ -155,7 +190,7 @@ impl<R: BufRead> NumberedLines<R> {
 
 fn read_header(lines: &mut NumberedLines<impl BufRead>) -> Result<DrawFileHeader, VerifyError> {
     if lines.next()? != Some(FORMAT) {
-        return Err(lines.malformed("\"urr-draw-v1\": this is no file of a draw"));
+        return Err(lines.malformed("\"urr-draw-v2\": this is no file of a draw"));
     }
     let secret = |text: &str| hex::decode_array(text).map(DrawSecret::new);
     Ok(DrawFileHeader {
@@ -166,6 +201,8 @@ fn read_header(lines: &mut NumberedLines<impl BufRead>) -> Result<DrawFileHeader
         secret: lines.value("secret", "\"secret\" and 64 digits", secret)?,
         digest: lines.value("digest", "\"digest\" and 64 digits", hex::decode_array)?,
         arrivals: lines.value("arrivals", "\"arrivals\" and 64 digits", hex::decode_array)?,
+        fixed_at: lines.value("fixedAt", "\"fixedAt\" and a time", as_written)?,
+        beacon: lines.value("beacon", "\"beacon\" and its value", as_written)?,
         seed: lines.value("seed", "\"seed\" and 64 digits", hex::decode_array)?,
         count: lines.value("count", "\"count\" and a number", as_written)?,
     })
@@ -244,23 +281,33 @@ fn check_arrivals(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::draw::draw;
+    use crate::domain::beacon::tests::published;
+    use crate::domain::draw::EntrantList;
     use crate::draw::lines;
 
+    /// A few seconds before the round that the tests know.
+    const FIXED_AT: &str = "2023-09-15T10:59:58Z";
     const SPECIFICATION: &str = include_str!("../../../../docs/DRAW.md");
 
     /// A file of these people, of event 1 and the secret of nines.
     fn file(users: &[u128]) -> String {
+        file_with(users, BeaconValue::Offline([5; 32]))
+    }
+
+    fn file_with(users: &[u128], beacon: BeaconValue) -> String {
         let (event_id, secret) = (Uuid::from_u128(1), DrawSecret::new([9; 32]));
         let tag = |user: &u128| EntrantTag::of(event_id, Uuid::from_u128(*user));
-        let drawn = draw(&secret, &users.iter().map(tag).collect::<Vec<_>>());
+        let list = EntrantList::new(&users.iter().map(tag).collect::<Vec<_>>());
+        let drawn = list.drawn(&secret, &beacon);
         let header = DrawFileHeader {
             event_id,
             commitment: secret.commitment(event_id),
-            committed_at: "2026-11-20T09:00:00Z".parse().unwrap(),
-            closed_at: "2026-12-01T11:00:00Z".parse().unwrap(),
-            seed: secret.seed(&drawn.digest),
+            committed_at: "2023-09-01T09:00:00Z".parse().unwrap(),
+            closed_at: "2023-09-15T10:59:57Z".parse().unwrap(),
+            fixed_at: FIXED_AT.parse().unwrap(),
+            seed: secret.seed(&drawn.digest, &beacon),
             secret,
+            beacon,
             digest: drawn.digest,
             arrivals: drawn.arrivals,
             count: u32::try_from(users.len()).unwrap(),
@@ -286,7 +333,7 @@ mod tests {
     /// The lines after the header changed by `tamper`.
     fn with_entrants(file: &str, tamper: impl FnOnce(&mut Vec<String>)) -> String {
         let mut all: Vec<String> = file.lines().map(ToOwned::to_owned).collect();
-        let mut entrants = all.split_off(10);
+        let mut entrants = all.split_off(12);
         tamper(&mut entrants);
         all.extend(entrants);
         all.join("\n") + "\n"
@@ -321,7 +368,7 @@ mod tests {
         let report = verify(example).unwrap();
         let user = |last: u128| Uuid::from_u128(0x0199_0000_0000_7000_8000_0000_0000_0000 + last);
         let ranks: Vec<_> = (0xa1..=0xa6).map(|last| report.rank_of(user(last))).collect();
-        assert_eq!(ranks, [Some(1), Some(4), Some(2), Some(5), Some(3), None]);
+        assert_eq!(ranks, [Some(1), Some(2), Some(5), Some(4), Some(3), None]);
     }
 
     #[track_caller]
@@ -355,7 +402,7 @@ mod tests {
         let replaced = with_entrants(&file, |entrants| entrants[3] = stranger);
         refused(&replaced, "added, removed or replaced");
         let twice = with_entrants(&file, |entrants| entrants[3] = entrants[2].clone());
-        refused(&twice, "line 14: this entrant is named a second time");
+        refused(&twice, "line 16: this entrant is named a second time");
     }
 
     /// One more entrant, and a digest that suits: then the seed does not.
@@ -363,7 +410,7 @@ mod tests {
     fn a_new_digest_needs_a_new_seed_and_a_new_order() {
         let (file, larger) = (file(&PEOPLE), file(&[11, 12, 13, 14, 15, 16, 17]));
         let added = with_entrants(&file, |entrants| {
-            let seventh = larger.lines().skip(10).find(|line| line.ends_with(" 7"));
+            let seventh = larger.lines().skip(12).find(|line| line.ends_with(" 7"));
             entrants.push(seventh.unwrap().to_owned());
         });
         let added = with(&added, "count", "7");
@@ -394,6 +441,23 @@ mod tests {
         refused(&with(&file, "count", "4294967295"), "and 6 are there");
     }
 
+    /// The control is the file as it was written, with the value that drand published.
+    #[test]
+    fn the_beacon_cannot_be_chosen() {
+        let file = file_with(&PEOPLE, published());
+        let report = verify(&file).unwrap().to_string();
+        assert!(report.contains("signed by drand for round 657413"), "{report}");
+        let other_time = with(&file, "fixedAt", "2023-09-15T11:00:01Z");
+        refused(&other_time, "not the one that belongs to the time");
+        let made_up = value(&file, "beacon").replace("b713", "b813");
+        refused(&with(&file, "beacon", &made_up), "not signed by drand");
+        // Without a signature it is an offline value, and the seed is another one.
+        let offline = format!("offline {}", "5".repeat(64));
+        refused(&with(&file, "beacon", &offline), "the seed does not follow");
+        let offline = verify(&self::file(&PEOPLE)).unwrap().to_string();
+        assert!(offline.contains("NO PUBLIC BEACON"), "{offline}");
+    }
+
     #[test]
     fn arrivals_cannot_be_exchanged() {
         let file = file(&PEOPLE);
@@ -407,7 +471,7 @@ mod tests {
 
     #[test]
     fn a_commitment_after_the_closing_is_worth_nothing() {
-        let late = with(&file(&PEOPLE), "committedAt", "2026-12-01T11:00:00Z");
+        let late = with(&file(&PEOPLE), "committedAt", "2023-09-15T10:59:57Z");
         refused(&late, "committed to after the draw was closed");
     }
 
@@ -425,7 +489,7 @@ mod tests {
         for index in 0..file.len() {
             // The times are ours to say: no hash is over them.
             let line = file[..index].iter().filter(|byte| **byte == b'\n').count();
-            if (3..=4).contains(&line) {
+            if [3, 4, 8].contains(&line) {
                 continue;
             }
             for byte in [b'0', b'x', b' ', b'\n', 0xff] {
@@ -440,14 +504,14 @@ mod tests {
     #[test]
     fn what_is_no_draw_is_refused() {
         refused("", "no file of a draw");
-        refused("urr-draw-v2\n", "no file of a draw");
+        refused("urr-draw-v1\n", "no file of a draw");
         refused(&file(&PEOPLE).replace('\n', "\r\n"), "no file of a draw");
-        refused(&"urr-draw-v1 ".repeat(100_000), "a short line");
+        refused(&"urr-draw-v2 ".repeat(100_000), "a short line");
         refused(&(file(&PEOPLE) + "\n"), "and more follow");
         refused(&file(&PEOPLE).replace("commitment", "Commitment"), "line 3: expected");
         let capitals = with(&file(&PEOPLE), "digest", &"A".repeat(64));
         refused(&capitals, "line 7: expected");
-        assert!(verify_draw(&b"urr-draw-v1\n\xff\xfe\n"[..]).is_err());
+        assert!(verify_draw(&b"urr-draw-v2\n\xff\xfe\n"[..]).is_err());
         let endless = io::BufReader::new(io::repeat(b'u'));
         assert!(verify_draw(endless).is_err());
     }

@@ -17,9 +17,10 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::{event_not_found, room_not_ready};
+use crate::domain::beacon::round_for;
 use crate::draw::cache::PublicDraw;
 use crate::draw::downloads::DownloadPlace;
-use crate::draw::{self, DrawFileHeader, lines};
+use crate::draw::{self, DrawFileHeader, DrawSeal, lines};
 use crate::status::is_new_id;
 use crate::store::draws::StoredDraw;
 use crate::{OpeningOrder, QueueService, RoomEventStatus};
@@ -49,22 +50,30 @@ struct DrawView {
     committed_at: Timestamp,
     /// Users who joined later did not take part.
     closed_at: Option<Timestamp>,
-    secret: Option<String>,
-    /// Of the entrants.
+    /// Of the entrants. It is told before the beacon's round, so that nobody can be added for a value.
     digest: Option<String>,
     /// Of the order in which the entrants joined.
     arrivals: Option<String>,
-    seed: Option<String>,
     /// The number of entrants.
     count: Option<u32>,
+    /// When the list of entrants was fixed.
+    fixed_at: Option<Timestamp>,
+    /// The round of drand's quicknet that belongs to `fixedAt`.
+    beacon_round: Option<i64>,
+    /// The value that decided: `drand <chain> <round> <signature>`, or `offline <value>` where the
+    /// beacon was switched off or could not be reached.
+    beacon: Option<String>,
+    secret: Option<String>,
+    seed: Option<String>,
     done_at: Option<Timestamp>,
 }
 
 /// Returns the draw of an event that opens by lottery.
 ///
 /// Public. The `commitment` is published before the sale and proves that `secret` was not chosen
-/// later. `secret`, `digest` and `seed` follow when the draw is done. Errors: 404
-/// `EVENT_NOT_FOUND`, `NO_LOTTERY`; 409 `ROOM_NOT_READY`.
+/// later. `digest` and `beaconRound` follow when the list is fixed, seconds before the round appears;
+/// `secret` and `seed` when the draw is done. Errors: 404 `EVENT_NOT_FOUND`, `NO_LOTTERY`; 409
+/// `ROOM_NOT_READY`.
 #[utoipa::path(
     get, path = "/api/queue/draw/{eventId}", tag = "queue", security(()),
     params(("eventId" = Uuid, Path)),
@@ -75,7 +84,7 @@ async fn get_draw(
     Path(event_id): Path<Uuid>,
 ) -> Result<Response, ApiError> {
     let public = find_draw(&queue, event_id).await?;
-    let view = DrawView::from(draw_of(&public)?);
+    let view = DrawView::new(draw_of(&public)?, &queue.0.draw_seal);
     let lasts = if view.seed.is_some() { FOR_LONG } else { FOR_A_MOMENT };
     Ok(([(CACHE_CONTROL, lasts)], Json(view)).into_response())
 }
@@ -98,7 +107,8 @@ async fn get_draw_file(
     Path(event_id): Path<Uuid>,
 ) -> Result<Response, ApiError> {
     let public = find_draw(&queue, event_id).await?;
-    let header = DrawFileHeader::of(draw_of(&public)?).ok_or_else(not_drawn_yet)?;
+    let header = DrawFileHeader::of(draw_of(&public)?, &queue.0.draw_seal);
+    let header = header.ok_or_else(not_drawn_yet)?;
     let place = queue.0.draw_cache.downloads.take().ok_or_else(too_many_downloads)?;
     let first = stream::iter([Ok(Bytes::from(header.to_string()))]);
     let body = Body::from_stream(first.chain(parts(queue, event_id, place)));
@@ -200,9 +210,10 @@ fn not_drawn_yet() -> ApiError {
     ApiError::conflict("NOT_DRAWN_YET", "The draw is not done yet. Please try again after it.")
 }
 
-impl From<&StoredDraw> for DrawView {
-    fn from(draw: &StoredDraw) -> DrawView {
-        let result = DrawFileHeader::of(draw);
+impl DrawView {
+    fn new(draw: &StoredDraw, seal: &DrawSeal) -> DrawView {
+        let result = DrawFileHeader::of(draw, seal);
+        let entrants = draw.entrants.as_ref();
         DrawView {
             event_id: draw.event_id,
             state: match (&draw.closing, &result) {
@@ -213,11 +224,14 @@ impl From<&StoredDraw> for DrawView {
             commitment: hex::encode(draw.commitment),
             committed_at: draw.committed_at,
             closed_at: draw.closing.map(|closing| closing.closed_at),
+            digest: entrants.map(|entrants| hex::encode(entrants.digest)),
+            arrivals: entrants.map(|entrants| hex::encode(entrants.arrivals)),
+            count: entrants.map(|entrants| entrants.count),
+            fixed_at: entrants.map(|entrants| entrants.fixed_at),
+            beacon_round: entrants.map(|entrants| round_for(entrants.fixed_at)),
+            beacon: draw.beacon.as_ref().map(ToString::to_string),
             secret: result.as_ref().map(|result| hex::encode(result.secret.expose())),
-            digest: result.as_ref().map(|result| hex::encode(result.digest)),
-            arrivals: result.as_ref().map(|result| hex::encode(result.arrivals)),
             seed: result.as_ref().map(|result| hex::encode(result.seed)),
-            count: result.as_ref().map(|result| result.count),
             done_at: draw.done_at,
         }
     }

@@ -1,21 +1,26 @@
 //! The draw of a lottery, step by step, and what everybody can see of it.
 
+use axum::Router;
 use axum::body::Body;
-use axum::http::Request;
+use axum::extract::Path;
+use axum::http::{Request, StatusCode};
+use axum::routing::get;
 use futures_util::StreamExt;
 use futures_util::future::join_all;
 use futures_util::stream;
 use serde_json::{Value, json};
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use urr_kernel::Uuid;
-use urr_queue::draw::{self, DrawReport, DrawSecret};
+use urr_kernel::{Timestamp, Uuid};
+use urr_outbound::Outbound;
+use urr_queue::draw::{self, BeaconSource, DrandClient, DrawError, DrawReport, DrawSecret};
 use urr_queue::{QueueService, QueueSettings, verify_draw};
 use urr_room::{AdmissionRules, AdmissionState, RoomRequest, StatusSnapshot, UserStatus};
 use urr_storage::StorageError;
 use urr_test::eventually;
 
 use crate::contract;
-use crate::fixture::{Answer, Fan, MINUTE, SECOND, World};
+use crate::fixture::{Answer, Fan, MINUTE, SECOND, World, draw_seal};
 
 /// A lottery whose sale begins in half an hour: people gather for it.
 async fn lottery(world: &World) -> Uuid {
@@ -28,7 +33,8 @@ async fn lottery(world: &World) -> Uuid {
 
 async fn commit(world: &World, event: Uuid, secret: &DrawSecret) {
     let (secret, now) = (secret.clone(), world.clock.now());
-    let committed = world.db.write(move |tx| draw::commit(tx, event, &secret, now)).await;
+    let committed =
+        world.db.write(move |tx| draw::commit(tx, event, &secret, &draw_seal(), now)).await;
     committed.unwrap_or_else(|error: StorageError| panic!("{error}"));
 }
 
@@ -60,19 +66,44 @@ async fn stand_as_drawn(world: &World, event: Uuid, fans: &[Fan]) {
 }
 
 /// So many steps of a draw are taken before the process is killed.
-async fn take_steps(queue: &QueueService, event: Uuid, now: urr_kernel::Timestamp, steps: usize) {
+async fn take_steps(queue: &QueueService, event: Uuid, now: Timestamp, steps: usize) {
     if steps > 0 {
         draw::close(queue, event, now).await.unwrap();
     }
     if steps > 1 {
-        draw::fix_entrants(queue, event).await.unwrap();
+        draw::fix_entrants(queue, event, now).await.unwrap();
     }
     if steps > 2 {
-        draw::number_entrants(queue, event).await.unwrap();
+        draw::order_entrants(queue, event, now).await.unwrap();
     }
     if steps > 3 {
+        draw::number_entrants(queue, event).await.unwrap();
+    }
+    if steps > 4 {
         draw::finish(queue, event).await.unwrap();
     }
+}
+
+fn failed<T>(error: StorageError) -> T {
+    panic!("{error}")
+}
+
+/// A server that publishes one round of drand, and before it one that publishes what nobody signed.
+async fn publisher() -> DrandClient {
+    let genuine = "b713718a38ae728dfd477991af2822e08d2f305e47718cef9f7848ce4050e7be\
+                   41076862b98fad56e91a6b85b89cd97b";
+    let mut urls = Vec::new();
+    for signature in [genuine.replace("b713", "b813"), genuine.to_owned()] {
+        let publish = async move |Path((_, round)): Path<(String, i64)>| match round {
+            657_413 => Ok(axum::Json(json!({ "round": round, "signature": signature }))),
+            _ => Err(StatusCode::NOT_FOUND),
+        };
+        let router = Router::new().route("/{chain}/public/{round}", get(publish));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        urls.push(format!("http://{}", listener.local_addr().unwrap()));
+        tokio::spawn(async move { axum::serve(listener, router).await });
+    }
+    DrandClient::new(Outbound::new(), urls)
 }
 
 contract! {
@@ -117,7 +148,7 @@ contract! {
         assert_eq!(committed["state"], "committed");
         world.clock.advance(30 * MINUTE);
         let now = world.clock.now();
-        for steps in 1..=3 {
+        for steps in 1..=4 {
             take_steps(&world.queue, event, now, steps).await;
             let drawing = public_draw(&world, event).await;
             assert_eq!((&drawing["state"], &drawing["secret"]), (&json!("drawing"), &Value::Null));
@@ -134,7 +165,7 @@ contract! {
     }
 
     async fn a_draw_that_was_broken_off_anywhere_is_brought_to_its_end(world: World) {
-        for steps in 0..=4 {
+        for steps in 0..=5 {
             let event = lottery(&world).await;
             let fans = world.come(event, 10).await;
             world.clock.advance(30 * MINUTE);
@@ -152,19 +183,17 @@ contract! {
         let event = lottery(&world).await;
         let fans = world.come(event, 10).await;
         world.clock.advance(30 * MINUTE);
-        take_steps(&world.queue, event, world.clock.now(), 2).await;
-        // What the numbers will be is known from the file of a draw that nobody has seen yet.
-        let secret_of = "select secret from draws where event_id = $1";
-        let secret = world.db.read(move |tx| {
-            tx.query_one(secret_of, urr_storage::params![event], |row| row.get::<Vec<u8>>("secret"))
+        take_steps(&world.queue, event, world.clock.now(), 3).await;
+        // What the numbers will be is known from the rows of a draw that nobody has seen yet.
+        let rows = "select entrants from draw_entrants where event_id = $1";
+        let rows = world.db.read(move |tx| {
+            tx.query_one(rows, urr_storage::params![event], |row| row.get::<Vec<u8>>("entrants"))
         });
-        let secret: Vec<u8> = secret.await.unwrap_or_else(|error: StorageError| panic!("{error}"));
-        let secret = DrawSecret::new(secret.try_into().unwrap());
-        let tags: Vec<_> = fans.iter().map(|fan| draw::EntrantTag::of(event, fan.id)).collect();
-        let drawn = draw::order(&secret, &tags);
+        let rows: Vec<u8> = rows.await.unwrap_or_else(|error: StorageError| panic!("{error}"));
+        let drawn: Vec<_> = rows.chunks(20).map(|row| row[..16].to_vec()).collect();
         let numbered = fans.iter().step_by(2).map(|fan| {
             let tag = draw::EntrantTag::of(event, fan.id);
-            let rank = drawn.entrants.iter().position(|entrant| entrant.tag == tag).unwrap();
+            let rank = drawn.iter().position(|drawn| *drawn == tag.0).unwrap();
             (fan.id, i64::try_from(rank).unwrap() - 10)
         });
         world.rooms.renumber(event, 10, &numbered.collect::<Vec<_>>()).await.unwrap();
@@ -202,7 +231,8 @@ contract! {
         draw::close(&world.queue, event, world.clock.now()).await.unwrap();
         fans[1].leave(event).await.ok();
         fans[1].check(event).await.ok();
-        draw::fix_entrants(&world.queue, event).await.unwrap();
+        draw::fix_entrants(&world.queue, event, world.clock.now()).await.unwrap();
+        draw::order_entrants(&world.queue, event, world.clock.now()).await.unwrap();
         fans[2].leave(event).await.ok();
         fans[2].check(event).await.ok();
         draw::number_entrants(&world.queue, event).await.unwrap();
@@ -217,6 +247,80 @@ contract! {
         for (fan, position) in fans[1..4].iter().zip([7, 8, 9]) {
             assert_eq!(fan.status(event).await.ok()["position"], json!(position));
         }
+    }
+
+    /// What is mixed in appears after the list was published. The secret alone decides nothing.
+    async fn the_beacon_decides_after_the_list_is_published(world: World) {
+        let event = lottery(&world).await;
+        let fans = world.come(event, 10).await;
+        world.clock.advance(30 * MINUTE);
+        let drand = world.another_with_beacon(BeaconSource::Drand(publisher().await));
+        let now = world.clock.now();
+        draw::close(&drand, event, now).await.unwrap();
+        draw::fix_entrants(&drand, event, now).await.unwrap();
+        let fixed = public_draw(&world, event).await;
+        assert!(fixed["digest"].is_string() && fixed["beaconRound"].is_number(), "{fixed}");
+        assert_eq!((&fixed["beacon"], &fixed["secret"]), (&Value::Null, &Value::Null));
+        // The round has not appeared.
+        let pending = draw::order_entrants(&drand, event, now).await.unwrap_err();
+        assert!(matches!(pending, DrawError::BeaconPending(_)), "{pending}");
+        let refused = draw::number_entrants(&drand, event).await;
+        assert_eq!(refused, Err(DrawError::OutOfOrder));
+        // As if the list had been fixed just before a round that the test knows.
+        let times = ["2023-09-01T00:00:00Z", "2023-09-15T10:59:57Z", "2023-09-15T10:59:58Z"];
+        let [committed, closed, fixed] = times.map(|time| time.parse::<Timestamp>().unwrap());
+        let moved = "update draws set committed_at = $1, closed_at = $2, fixed_at = $3";
+        let moved = world
+            .db
+            .write(move |tx| tx.execute(moved, urr_storage::params![committed, closed, fixed]));
+        moved.await.unwrap_or_else(failed);
+        draw::order_entrants(&drand, event, now).await.unwrap();
+        draw::number_entrants(&drand, event).await.unwrap();
+        draw::finish(&world.queue, event).await.unwrap();
+        stand_as_drawn(&world, event, &fans).await;
+        let report = checked(&world, event).await.to_string();
+        assert!(report.contains("signed by drand for round 657413"), "{report}");
+    }
+
+    async fn a_beacon_that_cannot_be_reached_delays_the_opening_for_a_while(world: World) {
+        let event = lottery(&world).await;
+        world.come(event, 3).await;
+        world.clock.advance(30 * MINUTE);
+        let nobody = DrandClient::new(Outbound::new(), vec!["http://127.0.0.1:1".to_owned()]);
+        let alone = world.another_with_beacon(BeaconSource::Drand(nobody));
+        alone.load().await.unwrap();
+        let pending = alone.draw(event).await.unwrap_err();
+        assert!(matches!(pending, DrawError::BeaconPending(_)), "{pending}");
+        world.clock.advance(MINUTE);
+        alone.draw(event).await.unwrap();
+        world.queue.load().await.unwrap();
+        let report = checked(&world, event).await.to_string();
+        assert!(report.contains("NO PUBLIC BEACON"), "{report}");
+    }
+
+    /// Whoever reads the database before the draw does not learn the secret.
+    async fn the_secret_is_sealed_in_the_database(world: World) {
+        let event = lottery(&world).await;
+        world.come(event, 3).await;
+        world.clock.advance(30 * MINUTE);
+        let sealed = "select sealed_secret from draws";
+        let sealed = world.db.read(move |tx| {
+            tx.query_one(sealed, &[], |row| row.get::<Vec<u8>>("sealed_secret"))
+        });
+        let sealed: Vec<u8> = sealed.await.unwrap_or_else(failed);
+        world.queue.draw(event).await.unwrap();
+        let secret = *checked(&world, event).await.header.secret.expose();
+        assert!(!sealed.windows(32).any(|window| window == secret));
+        // With another key the sale opens, and the file shows that the secret came late.
+        let lost = lottery(&world).await;
+        world.come(lost, 3).await;
+        let damage = "update draws set sealed_secret = commitment where done_at is null";
+        world.db.write(move |tx| tx.execute(damage, &[])).await.unwrap_or_else(failed);
+        world.clock.advance(30 * MINUTE);
+        world.queue.draw(lost).await.unwrap();
+        let file = world.fan().get(&format!("/api/queue/draw/{lost}/file"), &[]).await;
+        let refused = verify_draw(&*file.bytes).unwrap_err().to_string();
+        assert!(refused.contains("committed to after the draw was closed"), "{refused}");
     }
 
     async fn a_commitment_is_never_replaced(world: World) {
@@ -239,7 +343,7 @@ contract! {
         world.clock.advance(MINUTE);
         world.queue.draw(event).await.unwrap();
         // A process that has not heard of it yet.
-        take_steps(&world.another(QueueSettings::default()), event, world.clock.now(), 4).await;
+        take_steps(&world.another(QueueSettings::default()), event, world.clock.now(), 5).await;
         assert_eq!(public_draw(&world, event).await, done);
         stand_as_drawn(&world, event, &fans[..4]).await;
     }

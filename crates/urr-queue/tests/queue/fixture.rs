@@ -20,6 +20,7 @@ use urr_bus::{HandleError, HandlerContext, HandlerOutcome};
 use urr_contracts::clients::TicketClient;
 use urr_contracts::internal::ticket::{GetSalesHealth, GetTier};
 use urr_kernel::{CallContext, Clock, DomainEvent, IdSource, Secret, Timestamp, Uuid};
+use urr_queue::draw::{BeaconSource, DrawSeal};
 use urr_queue::{Notices, QueueParts, QueueService, QueueSettings, SCHEMA, consumer};
 use urr_redis::{Redis, RedisTopology};
 use urr_room::Rooms;
@@ -100,6 +101,11 @@ macro_rules! contract {
     };
 }
 
+/// Encrypts the secrets of draws.
+pub fn draw_seal() -> DrawSeal {
+    DrawSeal::new(&Secret::new("the root of these tests"))
+}
+
 impl World {
     async fn new(form: Form, clock: Clock, databases: Databases) -> World {
         static SEED: AtomicU64 = AtomicU64::new(1);
@@ -131,6 +137,8 @@ impl World {
             entry_key: TokenKey::new(&ENTRY_KEY),
             notices: Notices::off(),
             ticket: TicketClient::new(ticket.upstream(&kit)),
+            draw_seal: draw_seal(),
+            beacon: BeaconSource::Offline,
         });
         queue.load().await.unwrap();
         let router = queue.service(&kit).local_router();
@@ -140,15 +148,25 @@ impl World {
     /// Another process with the same rooms and tables and other settings. It cannot reach the ticket
     /// service and has loaded nothing yet.
     pub fn another(&self, settings: QueueSettings) -> QueueService {
-        self.make_another(&self.ids, settings)
+        self.make_another(&self.ids, settings, BeaconSource::Offline)
     }
 
     /// The same, with another source of ids.
     pub fn another_with_ids(&self, ids: &IdSource) -> QueueService {
-        self.make_another(ids, QueueSettings::default())
+        self.make_another(ids, QueueSettings::default(), BeaconSource::Offline)
     }
 
-    fn make_another(&self, ids: &IdSource, settings: QueueSettings) -> QueueService {
+    /// The same, with another beacon.
+    pub fn another_with_beacon(&self, beacon: BeaconSource) -> QueueService {
+        self.make_another(&self.ids, QueueSettings::default(), beacon)
+    }
+
+    fn make_another(
+        &self,
+        ids: &IdSource,
+        settings: QueueSettings,
+        beacon: BeaconSource,
+    ) -> QueueService {
         let kit = kit(&self.clock, ids, &Metrics::new());
         let unreachable = Upstream::local(Caller::Queue, "ticket", LocalService::default(), &kit);
         QueueService::new(QueueParts {
@@ -160,6 +178,8 @@ impl World {
             entry_key: TokenKey::new(&ENTRY_KEY),
             notices: Notices::off(),
             ticket: TicketClient::new(unreachable),
+            draw_seal: draw_seal(),
+            beacon,
         })
     }
 

@@ -239,6 +239,7 @@ fn verify_draw(file: &Path, user: Option<Uuid>, json: bool) -> Result<()> {
             "verified": true,
             "eventId": report.header.event_id,
             "count": report.header.count,
+            "beacon": report.header.beacon.to_string(),
             "rank": rank.flatten(),
         });
         return print_line(&serde_json::to_string_pretty(&verified)?);

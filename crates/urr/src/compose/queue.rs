@@ -6,6 +6,8 @@ use anyhow::{Context, Result};
 use tracing::info;
 use urr_contracts::clients::TicketClient;
 use urr_kernel::{Clock, Uuid};
+use urr_outbound::Outbound;
+use urr_queue::draw::{BeaconSource, DrandClient, DrawSeal};
 use urr_queue::{QueueParts, QueueService, QueueSettings, consumer};
 use urr_room::Rooms;
 use urr_room::memory::MemoryRooms;
@@ -16,7 +18,7 @@ use urr_storage::Db;
 
 use super::builder::Builder;
 use super::notices;
-use crate::config::Config;
+use crate::config::{Config, DrawBeacon};
 use crate::engines;
 use crate::role::ProcessRole;
 
@@ -42,6 +44,8 @@ pub async fn start(builder: &mut Builder<'_>, db: Db) -> Result<Service> {
         entry_key: entry_key(builder.config),
         notices: notices::start(builder)?,
         ticket: TicketClient::new(builder.upstream(Caller::Queue, ProcessRole::Ticket)?),
+        draw_seal: DrawSeal::new(&builder.config.internal.token),
+        beacon: beacon(builder.config),
     });
     if let Rooms::Memory(rooms) = &rooms.rooms {
         // Without its journal nobody can join or leave: a new process is better than this one.
@@ -59,6 +63,16 @@ pub async fn start(builder: &mut Builder<'_>, db: Db) -> Result<Service> {
     let service = queue.service(builder.kit);
     builder.queue = Some(queue);
     Ok(service)
+}
+
+fn beacon(config: &Config) -> BeaconSource {
+    match config.queue.draw_beacon {
+        DrawBeacon::Drand => {
+            let urls = config.queue.drand_urls.clone();
+            BeaconSource::Drand(DrandClient::new(Outbound::new(), urls))
+        }
+        DrawBeacon::Offline => BeaconSource::Offline,
+    }
 }
 
 /// Signs entry tokens, and verifies them at the gateway.
@@ -133,6 +147,7 @@ fn settings(config: &Config) -> QueueSettings {
         queues_per_user_max: queue.queues_per_user_max,
         waiting_max: queue.waiting_per_event_max,
         gathering: Duration::from_secs(queue.gathering_seconds),
+        beacon_wait: Duration::from_secs(queue.beacon_wait_seconds),
         streams_max: queue.streams_max,
     }
 }

@@ -2,12 +2,24 @@
 
 use urr_kernel::Secret;
 
-use super::rule::{ValueRule, flag, http_url, millis, number, optional, password, seconds, text};
+use super::rule::{
+    ValueRule, choice, flag, http_url, list, millis, number, optional, password, seconds, text,
+};
 use super::section::section;
 
 fn people() -> ValueRule<u32> {
     number(1..=100_000_000)
 }
+
+/// Where draws get their public randomness from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DrawBeacon {
+    Drand,
+    Offline,
+}
+
+const DRAW_BEACONS: &[(&str, DrawBeacon)] =
+    &[("drand", DrawBeacon::Drand), ("offline", DrawBeacon::Offline)];
 
 section! {
     QueueConfig = "queue" {
@@ -26,6 +38,9 @@ section! {
         /// A week at most.
         gathering_seconds: u64 = value(number(0..=604_800));
         streams_max: usize = value(number(0..=1_000_000));
+        draw_beacon: DrawBeacon = value(choice(DRAW_BEACONS));
+        drand_urls: Vec<String> = value(list(http_url()));
+        beacon_wait_seconds: u64 = value(number(0..=86_400));
     }
 }
 

@@ -25,6 +25,9 @@ export interface DrawHeader {
   readonly secret: string;
   readonly digest: string;
   readonly arrivals: string;
+  readonly fixedAt: string;
+  /** `drand`, its network, round and signature, or `offline` and a value. */
+  readonly beacon: string;
   readonly seed: string;
   readonly count: number;
 }
@@ -41,10 +44,11 @@ export interface DrawReport {
 }
 
 const TAG_BYTES = 16;
-const HEADER_LINES = 10;
+const HEADER_LINES = 12;
 const DIGEST = /^[0-9a-f]{64}$/;
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const TIME = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?Z$/;
+const BEACON = /^(drand [0-9a-f]{64} [1-9]\d{0,15} [0-9a-f]{96}|offline [0-9a-f]{64})$/;
 const COUNT = /^(0|[1-9]\d{0,8})$/;
 const ENTRANT = /^([0-9a-f]{32}) ([1-9]\d{0,8})$/;
 
@@ -57,6 +61,8 @@ const FIELDS: readonly [keyof DrawHeader, RegExp][] = [
   ['secret', DIGEST],
   ['digest', DIGEST],
   ['arrivals', DIGEST],
+  ['fixedAt', TIME],
+  ['beacon', BEACON],
   ['seed', DIGEST],
   ['count', COUNT],
 ];
@@ -97,7 +103,7 @@ export function entrantTag(eventId: string, userId: string): Uint8Array {
 }
 
 function readHeader(lines: readonly string[]): DrawHeader {
-  if (lines[0] !== 'urr-draw-v1') throw new Failed('format', 1);
+  if (lines[0] !== 'urr-draw-v2') throw new Failed('format', 1);
   const values: Record<string, string> = {};
   FIELDS.forEach(([name, shape], index) => {
     const value = lines[index + 1]?.match(/^(\w+) (.*)$/);
@@ -109,7 +115,7 @@ function readHeader(lines: readonly string[]): DrawHeader {
 
 function checkHeader(header: DrawHeader): void {
   const event = fromHex(header.event.replaceAll('-', ''));
-  const commitment = digest('urr-draw-v1', event, fromHex(header.secret));
+  const commitment = digest('urr-draw-v2', event, fromHex(header.secret));
   if (toHex(commitment) !== header.commitment) throw new Failed('commitment');
   if (sortable(header.committedAt) >= sortable(header.closedAt)) throw new Failed('time');
 }
@@ -148,10 +154,16 @@ function readEntrants(lines: readonly string[], count: number): Entrants {
 function checkEntrants({ tags, arrivals }: Entrants, header: DrawHeader): void {
   const entrants = digest('urr-entrants-v1', fromHex([...tags].sort().join('')));
   if (toHex(entrants) !== header.digest) throw new Failed('digest');
-  const seed = digest('urr-seed-v1', fromHex(header.secret), entrants);
+  const seed = digest('urr-seed-v2', fromHex(header.secret), entrants, randomness(header.beacon));
   if (toHex(seed) !== header.seed) throw new Failed('seed');
   checkOrder(tags, seed);
   checkArrivals(tags, arrivals, header.arrivals);
+}
+
+/** What a beacon's value adds to the seed. Its signature is checked by `urr queue verify-draw`. */
+function randomness(beacon: string): Uint8Array {
+  const value = fromHex(beacon.slice(beacon.lastIndexOf(' ') + 1));
+  return beacon.startsWith('drand ') ? sha256Bytes(value) : value;
 }
 
 /** The smallest score is first; equal scores go by tag. */

@@ -3,6 +3,7 @@
 use urr_queue::draw;
 
 use super::*;
+use crate::fixture::draw_seal;
 
 /// An event whose sale begins in half an hour, and those who gather for it and want to be told.
 async fn gathering(world: &World, count: usize) -> (Uuid, Vec<Fan>) {
@@ -55,7 +56,7 @@ contract! {
         let opens_at = world.clock.now() + 30 * MINUTE;
         let event = world.event_with(json!({ "saleStartsAt": opens_at })).await;
         let (secret, now) = (draw::new_secret(), world.clock.now());
-        let commit = world.db.write(move |tx| draw::commit(tx, event, &secret, now));
+        let commit = world.db.write(move |tx| draw::commit(tx, event, &secret, &draw_seal(), now));
         commit.await.unwrap_or_else(|error: StorageError| panic!("{error}"));
         let slow = "opening = 'lottery', threshold = 1, admitted_per_second_max = 1";
         world.set_room(event, slow).await;
@@ -68,7 +69,8 @@ contract! {
         assert_eq!((world.told().await.len(), world.kept().await.len()), (0, NEAR + 4));
         world.clock.advance(SECOND);
         draw::close(&world.queue, event, world.clock.now()).await.unwrap();
-        draw::fix_entrants(&world.queue, event).await.unwrap();
+        draw::fix_entrants(&world.queue, event, world.clock.now()).await.unwrap();
+        draw::order_entrants(&world.queue, event, world.clock.now()).await.unwrap();
         draw::number_entrants(&world.queue, event).await.unwrap();
         draw::finish(&world.queue, event).await.unwrap();
         world.queue.load().await.unwrap();
