@@ -24,7 +24,8 @@ create table users (
     updated_at timestamptz not null,
     last_login_at timestamptz not null,
     deleted_at timestamptz,
-    constraint users_role check (role in ('user', 'admin')),
+    constraint users_role
+        check (role in ('user', 'staff', 'organiser', 'support', 'admin')),
     constraint users_language check (language in ('ko', 'en')),
     constraint users_status check (status in ('active', 'dormant', 'suspended', 'deleted')),
     -- Of a deleted account nothing personal remains; every other has an address and a name.

@@ -214,6 +214,20 @@ impl AuthService {
         written?
     }
 
+    /// Names of the verified person behind an account that tell nothing else: one per data key, the
+    /// current one first. Empty if the identity was not verified.
+    pub async fn person_hashes(&self, user_id: UserId) -> Result<Vec<String>, InternalError> {
+        let found = self.read(move |tx| store::identity_find(tx, user_id)).await?;
+        let Some(identity) = found.filter(|it| self.0.settings.identity.trusts(&it.provider))
+        else {
+            return Ok(Vec::new());
+        };
+        let keys = open(&self.0.data_keys, &identity)?;
+        // Not the index of our own table: whoever has one of them cannot look up the other.
+        let hashes = self.0.data_keys.person_indexes("ci-of-a-buyer", keys.ci.expose());
+        Ok(hashes.iter().map(urr_kernel::hex::encode).collect())
+    }
+
     /// Whether a provider has verified the identity.
     pub(crate) fn is_identity_verified(&self, tx: &mut Tx<'_>, user_id: UserId) -> DbResult<bool> {
         let found = store::identity_find(tx, user_id)?;

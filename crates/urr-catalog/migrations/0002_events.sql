@@ -66,6 +66,10 @@ create table events (
     sale_ends_at timestamptz not null,
     has_presale boolean not null,
     seats_per_user_max integer not null,
+    -- Whether only persons with a checked identity may buy.
+    requires_identity boolean not null,
+    -- Whose event it is.
+    organiser_id uuid not null,
     poster_image_url text not null,
     -- Cancellation fees of its own; null means the usual ones.
     cancel_policy jsonb,
@@ -105,6 +109,7 @@ create index events_by_sale_start on events (sale_starts_at, id) where deleted_a
 create index events_by_date on events (starts_at, id) where deleted_at is null;
 create index events_by_title on events (title collate "C", id) where deleted_at is null;
 create index events_of_artist on events (artist_id, starts_at);
+create index events_of_organiser on events (organiser_id, id);
 create index events_of_venue on events (venue_id);
 create index events_of_hall on events (hall_id);
 -- The job that announces statuses uses these.

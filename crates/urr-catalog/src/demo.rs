@@ -6,6 +6,7 @@ mod halls;
 mod poster;
 
 use urr_kernel::{CallContext, Uuid};
+use urr_service::EventScope;
 use urr_storage::{DbResult, StorageError, Tx};
 
 use self::halls::DemoVenue;
@@ -51,7 +52,8 @@ impl CatalogService {
     }
 
     fn demo_actor(&self) -> AdminActor {
-        AdminActor { admin_id: DEMO_ADMIN, context: CallContext::root(self.0.ids.next_id()) }
+        let context = CallContext::root(self.0.ids.next_id());
+        AdminActor { admin_id: DEMO_ADMIN, scope: EventScope::All, context }
     }
 
     async fn seed_artist(&self, artist: NewArtist) -> Result<(), SeedError> {

@@ -9,7 +9,7 @@ use crate::text::{InvalidImageUrl, InvalidText};
 use crate::{
     ArtistError, CreateEventError, EditEventError, EditRejection, InvalidArtist, InvalidImage,
     InvalidPresale, InvalidPrices, InvalidSchedule, InvalidTemplate, InvalidTicketTypes,
-    StartsInPast, UnknownArtist, UploadError, VenueError,
+    OrganiserFixed, StartsInPast, UnknownArtist, UploadError, VenueError,
 };
 
 macro_rules! bad_requests {
@@ -100,6 +100,12 @@ impl From<VenueError> for ApiError {
     }
 }
 
+impl From<OrganiserFixed> for ApiError {
+    fn from(fixed: OrganiserFixed) -> ApiError {
+        ApiError::forbidden("ORGANISER_FIXED", fixed.to_string())
+    }
+}
+
 impl From<CreateEventError> for ApiError {
     fn from(error: CreateEventError) -> ApiError {
         let sentence = error.to_string();
@@ -112,6 +118,7 @@ impl From<CreateEventError> for ApiError {
             CreateEventError::Prices(invalid) => invalid.into(),
             CreateEventError::TicketTypes(invalid) => invalid.into(),
             CreateEventError::Presale(invalid) => invalid.into(),
+            CreateEventError::Organiser(fixed) => fixed.into(),
             CreateEventError::Past(invalid) => invalid.into(),
             CreateEventError::KeyReused => key_reused(),
             CreateEventError::Storage(error) => error.into(),
@@ -128,6 +135,8 @@ impl From<EditEventError> for ApiError {
             EditEventError::Rejected(rejection) => rejection.into(),
             EditEventError::NotDeletable => ApiError::conflict("EVENT_NOT_DELETABLE", sentence),
             EditEventError::HasBegun => ApiError::conflict("EVENT_OVER", sentence),
+            EditEventError::NotYours(not_yours) => not_yours.into(),
+            EditEventError::Organiser(fixed) => fixed.into(),
             EditEventError::Storage(error) => error.into(),
         }
     }

@@ -15,7 +15,7 @@ pub mod terms;
 pub mod views;
 
 use serde::Deserialize;
-use urr_kernel::Timestamp;
+use urr_kernel::{Timestamp, Uuid};
 use urr_service::Page;
 use urr_storage::DbResult;
 use utoipa::ToSchema;
@@ -33,6 +33,8 @@ use search::SearchQuery;
 pub struct EventListFilter {
     pub status: Option<EventStatus>,
     pub artist_id: Option<ArtistId>,
+    /// Only the events of this organiser.
+    pub organiser_id: Option<Uuid>,
     /// Events that start at this time or later.
     pub from: Option<Timestamp>,
     /// Events that start before this time.

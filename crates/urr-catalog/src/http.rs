@@ -3,10 +3,10 @@
 use axum::extract::{DefaultBodyLimit, FromRequestParts};
 use axum::http::request::Parts;
 use urr_service::admin_log::{self, AdminLogRoute};
-use urr_service::{Admin, ApiError, Context, RequestLimits};
+use urr_service::{Admin, ApiError, Context, Identity, Organiser, RequestLimits};
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::{AdminActor, CatalogService, artists, events, images, venues};
+use crate::{AdminActor, CatalogService, EventActor, artists, events, images, venues};
 
 const ADMIN_LOG: AdminLogRoute = AdminLogRoute {
     path: "/api/admin/catalog/log",
@@ -32,7 +32,26 @@ impl<S: Send + Sync> FromRequestParts<S> for AdminActor {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<AdminActor, ApiError> {
         let Admin(admin) = Admin::from_request_parts(parts, state).await?;
+        AdminActor::of(&admin, parts, state).await
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for EventActor {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<EventActor, ApiError> {
+        let Organiser(organiser) = Organiser::from_request_parts(parts, state).await?;
+        AdminActor::of(&organiser, parts, state).await.map(EventActor)
+    }
+}
+
+impl AdminActor {
+    async fn of<S: Send + Sync>(
+        identity: &Identity,
+        parts: &mut Parts,
+        state: &S,
+    ) -> Result<AdminActor, ApiError> {
         let Context(context) = Context::from_request_parts(parts, state).await?;
-        Ok(AdminActor { admin_id: admin.user_id, context })
+        Ok(AdminActor { admin_id: identity.user_id, scope: identity.event_scope(), context })
     }
 }

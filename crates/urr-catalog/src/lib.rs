@@ -32,7 +32,7 @@ use std::sync::Arc;
 use axum::extract::FromRef;
 use urr_kernel::{CallContext, Clock, IdSource, Uuid};
 use urr_service::admin_log::{self, AdminAction};
-use urr_service::{Service, ServiceKit};
+use urr_service::{EventScope, Service, ServiceKit};
 use urr_storage::outbox::EventMetadata;
 use urr_storage::{Db, Schema, StorageError, Tx, migrations};
 use utoipa::openapi::OpenApi;
@@ -45,7 +45,8 @@ pub use artists::{
 pub use consumer::{CONSUMED_TOPICS, CONSUMED_TYPES, GROUP, handle};
 pub use demo::SeedError;
 pub use events::change::{
-    ArtistChoice, CreateEventError, EditEventError, EventLocation, NewEvent, UnknownArtist,
+    ArtistChoice, CreateEventError, EditEventError, EventLocation, NewEvent, OrganiserFixed,
+    UnknownArtist,
 };
 pub use events::list_store::CatalogCounts;
 pub use events::rename::TooManyEvents;
@@ -79,12 +80,19 @@ pub const SCHEMA: Schema = Schema {
 
 const SOURCE: &str = "urr/catalog";
 
-/// The administrator who makes a change. As an extractor it refuses everybody else.
+/// Who makes a change: an administrator, or an organiser of their own events. As an extractor it
+/// refuses everybody but administrators.
 #[derive(Clone, Copy, Debug)]
 pub struct AdminActor {
     pub admin_id: Uuid,
+    /// The events that may be changed.
+    pub scope: EventScope,
     pub context: CallContext,
 }
+
+/// Extractor: an organiser or an administrator.
+#[derive(Clone, Copy, Debug)]
+pub struct EventActor(pub AdminActor);
 
 /// What the catalogue service is made from.
 #[derive(Clone)]

@@ -171,12 +171,10 @@ pub fn authorize(policy: Policy, requester: Requester) -> Result<Option<Uuid>, A
             return Err(ApiError::unauthorized("AUTHENTICATION_REQUIRED", sentence));
         }
     };
-    match (policy, role) {
-        (Policy::Admin, UserRole::User) => {
-            Err(ApiError::forbidden("ADMIN_REQUIRED", "This is for administrators only."))
-        }
-        (_, _) => Ok(Some(id)),
+    if let Policy::Role(group) = policy {
+        group.check(role)?;
     }
+    Ok(Some(id))
 }
 
 const TOKEN_CACHE: CacheOptions =
@@ -295,7 +293,7 @@ mod tests {
         assert_eq!(codes(Policy::User), logged_in);
         assert_eq!(codes(Policy::Admitted), logged_in);
         let admins = ["AUTHENTICATION_REQUIRED", "TOKEN_EXPIRED", "ADMIN_REQUIRED", "ok"];
-        assert_eq!(codes(Policy::Admin), admins);
+        assert_eq!(codes(Policy::ADMIN), admins);
     }
 
     fn token(id: u128, now: Timestamp) -> String {

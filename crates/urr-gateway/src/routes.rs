@@ -5,7 +5,7 @@
 
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::IntoResponse;
-use urr_service::ApiError;
+use urr_service::{ApiError, RoleGroup};
 
 use crate::Gateway;
 use crate::pipeline::EarlyResponse;
@@ -35,8 +35,13 @@ pub enum Policy {
     User,
     /// Users who are logged in and have an entry token of the waiting room.
     Admitted,
+    /// Users whose role is in the group. Which events they may touch, the service decides.
+    Role(RoleGroup),
+}
+
+impl Policy {
     /// Administrators.
-    Admin,
+    pub const ADMIN: Policy = Policy::Role(RoleGroup::Admin);
 }
 
 /// Which rate limit a request counts against.
@@ -178,7 +183,12 @@ const fn fixed_bytes(pattern: &[u8]) -> usize {
 }
 
 pub const ROUTES: &[Route] = {
-    use Policy::{Admin, Admitted, Public, User};
+    use Policy::{Admitted, Public, User};
+    const ADMIN: Policy = Policy::ADMIN;
+    const SUPPORT: Policy = Policy::Role(RoleGroup::Support);
+    const ORGANISER: Policy = Policy::Role(RoleGroup::Organiser);
+    const EVENT_READER: Policy = Policy::Role(RoleGroup::EventReader);
+    const DOOR_STAFF: Policy = Policy::Role(RoleGroup::DoorStaff);
     use Priority::{Browse, Hold, Pay};
     use RateClass::{Auth, Booking, General, Login, Pay as PayRate, Queue as QueueRate, Refresh};
     use Timeout::{General as Default, Payment, Queue};
@@ -188,6 +198,7 @@ pub const ROUTES: &[Route] = {
     const DELETE: Methods = Methods::DELETE;
     const UNSAFE: Methods = Methods::UNSAFE;
     const ALL: Methods = Methods::ALL;
+    const CLOSE_REFUND: &str = "/api/admin/payments/{id}/refunds/{refundId}/close";
     &[
         // Buyers must be able to log in and stay logged in, so these are not shed first.
         route(POST, "/api/auth/login", "auth", Public, Login, Hold, Default),
@@ -201,7 +212,8 @@ pub const ROUTES: &[Route] = {
         route(GET, "/api/auth/terms", "auth", Public, General, Hold, Default),
         route(UNSAFE, "/api/auth/terms", "auth", User, Auth, Hold, Default),
         route(UNSAFE, "/api/auth/password", "auth", User, Auth, Hold, Default),
-        route(ALL, "/api/auth/admin/**", "auth", Admin, General, Hold, Default),
+        route(GET, "/api/auth/admin/users", "auth", SUPPORT, General, Hold, Default),
+        route(ALL, "/api/auth/admin/**", "auth", ADMIN, General, Hold, Default),
         route(POST, "/api/auth/social/{provider}/link", "auth", User, Auth, Hold, Default),
         route(ALL, "/api/auth/identity/**", "auth", User, Auth, Hold, Default),
         // A bot check before the login attempt, which is counted itself.
@@ -218,22 +230,46 @@ pub const ROUTES: &[Route] = {
         route(GET, "/api/payments/**", "payment", User, General, Pay, Payment),
         route(UNSAFE, "/api/payments/**", "payment", User, PayRate, Pay, Payment),
         route(GET, "/api/notifications", "mail", User, General, Browse, Default),
-        route(GET, "/api/stats/**", "stats", Admin, General, Browse, Default),
+        route(GET, "/api/stats/events/**", "stats", ORGANISER, General, Browse, Default),
+        route(GET, "/api/stats/**", "stats", ADMIN, General, Browse, Default),
         route(GET, "/api/events/**", "catalog", Public, General, Browse, Default),
         route(GET, "/api/artists/**", "catalog", Public, General, Browse, Default),
         route(GET, "/api/venues/**", "catalog", Public, General, Browse, Default),
         // E-6: this belongs to the waiting room although its prefix is the catalog's.
-        route(ALL, "/api/admin/queue/**", "queue", Admin, General, Hold, Queue),
+        route(GET, "/api/admin/queue/log", "queue", ADMIN, General, Hold, Queue),
+        route(GET, "/api/admin/queue/**", "queue", EVENT_READER, General, Hold, Queue),
+        route(UNSAFE, "/api/admin/queue/**", "queue", ADMIN, General, Hold, Queue),
         // Tickets and check-in belong to the ticket service.
-        route(ALL, "/api/admin/reservations/**", "ticket", Admin, General, Hold, Default),
-        route(ALL, "/api/admin/events/{id}/tickets", "ticket", Admin, General, Browse, Default),
-        route(ALL, "/api/admin/tickets/**", "ticket", Admin, General, Browse, Default),
-        route(ALL, "/api/admin/check-ins/**", "ticket", Admin, General, Hold, Default),
-        route(ALL, "/api/admin/payments/**", "payment", Admin, General, Pay, Payment),
-        route(ALL, "/api/admin/mails/**", "mail", Admin, General, Browse, Default),
-        route(ALL, "/api/admin/**", "catalog", Admin, General, Browse, Default),
+        route(GET, "/api/admin/reservations/log", "ticket", ADMIN, General, Hold, Default),
+        route(GET, "/api/admin/reservations/audit", "ticket", ADMIN, General, Hold, Default),
+        route(ALL, "/api/admin/reservations/**", "ticket", EVENT_READER, General, Hold, Default),
+        route(ALL, "/api/admin/events/{id}/tickets", "ticket", ORGANISER, General, Browse, Default),
+        route(
+            ALL,
+            "/api/admin/events/{id}/staff/**",
+            "ticket",
+            ORGANISER,
+            General,
+            Browse,
+            Default,
+        ),
+        route(ALL, "/api/admin/tickets/**", "ticket", ORGANISER, General, Browse, Default),
+        route(ALL, "/api/admin/check-ins/**", "ticket", DOOR_STAFF, General, Hold, Default),
+        route(GET, "/api/admin/payments/log", "payment", ADMIN, General, Pay, Payment),
+        route(GET, "/api/admin/payments/audit", "payment", ADMIN, General, Pay, Payment),
+        // Only an administrator says that a refund was paid by other means.
+        route(ALL, CLOSE_REFUND, "payment", ADMIN, General, Pay, Payment),
+        route(ALL, "/api/admin/payments/**", "payment", EVENT_READER, General, Pay, Payment),
+        route(GET, "/api/admin/mails/log", "mail", ADMIN, General, Browse, Default),
+        route(ALL, "/api/admin/mails/**", "mail", SUPPORT, General, Browse, Default),
+        route(GET, "/api/admin/events/**", "catalog", EVENT_READER, General, Browse, Default),
+        route(UNSAFE, "/api/admin/events/**", "catalog", ORGANISER, General, Browse, Default),
+        // Organisers choose the halls of their events.
+        route(GET, "/api/admin/halls/{id}", "catalog", ORGANISER, General, Browse, Default),
+        route(GET, "/api/admin/seat-layouts", "catalog", ORGANISER, General, Browse, Default),
+        route(ALL, "/api/admin/**", "catalog", ADMIN, General, Browse, Default),
         route(GET, "/api/image/**", "catalog", Public, General, Browse, Default),
-        upload(route(POST, "/api/image/**", "catalog", Admin, General, Browse, Default)),
+        upload(route(POST, "/api/image/**", "catalog", ORGANISER, General, Browse, Default)),
         route(GET, "/api/time", "ticket", Public, General, Browse, Default),
         route(GET, "/api/tickets/**", "ticket", Public, General, Browse, Default),
         // E-3: users read and cancel their own reservations without waiting again.
@@ -250,7 +286,7 @@ pub const ROUTES: &[Route] = {
         route(UNSAFE, "/api/memberships/**", "ticket", User, General, Hold, Default),
         route(GET, "/api/transfers/**", "ticket", User, General, Browse, Default),
         route(UNSAFE, "/api/transfers/**", "ticket", User, General, Hold, Default),
-        route(ALL, "/api/queue/admin/**", "queue", Admin, QueueRate, Hold, Queue),
+        route(ALL, "/api/queue/admin/**", "queue", ADMIN, QueueRate, Hold, Queue),
         // The crowd document is the same for everybody, so caches can serve it.
         route(GET, "/api/queue/crowd/**", "queue", Public, General, Browse, Queue),
         route(GET, "/api/queue/draw/**", "queue", Public, General, Browse, Queue),
@@ -390,18 +426,19 @@ mod tests {
         check("GET", "/api/seats/reservation/1", Policy::User);
         check("GET", "/api/reservations/my", Policy::User);
         check("GET", "/api/payments", Policy::User);
-        check("GET", "/api/admin/payments/log", Policy::Admin);
+        check("GET", "/api/admin/payments/log", Policy::ADMIN);
         check("GET", "/api/reservations/1", Policy::User);
         check("POST", "/api/reservations/1/cancel", Policy::User);
         check("DELETE", "/api/reservations/1", Policy::User);
-        check("PUT", "/api/auth/admin/users/1/role", Policy::Admin);
+        check("PUT", "/api/auth/admin/users/1/role", Policy::ADMIN);
     }
 
     #[test]
     fn e_6_the_waiting_room_has_its_own_admin_paths() {
         for path in ["/api/admin/queue/1", "/api/queue/admin/1"] {
             let route = find_route(path).unwrap();
-            assert_eq!((route.service, route.policy), ("queue", Policy::Admin), "{path}");
+            assert_eq!(route.service, "queue", "{path}");
+            assert_eq!(find("POST", path).map(|(_, policy)| policy), Some(Policy::ADMIN), "{path}");
         }
     }
 
@@ -439,7 +476,8 @@ mod tests {
                 .pattern
                 .replace("/**", "/x/y")
                 .replace("{id}", "x")
-                .replace("{provider}", "x");
+                .replace("{provider}", "x")
+                .replace("{refundId}", "x");
             for (methods, name) in Methods::NAMED {
                 let name = name.split(',').next().unwrap();
                 if route.methods.0 & methods.0 == 0 {

@@ -88,6 +88,17 @@ create index payments_refunds_due on payments (next_attempt_at, id)
     where step in ('refund', 'report');
 create index payments_stuck_since on payments (updated_at, id) where step is not null;
 
+create index payments_of_event on payments (event_id, id) where event_id is not null;
+
+-- The projection of the catalog: whose event it is, by its newest revision.
+create table event_organisers (
+    event_id uuid primary key,
+    revision bigint not null,
+    organiser_id uuid
+);
+
+create index event_organisers_of on event_organisers (organiser_id);
+
 -- A command is executed once per order, action and key: the row is inserted first, in the
 -- transaction of the effect (P4).
 create table payment_idempotency (

@@ -1,20 +1,23 @@
 //! Handles events of the ticket service: what was cancelled or transferred is refunded (M-1, M-8).
+//! From the catalog it keeps whose event it is.
 
 use urr_bus::{HandleError, HandlerContext, HandlerOutcome, decode_event};
+use urr_contracts::events::catalog::{EventCreated, EventSnapshot, EventUpdated};
 use urr_contracts::events::reservation::{ReservationCancelled, ReservationPartlyCancelled};
 use urr_contracts::events::transfer::TransferCompleted;
-use urr_contracts::events::{reservation, transfer};
+use urr_contracts::events::{catalog, reservation, transfer};
 use urr_kernel::{DomainEvent, EventData, Won};
 use urr_storage::Tx;
 
 use crate::domain::payment::PaymentId;
 use crate::domain::refund::RefundOrigin;
 use crate::saga::{CancelledPurchase, RefundRejection, start_cancelled_refund};
+use crate::store::organisers;
 
 /// The name of the consumer group.
 pub const GROUP: &str = "payment-service-group";
 
-pub const TOPICS: &[&str] = &[reservation::TOPIC, transfer::TOPIC];
+pub const TOPICS: &[&str] = &[catalog::TOPIC, reservation::TOPIC, transfer::TOPIC];
 
 /// The types that [`handle`] handles. It ignores others.
 pub const TYPES: &[&str] = &[ReservationCancelled::TYPE, TransferCompleted::TYPE];
@@ -32,6 +35,8 @@ pub fn handle(
         ReservationCancelled::TYPE => cancelled(decode_event(event)?),
         ReservationPartlyCancelled::TYPE => Some(partly_cancelled(decode_event(event)?)),
         TransferCompleted::TYPE => transferred(decode_event(event)?),
+        EventCreated::TYPE => return keep_organiser(tx, &decode_event::<EventCreated>(event)?.0),
+        EventUpdated::TYPE => return keep_organiser(tx, &decode_event::<EventUpdated>(event)?.0),
         _ => None,
     };
     let Some(cancelled) = cancelled else { return Ok(HandlerOutcome::Ignored) };
@@ -43,6 +48,11 @@ pub fn handle(
         Err(RefundRejection::Storage(error)) => Err(error.into()),
         Err(rejection) => Err(HandleError::Poison(rejection.to_string())),
     }
+}
+
+fn keep_organiser(tx: &mut Tx<'_>, event: &EventSnapshot) -> Result<HandlerOutcome, HandleError> {
+    organisers::organiser_upsert(tx, event.event_id, event.revision, event.organiser_id)?;
+    Ok(HandlerOutcome::Done)
 }
 
 /// None for a reservation that was never paid.

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use urr_kernel::Won;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PaymentSettings {
     /// A buyer who confirms gets an answer within this time, also if the outcome is open.
@@ -13,6 +15,8 @@ pub struct PaymentSettings {
     pub recheck_after: Duration,
     /// After so many declines a hold is given up.
     pub declines_per_hold_max: u32,
+    /// Support may refund at most this much of a payment.
+    pub support_refund_max: Won,
 }
 
 impl Default for PaymentSettings {
@@ -22,6 +26,7 @@ impl Default for PaymentSettings {
             audit_interval: Duration::from_secs(5 * 60),
             recheck_after: Duration::from_secs(3),
             declines_per_hold_max: 5,
+            support_refund_max: Won::new(100_000),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod audit_runs;
 pub mod ledger;
+pub mod organisers;
 pub mod payments;
 pub mod provider_calls;
 pub mod refunds;

@@ -9,6 +9,8 @@ create table rooms (
     title text not null,
     artist_id uuid,
     artist_name text,
+    -- Whose event it is; null if the catalog did not say.
+    organiser_id uuid,
     sale_starts_at timestamptz,
     sale_ends_at timestamptz,
     has_presale boolean not null,

@@ -10,8 +10,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use urr_kernel::{Timestamp, Uuid};
 use urr_room::{ClearedCounts, Crowd, RoomError};
-use urr_service::Page;
 use urr_service::admin_log::{self, AdminAction};
+use urr_service::{EventScope, Page};
 use urr_storage::StorageError;
 
 pub use self::room_change::{
@@ -89,16 +89,20 @@ impl QueueService {
         self.report(event).await
     }
 
-    /// A page of the rooms that are occupied, open or will be soon, and how many there are. Occupied
-    /// rooms come first, then by the start of the sale.
-    pub async fn report_rooms(&self, page: Page) -> Result<(Vec<RoomReport>, u64), AdminError> {
+    /// A page of the rooms in the scope that are occupied, open or will be soon, and how many there
+    /// are. Occupied rooms come first, then by the start of the sale.
+    pub async fn report_rooms(
+        &self,
+        scope: EventScope,
+        page: Page,
+    ) -> Result<(Vec<RoomReport>, u64), AdminError> {
         let now = self.0.clock.now();
         let occupied: HashSet<Uuid> = self.0.rooms.occupied_events().await?.into_iter().collect();
         let is_occupied = |event: &EventRoom| occupied.contains(&event.event_id);
         let mut events = self.0.event_index.all();
         events.retain(|event| {
             let phase = event.phase(&self.0.settings, now);
-            is_occupied(event) || is_listed(phase, now)
+            scope.includes(event.organiser_id) && (is_occupied(event) || is_listed(phase, now))
         });
         events.sort_by_key(|event| (!is_occupied(event), event.sale_starts_at, event.event_id));
         let total = events.len().try_into().unwrap_or(u64::MAX);

@@ -385,6 +385,7 @@ mod tests {
                 title: String::new(),
                 artist_id: None,
                 artist_name: None,
+                organiser_id: None,
                 sale_starts_at: Timestamp::UNIX_EPOCH,
                 sale_ends_at: Timestamp::MAX,
                 has_presale: false,

@@ -20,10 +20,22 @@ const USER_ROLE: HeaderName = HeaderName::from_static("x-user-role");
 #[serde(rename_all = "lowercase")]
 pub enum UserRole {
     User,
+    /// Checks tickets in at the events they are assigned to.
+    Staff,
+    /// Has events of their own.
+    Organiser,
+    /// Reads, resends mail, refunds up to a limit.
+    Support,
     Admin,
 }
 
-storable_enum!(UserRole { User => "user", Admin => "admin" });
+storable_enum!(UserRole {
+    User => "user",
+    Staff => "staff",
+    Organiser => "organiser",
+    Support => "support",
+    Admin => "admin",
+});
 
 /// A user whose token the gateway has verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -128,10 +140,6 @@ pub struct MaybeUser(pub Option<Identity>);
 #[derive(Clone, Debug)]
 pub struct User(pub Identity);
 
-/// Extractor: a user who is an administrator; 401 or 403 otherwise.
-#[derive(Clone, Debug)]
-pub struct Admin(pub Identity);
-
 impl<S: Sync> FromRequestParts<S> for MaybeUser {
     type Rejection = ApiError;
 
@@ -147,20 +155,6 @@ impl<S: Sync> FromRequestParts<S> for User {
         identify(parts)?.map(User).ok_or_else(|| {
             ApiError::unauthorized("AUTHENTICATION_REQUIRED", "Please log in first.")
         })
-    }
-}
-
-impl<S: Sync> FromRequestParts<S> for Admin {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Admin, ApiError> {
-        let User(identity) = User::from_request_parts(parts, state).await?;
-        match identity.role {
-            UserRole::Admin => Ok(Admin(identity)),
-            UserRole::User => {
-                Err(ApiError::forbidden("ADMIN_REQUIRED", "This is for administrators only."))
-            }
-        }
     }
 }
 

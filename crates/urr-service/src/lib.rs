@@ -28,6 +28,7 @@ mod internal_call;
 pub mod jobs;
 mod messages;
 mod metrics;
+mod ownership;
 mod paced_body;
 mod page;
 mod panics;
@@ -47,10 +48,13 @@ pub use error::{ApiError, ErrorBody, unknown_path};
 pub use etag::{ETag, has_etag};
 pub use extract::{Json, Path, Query, RawBody};
 pub use health::{Health, HealthView};
-pub use identity::{Admin, Identity, IdentityHeaders, MaybeUser, User, UserRole};
+pub use identity::{Identity, IdentityHeaders, MaybeUser, User, UserRole};
 pub use internal_call::{CallKind, CallSpec, InternalCall, InternalCalls};
 pub use messages::preferred_language;
 pub use metrics::Metrics;
+pub use ownership::{
+    Admin, DoorStaff, EventReader, EventScope, NotYourEvent, Organiser, RoleGroup, Support,
+};
 pub use paced_body::{BodyPace, PacedBody, body_refused, read_body};
 pub use page::{Page, Paged, Pagination};
 pub use request_layer::LayeredRoute;

@@ -80,6 +80,8 @@ create table events (
     title text,
     venue text,
     kind text,
+    -- Whose event it is; null until the catalog has said.
+    organiser_id uuid,
     starts_at timestamptz,
     prices jsonb,
     layout jsonb,

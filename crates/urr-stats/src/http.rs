@@ -1,5 +1,5 @@
-//! The statistics over HTTP. All of them are for admins. Days and hours are Korea's, money is whole
-//! won, rates are per cent with two decimals.
+//! The statistics over HTTP. All of them are for administrators; organisers see those of their own
+//! events. Days and hours are Korea's, money is whole won, rates are per cent with two decimals.
 
 mod activity;
 mod cancellations;
@@ -18,7 +18,7 @@ use axum::http::request::Parts;
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 use urr_kernel::Uuid;
-use urr_service::{Admin, ApiError, Json, Query};
+use urr_service::{Admin, ApiError, EventScope, Json, Organiser, Query};
 use urr_storage::Tx;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -72,6 +72,25 @@ impl FromRequestParts<StatsService> for StatsReader {
     ) -> Result<StatsReader, ApiError> {
         Admin::from_request_parts(parts, stats).await?;
         Ok(StatsReader(stats.clone()))
+    }
+}
+
+/// Reads the statistics of events: for organisers their own, for administrators all.
+struct EventStatsReader {
+    stats: StatsReader,
+    scope: EventScope,
+}
+
+impl FromRequestParts<StatsService> for EventStatsReader {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        stats: &StatsService,
+    ) -> Result<EventStatsReader, ApiError> {
+        let Organiser(organiser) = Organiser::from_request_parts(parts, stats).await?;
+        let scope = organiser.event_scope();
+        Ok(EventStatsReader { stats: StatsReader(stats.clone()), scope })
     }
 }
 

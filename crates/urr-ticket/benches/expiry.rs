@@ -151,6 +151,7 @@ async fn open_office(db: Db, clock: &Clock) -> Office {
         locks: SeatLocks::memory(clock.clone()),
         signer: Signer::new(&Secret::new("a secret for the benchmark, never used elsewhere"), &[]),
         slots: SlotChecker::AllowAll,
+        persons: urr_ticket::PersonFinder::nobody(),
     });
     let next_seat = || Arc::new(AtomicU32::new(OVERDUE_PER_EVENT));
     Office { ticket, ids, events, next_seats: (0..EVENTS).map(|_| next_seat()).collect() }
@@ -214,6 +215,8 @@ fn new_sale(event_id: Uuid, clock: &Clock) -> NewSale {
             sale_ends_at: now + Duration::from_secs(432_000),
             has_presale: false,
             seats_per_user_max: 4,
+            requires_identity: false,
+            organiser_id: None,
             cancel_policy: None,
         },
         ticket_types: Vec::new(),

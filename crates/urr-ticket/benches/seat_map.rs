@@ -141,6 +141,7 @@ async fn office(folder: &std::path::Path) -> TicketService {
         clock,
         signer: Signer::new(&Secret::generate(), &[]),
         slots: SlotChecker::AllowAll,
+        persons: urr_ticket::PersonFinder::nobody(),
     })
 }
 
@@ -178,6 +179,8 @@ fn new_sale(clock: &Clock) -> NewSale {
             sale_ends_at: clock.now() + 24 * hour,
             has_presale: false,
             seats_per_user_max: 4,
+            requires_identity: false,
+            organiser_id: None,
             cancel_policy: None,
         },
         ticket_types: Vec::new(),

@@ -16,6 +16,10 @@ create table sales (
     sale_ends_at timestamptz not null,
     has_presale boolean not null,
     seats_per_user_max integer not null,
+    -- Whether only persons with a checked identity may buy.
+    requires_identity boolean not null,
+    -- Whose event it is; null if the catalog did not say.
+    organiser_id uuid,
     -- The cancellation fees of this event; null means the usual ones.
     cancel_policy jsonb,
     -- Sections, rows and seats; the prices by grade. They never change.
@@ -35,6 +39,17 @@ create table sales (
     constraint sales_status check (status in ('open', 'cancelled', 'deleted')),
     constraint sales_window check (sale_starts_at < sale_ends_at),
     constraint sales_seats_per_user_max check (seats_per_user_max between 1 and 10)
+);
+
+create index sales_of_organiser on sales (organiser_id) where organiser_id is not null;
+
+-- The door staff of an event: they check its tickets in.
+create table event_staff (
+    event_id uuid not null,
+    user_id uuid not null,
+    assigned_by uuid not null,
+    assigned_at timestamptz not null,
+    primary key (event_id, user_id)
 );
 
 -- Closed sales whose reservations are still to be cancelled.
@@ -137,6 +152,15 @@ create index reservations_of_buyer on reservations (event_id, user_id, status);
 -- Holds in the order in which their time is over. Those that are being paid do not expire.
 create index reservations_overdue on reservations (expires_at, id)
     where status = 'pending' and pinned_by is null;
+
+-- Who holds a reservation of an event that requires a checked identity: a keyed hash of the person.
+create table reservation_persons (
+    reservation_id uuid primary key,
+    event_id uuid not null,
+    person_hash text not null
+);
+
+create index reservation_persons_of_event on reservation_persons (event_id, person_hash);
 
 create table reservation_items (
     reservation_id uuid not null,

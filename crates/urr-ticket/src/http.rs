@@ -11,8 +11,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::{
-    TicketService, check_in, etickets, holdings, inventory, memberships, payables, reservations,
-    reserve, sales_health, seat_map, transfers,
+    TicketService, check_in, etickets, event_access, holdings, inventory, memberships, payables,
+    reservations, reserve, sales_health, seat_map, transfers,
 };
 
 const ADMIN_LOG: AdminLogRoute = AdminLogRoute {
@@ -27,6 +27,7 @@ pub fn routes() -> OpenApiRouter<TicketService> {
         .merge(admin_log::routes(ADMIN_LOG))
         .merge(check_in::http::routes())
         .merge(etickets::http::routes())
+        .merge(event_access::http::routes())
         .merge(inventory::http::routes())
         .merge(inventory::ticket_types::http::routes())
         .merge(memberships::http::routes())

@@ -18,6 +18,7 @@ mod check_in;
 pub mod consumer;
 mod display_number;
 mod etickets;
+mod event_access;
 mod holdings;
 mod http;
 mod in_list;
@@ -48,6 +49,7 @@ pub use audit::{AuditReport, Auditor};
 pub use check_in::signature::{InvalidPayload, PublicKey, SignedTicket, Signer};
 pub use check_in::store::{CheckInCounts, CheckInTicket};
 pub use check_in::{CheckInError, ScannedTicket};
+pub use event_access::{AssignStaffError, StaffAssignment};
 use inventory::cache::InventoryCache;
 pub use inventory::rules::{Inventory, InventoryKind, NotOnSale, SalePolicy, SaleStatus, Tier};
 pub use inventory::ticket_types::TicketTypeError;
@@ -79,6 +81,7 @@ pub use reservations::rules::{
 pub use reservations::transition::TransitionError;
 pub use reserve::best_seats::{NoSeatsFit, SeatPreference};
 pub use reserve::change_seats::ChangeSeats;
+pub use reserve::persons::{PersonFinder, PersonHashes};
 pub use reserve::rules::{
     Hold, HoldRejection, InvalidRequestedItems, RequestedItems, RequestedTickets,
 };
@@ -126,6 +129,7 @@ pub struct Inner {
     pub(crate) signer: Signer,
     pub(crate) metrics: TicketMetrics,
     pub(crate) slots: SlotChecker,
+    pub(crate) persons: PersonFinder,
     pub(crate) booking_stats: BookingStats,
     pub(crate) standing_totals: sales_health::StandingTotals,
 }
@@ -149,6 +153,8 @@ pub struct TicketParts {
     pub signer: Signer,
     /// Checks the slots of the waiting room.
     pub slots: SlotChecker,
+    /// Finds the persons behind accounts.
+    pub persons: PersonFinder,
 }
 
 /// The description of the routes, for a process that does not run the service.
@@ -158,7 +164,7 @@ pub fn openapi() -> OpenApi {
 
 impl TicketService {
     pub fn new(parts: TicketParts) -> TicketService {
-        let TicketParts { db, clock, ids, settings, locks, signer, slots } = parts;
+        let TicketParts { db, clock, ids, settings, locks, signer, slots, persons } = parts;
         let inventories = InventoryCache::new(db.clone(), clock.clone());
         let maps = SeatMaps::new(&db, &clock, &inventories, &settings.seat_maps);
         let metrics = TicketMetrics::default();
@@ -180,6 +186,7 @@ impl TicketService {
             signer,
             metrics,
             slots,
+            persons,
         }))
     }
 

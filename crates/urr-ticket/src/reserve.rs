@@ -8,6 +8,7 @@ pub(crate) mod batch;
 pub(crate) mod best_seats;
 pub(crate) mod change_seats;
 pub(crate) mod http;
+pub(crate) mod persons;
 pub(crate) mod precheck;
 pub(crate) mod rules;
 pub(crate) mod slots;
@@ -28,6 +29,7 @@ use crate::reservations::rules::ReservationRejection;
 use crate::reservations::transition::TransitionError;
 use crate::reserve::batch::{HoldBatch, HoldEntry, HoldOutcome, decide_batch, find_all_repeated};
 use crate::reserve::best_seats::SeatPreference;
+use crate::reserve::persons::PersonHashes;
 use crate::reserve::precheck::{EarlyRejection, TierBatcher, tier_batcher};
 use crate::reserve::rules::{Hold, HoldRejection, HoldRequest, HoldTerms, RequestedItems};
 use crate::{
@@ -73,6 +75,9 @@ pub enum ReserveError {
     NotChangeable(#[from] ReservationRejection),
     #[error(transparent)]
     Rejected(#[from] HoldRejection),
+    /// The event requires a checked identity, and the auth service does not answer.
+    #[error("We cannot check your identity at the moment. Please try again.")]
+    PersonUnavailable,
     #[error(transparent)]
     Storage(#[from] StorageError),
 }
@@ -226,12 +231,22 @@ impl TicketService {
         request: ReserveRequest,
         context: CallContext,
     ) -> Result<Hold, ReserveError> {
-        match self.reserve_once(request.clone(), context).await {
+        let (event_id, user_id) = (request.event_id, request.user_id);
+        let person = match request.requested {
+            // Requests for the best seats do not read the policy beforehand.
+            RequestedItems::Best(_) => None,
+            _ => self.find_person(event_id, user_id, &context).await?,
+        };
+        match self.reserve_once(request.clone(), person.clone(), context).await {
             // The earlier hold may have expired without having been swept yet.
             Err(ReserveError::Rejected(HoldRejection::HoldInProgress { reservation_id }))
                 if self.end_if_overdue(reservation_id).await? =>
             {
-                self.reserve_once(request, context).await
+                self.reserve_once(request, person, context).await
+            }
+            Err(ReserveError::Rejected(HoldRejection::IdentityRequired)) if person.is_none() => {
+                let person = self.find_person(event_id, user_id, &context).await?;
+                self.reserve_once(request, person, context).await
             }
             answer => answer,
         }
@@ -240,6 +255,7 @@ impl TicketService {
     async fn reserve_once(
         &self,
         request: ReserveRequest,
+        person: Option<PersonHashes>,
         context: CallContext,
     ) -> Result<Hold, ReserveError> {
         let inventory = self.inventories.get(request.event_id).await?;
@@ -271,6 +287,7 @@ impl TicketService {
             request: HoldRequest {
                 reservation_id: ReservationId(self.ids.next_id()),
                 user_id,
+                person,
                 requested: request.requested,
                 key,
             },

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use urr_kernel::Timestamp;
+use urr_kernel::{Timestamp, Won};
 
 use crate::reserve::rules::HoldTerms;
 use crate::{CancelPolicy, SeatMapSettings};
@@ -19,6 +19,8 @@ pub struct TicketSettings {
     pub expiry_interval: Duration,
     /// The cancellation fees, agreed on with everybody who reserves from now on.
     pub cancel_policy: Arc<CancelPolicy>,
+    /// Support may cancel what costs at most this much.
+    pub support_refund_max: Won,
     /// How seat maps are kept in memory.
     pub seat_maps: SeatMapSettings,
     /// Sells without checking that a seat is free and without the index that guards it, so that
@@ -45,6 +47,7 @@ impl Default for TicketSettings {
             lock_ttl: Duration::from_secs(420),
             expiry_interval: Duration::from_secs(1),
             cancel_policy: Arc::new(CancelPolicy::korean()),
+            support_refund_max: Won::new(100_000),
             seat_maps: SeatMapSettings::default(),
             dangerous_without_seat_guard: false,
         }

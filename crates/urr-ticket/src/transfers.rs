@@ -140,7 +140,10 @@ impl TicketService {
             };
             let (record, _) = decide(tx)?;
             let event_id = record.reservation.event_id;
-            sales::sale_lock(tx, event_id, 1)?.expect("a reservation belongs to a sale");
+            let sale = sales::sale_lock(tx, event_id, 1)?;
+            if sale.expect("a reservation belongs to a sale").policy.requires_identity {
+                return Err(TransferRejection::Personal.into());
+            }
             let (record, price) = decide(tx)?;
             if transitions::ticket_was_used(tx, reservation_id)? {
                 return Err(TransferRejection::CheckedIn.into());

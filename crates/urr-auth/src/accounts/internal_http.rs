@@ -1,8 +1,9 @@
 //! The internal calls for users and revoked tokens.
 
 use urr_contracts::internal::auth::{
-    AccountLanguage, AccountLinkAnswer, AccountSummary, GetAccountLink, GetUser, GetUserAnswer,
-    ListRevokedTokens, ListUsers, ListUsersAnswer, RevokedTokenPage, USERS_PER_CALL_MAX,
+    AccountLanguage, AccountLinkAnswer, AccountSummary, GetAccountLink, GetPerson, GetUser,
+    GetUserAnswer, ListRevokedTokens, ListUsers, ListUsersAnswer, PersonAnswer, RevokedTokenPage,
+    USERS_PER_CALL_MAX,
 };
 use urr_kernel::CallContext;
 use urr_service::{ApiError, InternalCalls};
@@ -13,6 +14,7 @@ pub fn calls(auth: AuthService) -> InternalCalls<AuthService> {
     InternalCalls::new(auth)
         .serve(get_user)
         .serve(list_users)
+        .serve(get_person)
         .serve(list_revoked_tokens)
         .serve(get_account_link)
 }
@@ -53,6 +55,14 @@ async fn list_users(
     }
     let users = auth.get_users(call.user_ids.into_iter().map(UserId).collect()).await?;
     Ok(ListUsersAnswer { users: users.into_iter().map(AccountSummary::from).collect() })
+}
+
+async fn get_person(
+    auth: AuthService,
+    call: GetPerson,
+    _: CallContext,
+) -> Result<PersonAnswer, ApiError> {
+    Ok(PersonAnswer { person_hashes: auth.person_hashes(UserId(call.id)).await? })
 }
 
 /// The secret of a link, for the mail that carries it.

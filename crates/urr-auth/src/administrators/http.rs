@@ -6,7 +6,7 @@ use axum::response::IntoResponse;
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid};
 use urr_service::{
-    Admin, ApiError, Context, Errors, Json, Page, Paged, Pagination, Path, Query, UserRole,
+    Admin, ApiError, Context, Errors, Json, Page, Paged, Pagination, Path, Query, Support, UserRole,
 };
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -108,7 +108,7 @@ pub struct AccountFilter {
 
 /// Lists accounts, newest first.
 ///
-/// `q` is a whole e-mail address, a whole name, a phone number in any spelling, or an id; parts
+/// For support and administrators. `q` is a whole e-mail address, a whole name, a phone number in any spelling, or an id; parts
 /// cannot be searched because personal data are stored encrypted. `status` is `active`, `dormant`
 /// (unused for a year) or `suspended`. Errors: 400 `INVALID_EMAIL`.
 #[utoipa::path(
@@ -117,7 +117,7 @@ pub struct AccountFilter {
 )]
 pub async fn list_users(
     State(auth): State<AuthService>,
-    _admin: Admin,
+    _support: Support,
     page: Page,
     Query(filter): Query<AccountFilter>,
 ) -> Result<Json<AccountListView>, ApiError> {
@@ -131,7 +131,8 @@ pub async fn list_users(
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ChangeRoleBody {
-    #[schema(example = "admin")]
+    /// `user`, `staff`, `organiser`, `support` or `admin`.
+    #[schema(example = "organiser")]
     role: String,
 }
 
@@ -142,7 +143,9 @@ pub struct AccountDetailView {
 
 /// Changes a user's role.
 ///
-/// The user's access tokens stop working at once; their sessions go on with a refresh. Errors: 400
+/// For administrators. The user's access tokens stop working at once; their sessions go on with a
+/// refresh, in the new role. `staff` check tickets in at events they are assigned to, an
+/// `organiser` has events of their own, `support` reads and refunds up to a limit. Errors: 400
 /// `INVALID_ROLE`; 404 `USER_NOT_FOUND`; 409 `LAST_ADMIN`.
 #[utoipa::path(
     put, path = "/api/auth/admin/users/{id}/role", tag = "auth", params(("id" = Uuid, Path)),
@@ -156,7 +159,9 @@ pub async fn change_role(
     Json(body): Json<ChangeRoleBody>,
 ) -> Result<Json<AccountDetailView>, ApiError> {
     let role: UserRole = body.role.parse().map_err(|_| {
-        ApiError::bad_request("INVALID_ROLE", "The role must be \"user\" or \"admin\".")
+        let sentence =
+            format!("The role must be one of: {}.", UserRole::ALL.map(UserRole::as_str).join(", "));
+        ApiError::bad_request("INVALID_ROLE", sentence)
     })?;
     let admin_id = Some(UserId(identity.user_id));
     let user = auth.change_role(RoleChange { user_id: UserId(id), role, admin_id }).await?;

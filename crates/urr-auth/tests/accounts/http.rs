@@ -448,9 +448,13 @@ contract! {
         for anonymous in calls() {
             assert_eq!(anonymous.send().await.refusal(), (401, "AUTHENTICATION_REQUIRED"));
         }
-        for as_user in calls().map(|call| call.of(&mina)) {
-            assert_eq!(as_user.send().await.refusal(), (403, "ADMIN_REQUIRED"));
+        let refused = ["ROLE_REQUIRED", "ADMIN_REQUIRED"];
+        for (as_user, code) in calls().map(|call| call.of(&mina)).into_iter().zip(refused) {
+            assert_eq!(as_user.send().await.refusal(), (403, code));
         }
+        let [list, give] = calls().map(|call| call.user(boss, UserRole::Support));
+        assert_eq!(list.send().await.status, 200, "support reads");
+        assert_eq!(give.send().await.refusal(), (403, "ADMIN_REQUIRED"));
         for forged in calls().map(|call| call.user(boss, UserRole::Admin).from(None)) {
             assert_eq!(forged.send().await.refusal(), (403, "UNTRUSTED_IDENTITY"));
         }

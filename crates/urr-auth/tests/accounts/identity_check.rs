@@ -64,6 +64,24 @@ async fn status(world: &World) -> Vec<String> {
 }
 
 contract! {
+    /// The ticket service counts persons by these.
+    async fn a_person_has_the_same_hash_with_every_account_and_no_name_in_it(world: World) {
+        let settings = AuthSettings { departure_kept: std::time::Duration::ZERO, ..sandbox() };
+        let auth = world.auth_with(data_keys(), settings);
+        let first = world.register("mina@example.com").await.user.id;
+        let other = world.register("junho@example.com").await.user.id;
+        assert_eq!(auth.person_hashes(first).await.unwrap(), [""; 0], "not verified");
+        verify(&auth, first, mina()).await.unwrap();
+        verify(&auth, other, named("박준호")).await.unwrap();
+        let hashes = auth.person_hashes(first).await.unwrap();
+        assert_eq!((hashes.len(), hashes[0].len()), (1, 64));
+        assert_ne!(hashes, auth.person_hashes(other).await.unwrap());
+        // It is not the index by which the auth service itself finds the person.
+        let indexes = world.rows("select ci_index from identities", |row| row.get::<Vec<u8>>("ci_index"));
+        let indexes = indexes.await;
+        assert!(!indexes.iter().any(|index| urr_kernel::hex::encode(index) == hashes[0]));
+    }
+
     async fn a_person_is_verified_and_their_account_says_so(world: World) {
         let session = world.register("mina@example.com").await;
         let settings = sandbox();

@@ -111,6 +111,8 @@ impl CatalogService {
             schedule: schedule.expect("the demo times are in order"),
             has_presale: plan.has_presale,
             seats_per_user_max: plan.seats_per_user_max,
+            requires_identity: false,
+            organiser_id: None,
             poster_image_url: image.id.url(),
             terms: EventTerms {
                 running_minutes: RunningMinutes::new(120).ok(),

@@ -5,7 +5,9 @@ use axum::http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid};
 use urr_service::idempotency::{KeyedRequest, fingerprint, header_key};
-use urr_service::{Admin, ApiError, Errors, Json, Page, Paged, Pagination, Path, Query};
+use urr_service::{
+    Admin, ApiError, Errors, EventReader, EventScope, Json, Page, Paged, Pagination, Path, Query,
+};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -14,7 +16,7 @@ use super::bodies::{CancelEventBody, CreateEventBody};
 use super::http::parse_search;
 use super::views::EventView;
 use crate::{
-    AdminActor, CatalogCounts, CatalogService, EditEventError, EventChange, EventId,
+    CatalogCounts, CatalogService, EditEventError, EventActor, EventChange, EventId,
     EventListFilter, EventListOrder, EventRecord, EventStatus, TicketType,
 };
 
@@ -36,6 +38,8 @@ pub struct AdminEventView {
     revision: i64,
     /// Why the count of the ticket service was rejected.
     inventory_problem: Option<String>,
+    /// Whose event it is.
+    organiser_id: Uuid,
     created_by: Uuid,
     created_at: Timestamp,
     updated_at: Timestamp,
@@ -48,6 +52,7 @@ impl AdminEventView {
         AdminEventView {
             revision: event.revision,
             inventory_problem: Some(problem).filter(|problem| !problem.is_empty()),
+            organiser_id: event.organiser_id,
             created_by: event.created_by,
             created_at: event.created_at,
             updated_at: event.updated_at,
@@ -80,16 +85,16 @@ pub struct AdminEventQuery {
     q: Option<String>,
 }
 
-/// Lists all events, newest first, without ticket types.
+/// Lists events, newest first, without ticket types.
 ///
-/// For administrators. `includeDeleted` adds deleted events. Errors: 400 `INVALID_QUERY`.
+/// For organisers (their own), support and administrators (all). `includeDeleted` adds deleted events. Errors: 400 `INVALID_QUERY`.
 #[utoipa::path(
     get, path = "/api/admin/events", tag = "events", params(AdminEventQuery, Page),
     responses((status = 200, body = AdminEventListView), Errors<401, 403>),
 )]
 pub async fn list_admin_events(
     State(catalog): State<CatalogService>,
-    _admin: Admin,
+    EventReader(reader): EventReader,
     Query(query): Query<AdminEventQuery>,
     page: Page,
 ) -> Result<Json<AdminEventListView>, ApiError> {
@@ -98,6 +103,7 @@ pub async fn list_admin_events(
         search: parse_search(query.q.as_deref())?,
         sort: EventListOrder::Newest,
         with_deleted: query.include_deleted.unwrap_or(false),
+        organiser_id: reader.event_scope().organiser_id(),
         ..EventListFilter::default()
     };
     let found = catalog.list_events(filter, page).await?;
@@ -109,31 +115,36 @@ pub async fn list_admin_events(
 
 /// Returns one event, also a deleted one.
 ///
-/// For administrators. `revision` is needed to change it. Errors: 404 `EVENT_NOT_FOUND`.
+/// For its organiser, support and administrators. `revision` is needed to change it. Errors: 403
+/// `NOT_YOUR_EVENT`; 404 `EVENT_NOT_FOUND`.
 #[utoipa::path(
     get, path = "/api/admin/events/{id}", tag = "events", params(("id" = Uuid, Path)),
     responses((status = 200, body = AdminEventDetailView), Errors<401, 403, 404>),
 )]
 pub async fn get_admin_event(
     State(catalog): State<CatalogService>,
-    _admin: Admin,
+    EventReader(reader): EventReader,
     Path(id): Path<EventId>,
 ) -> Result<Json<AdminEventDetailView>, ApiError> {
-    detail(&catalog, id).await
+    detail(&catalog, id, reader.event_scope()).await
 }
 
 async fn detail(
     catalog: &CatalogService,
     id: EventId,
+    scope: EventScope,
 ) -> Result<Json<AdminEventDetailView>, ApiError> {
     let found = catalog.get_event(id).await?.ok_or(EditEventError::NotFound)?;
+    scope.check(Some(found.event.organiser_id))?;
     let event = AdminEventView::new(found.event, found.ticket_types, found.now);
     Ok(Json(AdminEventDetailView { event }))
 }
 
 /// Creates an event.
 ///
-/// For administrators. A seated event has `hallId` and `prices` for every grade of the hall, a
+/// For organisers and administrators. It belongs to its creator, unless an administrator names
+/// another `organiserId`. With `requiresIdentity` only checked persons may buy, each up to
+/// `seatsPerUserMax` with all their accounts. A seated event has `hallId` and `prices` for every grade of the hall, a
 /// standing event `venueId` and 1 to 20 `ticketTypes`. The times must be sale start < sale end ≤
 /// start. A pre-sale needs an artist and a sale longer than 48 hours. `inventoryReady` becomes true
 /// a moment later; then the event can be booked. Takes the header `Idempotency-Key`.
@@ -141,7 +152,8 @@ async fn detail(
 /// Errors: 400 `INVALID_PLACE`, `UNKNOWN_HALL`, `UNKNOWN_VENUE`, `UNKNOWN_ARTIST`,
 /// `INVALID_SCHEDULE`, `EVENT_IN_PAST`, `INVALID_PRICES`, `INVALID_TICKET_TYPES`,
 /// `INVALID_PRESALE`, `INVALID_CANCEL_POLICY`, `INVALID_RUNNING_TIME`, `INVALID_SEATS_PER_USER`,
-/// `INVALID_IMAGE_URL`, `INVALID_IDEMPOTENCY_KEY`; 422 `IDEMPOTENCY_KEY_REUSED`.
+/// `INVALID_IMAGE_URL`, `INVALID_IDEMPOTENCY_KEY`; 403 `ORGANISER_FIXED`; 422
+/// `IDEMPOTENCY_KEY_REUSED`.
 #[utoipa::path(
     post, path = "/api/admin/events", tag = "events", request_body = CreateEventBody,
     params(("Idempotency-Key" = Option<String>, Header, max_length = 64,
@@ -150,7 +162,7 @@ async fn detail(
 )]
 pub async fn create_event(
     State(catalog): State<CatalogService>,
-    actor: AdminActor,
+    EventActor(actor): EventActor,
     headers: HeaderMap,
     Json(body): Json<CreateEventBody>,
 ) -> Result<(StatusCode, Json<AdminEventDetailView>), ApiError> {
@@ -162,18 +174,19 @@ pub async fn create_event(
     });
     let new = body.parse(request, &catalog.0.settings)?;
     let event = catalog.create_event(new, actor).await?;
-    Ok((StatusCode::CREATED, detail(&catalog, event.id).await?))
+    Ok((StatusCode::CREATED, detail(&catalog, event.id, actor.scope).await?))
 }
 
 /// Changes an event.
 ///
-/// For administrators. Fields that are not sent stay as they are; `revision` is the one that was
-/// read. Venue, hall and prices are fixed once the inventory exists; sale start, pre-sale and
+/// For its organiser and administrators. Fields that are not sent stay as they are; `revision` is
+/// the one that was read. Venue, hall and prices are fixed once the inventory exists; sale start, pre-sale and
 /// artist from a minute before the sale opens. If the start changes, everybody with a ticket is told
 /// by mail, and who booked another day can cancel for free until the event begins.
 ///
-/// Errors: 400 as for creating; 404 `EVENT_NOT_FOUND`; 409 `STALE_REVISION` (with `revision`),
-/// `EVENT_CANCELLED`, `INVENTORY_FIXED`, `SALE_STARTED`, `EVENT_BEGUN`.
+/// Errors: 400 as for creating; 403 `NOT_YOUR_EVENT`, `ORGANISER_FIXED`; 404 `EVENT_NOT_FOUND`; 409
+/// `STALE_REVISION` (with `revision`), `EVENT_CANCELLED`, `INVENTORY_FIXED`, `SALE_STARTED`,
+/// `EVENT_BEGUN`.
 #[utoipa::path(
     put, path = "/api/admin/events/{id}", tag = "events", params(("id" = Uuid, Path)),
     request_body = EventChange,
@@ -181,18 +194,18 @@ pub async fn create_event(
 )]
 pub async fn edit_event(
     State(catalog): State<CatalogService>,
-    actor: AdminActor,
+    EventActor(actor): EventActor,
     Path(id): Path<EventId>,
     Json(change): Json<EventChange>,
 ) -> Result<Json<AdminEventDetailView>, ApiError> {
     catalog.edit_event(id, change.parse()?, actor).await?;
-    detail(&catalog, id).await
+    detail(&catalog, id, actor.scope).await
 }
 
 /// Cancels an event that has not started.
 ///
-/// For administrators. All reservations are cancelled and refunded in full. Repeating it changes
-/// nothing. Errors: 404 `EVENT_NOT_FOUND`; 409 `EVENT_OVER`.
+/// For its organiser and administrators. All reservations are cancelled and refunded in full.
+/// Repeating it changes nothing. Errors: 403 `NOT_YOUR_EVENT`; 404 `EVENT_NOT_FOUND`; 409 `EVENT_OVER`.
 #[utoipa::path(
     post, path = "/api/admin/events/{id}/cancel", tag = "events", params(("id" = Uuid, Path)),
     request_body = CancelEventBody,
@@ -200,26 +213,26 @@ pub async fn edit_event(
 )]
 pub async fn cancel_event(
     State(catalog): State<CatalogService>,
-    actor: AdminActor,
+    EventActor(actor): EventActor,
     Path(id): Path<EventId>,
     Json(body): Json<CancelEventBody>,
 ) -> Result<Json<AdminEventDetailView>, ApiError> {
     catalog.cancel_event(id, body.parse()?, actor).await?;
-    detail(&catalog, id).await
+    detail(&catalog, id, actor.scope).await
 }
 
 /// Deletes an event.
 ///
-/// For administrators. Allowed until a minute before the sale opens, after a cancellation, and once
+/// For its organiser and administrators. Allowed until a minute before the sale opens, after a cancellation, and once
 /// the event has started; then nothing is refunded and tickets stay valid. Repeating it changes
-/// nothing. Errors: 404 `EVENT_NOT_FOUND`; 409 `EVENT_NOT_DELETABLE`.
+/// nothing. Errors: 403 `NOT_YOUR_EVENT`; 404 `EVENT_NOT_FOUND`; 409 `EVENT_NOT_DELETABLE`.
 #[utoipa::path(
     delete, path = "/api/admin/events/{id}", tag = "events", params(("id" = Uuid, Path)),
     responses((status = 204, description = "The event is deleted."), Errors<401, 403, 404, 409>),
 )]
 pub async fn delete_event(
     State(catalog): State<CatalogService>,
-    actor: AdminActor,
+    EventActor(actor): EventActor,
     Path(id): Path<EventId>,
 ) -> Result<StatusCode, ApiError> {
     catalog.delete_event(id, actor).await?;

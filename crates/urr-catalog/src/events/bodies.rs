@@ -46,6 +46,12 @@ pub struct CreateEventBody {
     /// The default is a setting, usually 4.
     #[schema(minimum = 1, maximum = 10)]
     seats_per_user_max: Option<u32>,
+    /// Whether only persons with a checked identity may buy; then `seatsPerUserMax` holds for the
+    /// person, across accounts.
+    #[serde(default)]
+    requires_identity: bool,
+    /// Whose event it is; the creator by default. Only administrators may name somebody else.
+    organiser_id: Option<Uuid>,
     /// Begins with `https://` or `/api/image/`.
     #[serde(default)]
     #[schema(max_length = 500)]
@@ -104,6 +110,8 @@ impl CreateEventBody {
             seats_per_user_max: parse_seats_per_user(
                 self.seats_per_user_max.unwrap_or(settings.seats_per_user_max_default),
             )?,
+            requires_identity: self.requires_identity,
+            organiser_id: self.organiser_id,
             poster_image_url: parse_image_url(&self.poster_image_url)?,
             terms: EventTerms {
                 cancel_policy: self.cancel_policy.map(CancelPolicy::try_from).transpose()?,

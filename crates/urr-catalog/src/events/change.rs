@@ -8,9 +8,10 @@ use std::collections::BTreeMap;
 use urr_contracts::events::catalog::{
     EventCancelled, EventCreated, EventDeleted, EventSnapshot, EventUpdated,
 };
-use urr_kernel::{Timestamp, Won};
+use urr_kernel::{Timestamp, Uuid, Won};
 use urr_layout::Layout;
 use urr_service::idempotency::{KeyClaim, KeyedRequest, key_claim, key_complete};
+use urr_service::{EventScope, NotYourEvent};
 use urr_storage::{DbResult, StorageError, Tx, outbox};
 
 use super::search_store::grams_replace;
@@ -37,6 +38,9 @@ pub struct NewEvent {
     pub schedule: Schedule,
     pub has_presale: bool,
     pub seats_per_user_max: u32,
+    pub requires_identity: bool,
+    /// `None`: the creator's.
+    pub organiser_id: Option<Uuid>,
     pub poster_image_url: String,
     pub terms: EventTerms,
     /// By grade, for a seated event.
@@ -64,6 +68,11 @@ pub enum ArtistChoice {
 #[error("There is no such artist. Please add them first.")]
 pub struct UnknownArtist;
 
+/// An organiser named another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("Only an administrator can say whose event it is.")]
+pub struct OrganiserFixed;
+
 #[derive(Debug, thiserror::Error)]
 pub enum CreateEventError {
     #[error("There is no hall with this hallId.")]
@@ -80,6 +89,8 @@ pub enum CreateEventError {
     TicketTypes(#[from] InvalidTicketTypes),
     #[error(transparent)]
     Presale(#[from] InvalidPresale),
+    #[error(transparent)]
+    Organiser(#[from] OrganiserFixed),
     #[error(transparent)]
     Past(#[from] StartsInPast),
     #[error("the key was used for another event")]
@@ -101,6 +112,10 @@ pub enum EditEventError {
     #[error("The event has begun and cannot be cancelled.")]
     HasBegun,
     #[error(transparent)]
+    NotYours(#[from] NotYourEvent),
+    #[error(transparent)]
+    Organiser(#[from] OrganiserFixed),
+    #[error(transparent)]
     Storage(#[from] StorageError),
 }
 
@@ -116,6 +131,7 @@ impl CatalogService {
         for ticket_type in &mut new.ticket_types {
             ticket_type.id = self.0.ids.next_id();
         }
+        let organiser_id = decide_organiser(actor, new.organiser_id, actor.admin_id)?;
         let metadata = self.event_metadata(actor.context);
         self.admin_change(actor, ("EVENT_CREATED", "event", id), move |tx| {
             if let Some(request) = &new.request {
@@ -128,7 +144,7 @@ impl CatalogService {
                 }
                 key_complete(tx, request, &id.to_string())?;
             }
-            let (event, layout) = build_event(tx, &new, id, actor, now)?;
+            let (event, layout) = build_event(tx, &new, id, (actor.admin_id, organiser_id), now)?;
             let search_text = search_text(&event);
             store::event_insert(tx, &event, &search_text.text)?;
             for (position, ticket_type) in (0..).zip(&new.ticket_types) {
@@ -153,7 +169,8 @@ impl CatalogService {
         let now = self.0.clock.now();
         let metadata = self.event_metadata(actor.context);
         self.admin_change(actor, ("EVENT_UPDATED", "event", id), move |tx| {
-            let event = find_not_deleted(tx, id)?;
+            let event = find_not_deleted(tx, id, actor)?;
+            decide_organiser(actor, change.organiser_id, event.organiser_id)?;
             let mut change = change.clone();
             if let Some(choice) = &artist {
                 change.artist = Some(find_artist::<EditEventError>(tx, choice.as_ref())?);
@@ -177,7 +194,7 @@ impl CatalogService {
         let now = self.0.clock.now();
         let metadata = self.event_metadata(actor.context);
         self.admin_change(actor, ("EVENT_CANCELLED", "event", id), move |tx| {
-            let event = find_not_deleted(tx, id)?;
+            let event = find_not_deleted(tx, id, actor)?;
             if event.is_cancelled() {
                 return Ok((event, None));
             }
@@ -208,6 +225,7 @@ impl CatalogService {
         let metadata = self.event_metadata(actor.context);
         self.admin_change(actor, ("EVENT_DELETED", "event", id), move |tx| {
             let event = store::event_find(tx, id)?.ok_or(EditEventError::NotFound)?;
+            actor.scope.check(Some(event.organiser_id))?;
             if event.deleted_at.is_some() {
                 return Ok(((), None));
             }
@@ -249,9 +267,29 @@ fn find_created(
     Ok(event.expect("events are never removed from the table"))
 }
 
-fn find_not_deleted(tx: &mut Tx<'_>, id: EventId) -> Result<EventRecord, EditEventError> {
+fn find_not_deleted(
+    tx: &mut Tx<'_>,
+    id: EventId,
+    actor: AdminActor,
+) -> Result<EventRecord, EditEventError> {
     let event = store::event_find(tx, id)?;
-    event.filter(|event| event.deleted_at.is_none()).ok_or(EditEventError::NotFound)
+    let event = event.filter(|event| event.deleted_at.is_none());
+    let event = event.ok_or(EditEventError::NotFound)?;
+    actor.scope.check(Some(event.organiser_id))?;
+    Ok(event)
+}
+
+/// Whose event it is: as it was, unless an administrator names somebody else.
+fn decide_organiser(
+    actor: AdminActor,
+    named: Option<Uuid>,
+    present: Uuid,
+) -> Result<Uuid, OrganiserFixed> {
+    match named.unwrap_or(present) {
+        organiser_id if organiser_id == present => Ok(present),
+        organiser_id if actor.scope == EventScope::All => Ok(organiser_id),
+        _ => Err(OrganiserFixed),
+    }
 }
 
 fn find_artist<E: From<StorageError> + From<UnknownArtist>>(
@@ -298,7 +336,7 @@ fn build_event(
     tx: &mut Tx<'_>,
     new: &NewEvent,
     id: EventId,
-    actor: AdminActor,
+    (created_by, organiser_id): (Uuid, Uuid),
     now: Timestamp,
 ) -> Result<(EventRecord, Option<Layout>), CreateEventError> {
     let ResolvedLocation { venue, hall } = find_location(tx, new.location)?;
@@ -339,6 +377,8 @@ fn build_event(
         schedule: new.schedule,
         has_presale: new.has_presale,
         seats_per_user_max: new.seats_per_user_max,
+        requires_identity: new.requires_identity,
+        organiser_id,
         poster_image_url: new.poster_image_url.clone(),
         terms: new.terms.clone(),
         prices: new.prices.clone(),
@@ -349,7 +389,7 @@ fn build_event(
         inventory_ready: false,
         inventory_problem: String::new(),
         cancel_reason: String::new(),
-        created_by: actor.admin_id,
+        created_by,
         created_at: now,
         updated_at: now,
         deleted_at: None,

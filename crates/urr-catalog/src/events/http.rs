@@ -66,6 +66,7 @@ impl EventQuery {
             to: self.to.map(storable_time),
             search: parse_search(self.q.as_deref())?,
             sort: self.sort.unwrap_or_default(),
+            organiser_id: None,
             with_deleted: false,
         })
     }
@@ -104,7 +105,7 @@ pub async fn list_events(
 
 /// The same key for all requests that have the same answer.
 fn list_key(filter: &EventListFilter, page: Page) -> String {
-    let EventListFilter { status, artist_id, from, to, search, sort, with_deleted: _ } = filter;
+    let EventListFilter { status, artist_id, from, to, search, sort, .. } = filter;
     let search = search.as_ref().map(SearchQuery::canonical).unwrap_or_default();
     let (number, limit) = (page.number(), page.limit());
     format!("events {number} {limit} {status:?} {artist_id:?} {from:?} {to:?} {sort:?} {search}")

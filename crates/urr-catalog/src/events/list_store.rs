@@ -32,6 +32,9 @@ pub fn event_list(
     if let Some(artist_id) = &filter.artist_id {
         conditions.and("e.artist_id = ?", artist_id.to_value());
     }
+    if let Some(organiser_id) = &filter.organiser_id {
+        conditions.and("e.organiser_id = ?", organiser_id.to_value());
+    }
     // Both bounds are always there, so that the database prepares fewer statements.
     let (from, to) = (filter.from.unwrap_or(TIME_MIN), filter.to.unwrap_or(TIME_MAX));
     conditions.and("e.starts_at >= ?", Value::Time(from));

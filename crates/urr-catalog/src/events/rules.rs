@@ -53,6 +53,10 @@ pub struct EventRecord {
     pub schedule: Schedule,
     pub has_presale: bool,
     pub seats_per_user_max: u32,
+    /// Whether only persons with a checked identity may buy, each within the limit.
+    pub requires_identity: bool,
+    /// Whose event it is.
+    pub organiser_id: Uuid,
     /// Empty if there is none.
     pub poster_image_url: String,
     pub terms: EventTerms,
@@ -167,6 +171,8 @@ impl EventRecord {
             sale_ends_at: self.schedule.sale_ends_at(),
             has_presale: self.has_presale,
             seats_per_user_max: self.seats_per_user_max,
+            organiser_id: Some(self.organiser_id),
+            requires_identity: self.requires_identity,
             cancel_policy: self.terms.cancel_policy.clone(),
             layout: None,
             prices: self.prices.clone(),
@@ -287,6 +293,11 @@ pub struct EventChange {
     pub has_presale: Option<bool>,
     #[schema(minimum = 1, maximum = 10)]
     pub seats_per_user_max: Option<u32>,
+    /// Whether only persons with a checked identity may buy. It can change until one minute before
+    /// the sale starts.
+    pub requires_identity: Option<bool>,
+    /// Another organiser, whose event it is from now on. Only administrators may name one.
+    pub organiser_id: Option<Uuid>,
     /// An empty text removes it.
     #[schema(max_length = 500)]
     pub poster_image_url: Option<String>,
@@ -384,6 +395,8 @@ pub fn decide_edit(
     changed.terms = change_terms(&event.terms, change)?;
     changed.has_presale = change.has_presale.unwrap_or(event.has_presale);
     changed.seats_per_user_max = change.seats_per_user_max.unwrap_or(event.seats_per_user_max);
+    changed.requires_identity = change.requires_identity.unwrap_or(event.requires_identity);
+    changed.organiser_id = change.organiser_id.unwrap_or(event.organiser_id);
     check_presale(changed.has_presale, changed.artist.is_some(), &changed.schedule)?;
     changed.announced_status = changed.schedule.status_at(now);
     changed.revision = event.revision + 1;
@@ -436,6 +449,9 @@ fn reject_change_after_start(
     }
     if change.has_presale.is_some_and(|has_presale| has_presale != event.has_presale) {
         return started("The pre-sale");
+    }
+    if change.requires_identity.is_some_and(|requires| requires != event.requires_identity) {
+        return started("Whether an identity is required");
     }
     if change.artist.as_ref().is_some_and(|artist| *artist != event.artist) {
         return started("The artist");

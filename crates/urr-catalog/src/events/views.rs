@@ -80,6 +80,8 @@ pub struct EventView {
     /// The number of seats or standing tickets.
     capacity: i64,
     seats_per_user_max: u32,
+    /// Whether only persons with a checked identity may buy; then the maximum holds for the person.
+    requires_identity: bool,
     /// The price of a seat by grade, in won. Empty for standing events.
     #[schema(value_type = BTreeMap<String, i64>)]
     prices: BTreeMap<String, Won>,
@@ -100,6 +102,7 @@ impl EventView {
             hall_name,
             capacity: event.capacity,
             seats_per_user_max: event.seats_per_user_max,
+            requires_identity: event.requires_identity,
             prices: event.prices.clone(),
             ticket_types,
             pre_sale_schedule: event.presale_schedule(),

@@ -16,7 +16,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::response_cache::CachedResponse;
-use crate::{AdminActor, CatalogService, IMAGE_BYTES_MAX, Image, ImageId};
+use crate::{CatalogService, EventActor, IMAGE_BYTES_MAX, Image, ImageId};
 
 pub fn routes() -> OpenApiRouter<CatalogService> {
     OpenApiRouter::new().routes(routes!(get_image))
@@ -87,7 +87,7 @@ pub struct ImageDetailView {
 
 /// Stores an image.
 ///
-/// For administrators. A form (`multipart/form-data`) with the field `image`: PNG, JPEG, WebP or
+/// For organisers and administrators. A form (`multipart/form-data`) with the field `image`: PNG, JPEG, WebP or
 /// GIF, up to 5 MiB and 12,000 pixels a side. The same image is stored once. Use the `url` of the
 /// response as `imageUrl` or `posterImageUrl`.
 ///
@@ -99,7 +99,7 @@ pub struct ImageDetailView {
 )]
 pub async fn upload_image(
     State(catalog): State<CatalogService>,
-    actor: AdminActor,
+    EventActor(actor): EventActor,
     form: Result<Multipart, MultipartRejection>,
 ) -> Result<(StatusCode, Json<ImageDetailView>), ApiError> {
     let bytes = read_image_field(form).await?;

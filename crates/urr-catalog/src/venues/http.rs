@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::Serialize;
-use urr_service::{Admin, ApiError, Errors, Json, Page, Paged, Pagination, Path};
+use urr_service::{ApiError, Errors, Json, Organiser, Page, Paged, Pagination, Path};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -154,14 +154,14 @@ pub async fn create_hall(
 
 /// Returns a hall with its seats.
 ///
-/// For administrators. Errors: 404 `HALL_NOT_FOUND`.
+/// For organisers and administrators. Errors: 404 `HALL_NOT_FOUND`.
 #[utoipa::path(
     get, path = "/api/admin/halls/{id}", tag = "venues", params(("id" = Uuid, Path)),
     responses((status = 200, body = HallDetailView), Errors<401, 403, 404>),
 )]
 pub async fn get_hall(
     State(catalog): State<CatalogService>,
-    _admin: Admin,
+    _organiser: Organiser,
     Path(id): Path<HallId>,
 ) -> Result<Json<HallDetailView>, ApiError> {
     Ok(Json(HallDetailView { hall: catalog.get_hall(id).await? }))
@@ -210,14 +210,14 @@ pub struct SeatLayoutListView {
 
 /// Lists all halls with their seats, by name.
 ///
-/// For administrators, in pages.
+/// For organisers and administrators, in pages.
 #[utoipa::path(
     get, path = "/api/admin/seat-layouts", tag = "venues", params(Page),
     responses((status = 200, body = SeatLayoutListView), Errors<401, 403>),
 )]
 pub async fn list_seat_layouts(
     State(catalog): State<CatalogService>,
-    _admin: Admin,
+    _organiser: Organiser,
     page: Page,
 ) -> Result<Json<SeatLayoutListView>, ApiError> {
     let (halls, total) = catalog.list_halls(page).await?;

@@ -4,6 +4,7 @@ use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
 use urr_catalog::{AdminActor, CatalogParts, CatalogService, CatalogSettings, NewArtist};
 use urr_kernel::{CallContext, IdSource, Timestamp};
+use urr_service::EventScope;
 use urr_storage::{StorageError, params};
 
 use crate::contract;
@@ -241,7 +242,9 @@ contract! {
         let catalog = CatalogService::new(CatalogParts { db: world.db.clone(), clock: world.clock.clone(), ids: source(), settings: CatalogSettings::default() });
         let foreseen = source();
         let (_artist, _event, line) = (foreseen.next_id(), foreseen.next_id(), foreseen.next_id());
-        let actor = AdminActor { admin_id: admin_id(), context: CallContext::root(world.ids.next_id()) };
+        let context = CallContext::root(world.ids.next_id());
+        let scope = EventScope::All;
+        let actor = AdminActor { admin_id: admin_id(), scope, context };
         let taken = world.db.write(move |tx| {
             tx.execute(
                 "insert into admin_actions (id, admin_id, action, resource_type, resource_id, \

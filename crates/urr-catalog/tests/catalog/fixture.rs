@@ -264,8 +264,12 @@ impl Call {
         self
     }
 
-    pub fn by_user(mut self, role: UserRole) -> Call {
-        let identity = Identity { user_id: admin_id(), email: None, role };
+    pub fn by_user(self, role: UserRole) -> Call {
+        self.by_person(admin_id(), role)
+    }
+
+    pub fn by_person(mut self, user_id: Uuid, role: UserRole) -> Call {
+        let identity = Identity { user_id, email: None, role };
         identity.write(self.request.headers_mut());
         self
     }

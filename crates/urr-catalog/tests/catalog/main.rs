@@ -11,6 +11,7 @@ mod fixture;
 mod images;
 mod inventory;
 mod jobs;
+mod organisers;
 mod response_cache;
 mod search;
 mod venues;

@@ -66,6 +66,12 @@ pub struct EventSnapshot {
     pub sale_ends_at: Timestamp,
     pub has_presale: bool,
     pub seats_per_user_max: u32,
+    /// Whose event it is. Without one it belongs to administrators.
+    #[serde(default)]
+    pub organiser_id: Option<Uuid>,
+    /// Whether only persons with a checked identity may buy, each within the limit.
+    #[serde(default)]
+    pub requires_identity: bool,
     /// The cancellation fees of the event; null means the usual ones.
     #[serde(default)]
     pub cancel_policy: Option<CancelPolicy>,

@@ -9,11 +9,15 @@ use urr_service::{Caller, UserRole};
 const DEADLINE: Duration = Duration::from_secs(5);
 const SHORT_DEADLINE: Duration = Duration::from_secs(2);
 
+const TICKET: &[Caller] = &[Caller::Ticket];
+
 internal_calls! {
     /// The calls to the auth service.
     pub enum AuthCalls {
         GetUser -> GetUserAnswer: Get "/internal/auth/users/{id}", &Caller::ALL, DEADLINE;
         ListUsers -> ListUsersAnswer: Post "/internal/auth/users/batch", &Caller::ALL, DEADLINE;
+        GetPerson -> PersonAnswer:
+            Get "/internal/auth/users/{id}/person", TICKET, SHORT_DEADLINE;
         ListRevokedTokens -> RevokedTokenPage:
             Get "/internal/auth/revoked-tokens", &Caller::ALL, SHORT_DEADLINE;
         // The answer is a secret, so only the service that sends it may ask.
@@ -28,6 +32,9 @@ pub const USERS_PER_CALL_MAX: usize = 100;
 wire_enum! {
     pub open enum AccountRole {
         User => "user",
+        Staff => "staff",
+        Organiser => "organiser",
+        Support => "support",
         Admin => "admin",
     }
 }
@@ -36,6 +43,9 @@ impl From<UserRole> for AccountRole {
     fn from(role: UserRole) -> AccountRole {
         match role {
             UserRole::User => AccountRole::User,
+            UserRole::Staff => AccountRole::Staff,
+            UserRole::Organiser => AccountRole::Organiser,
+            UserRole::Support => AccountRole::Support,
             UserRole::Admin => AccountRole::Admin,
         }
     }
@@ -126,6 +136,21 @@ pub struct RevokedTokenPage {
     pub tokens: Vec<RevokedTokenEntry>,
     /// What to ask after next. A page without tokens is the end of the list.
     pub next: i64,
+}
+
+/// Asks which person is behind an account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GetPerson {
+    pub id: Uuid,
+}
+
+/// The answer of [`GetPerson`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PersonAnswer {
+    /// Keyed hashes of the person, for this purpose only: one per data key, the current one first.
+    /// Empty: no provider has verified the identity.
+    pub person_hashes: Vec<String>,
 }
 
 /// Asks for the secret of a link, to send it. Repeated questions get the same secret.

@@ -75,6 +75,8 @@ fn event(kind: EventKind) -> EventSnapshot {
         sale_ends_at: time("2026-12-23T15:00:00Z"),
         has_presale: true,
         seats_per_user_max: 4,
+        organiser_id: Some(id(9)),
+        requires_identity: false,
         cancel_policy: Some(CancelPolicy::korean()),
         layout: None,
         prices: [("VIP".to_owned(), Won::new(150_000))].into(),

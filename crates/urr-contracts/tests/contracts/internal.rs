@@ -98,6 +98,8 @@ fn visit_auth_and_catalog(visitor: &mut impl CallVisitor) {
     visitor.visit(GetUser { id: id(11) }, GetUserAnswer { user: user() });
     let asked = ListUsers { user_ids: vec![id(11), id(12)] };
     visitor.visit(asked, ListUsersAnswer { users: vec![user()] });
+    let hashes = vec!["9f86d081884c7d65".to_owned()];
+    visitor.visit(GetPerson { id: id(11) }, PersonAnswer { person_hashes: hashes });
     let token = RevokedTokenEntry { seq: 7, jti: id(50), expires_at: time("2026-12-01T12:00:00Z") };
     let page = RevokedTokenPage { tokens: vec![token], next: 7 };
     visitor.visit(ListRevokedTokens { after: 3 }, page);

@@ -11,6 +11,7 @@ mod documents;
 mod fixture;
 mod images;
 mod queue_admin;
+mod role_matrix;
 mod route_coverage;
 mod slot_attacks;
 mod startup;

@@ -33,7 +33,7 @@ fn find_problem(method: &Method, path: &str, operation: &Operation) -> Option<&'
         (Policy::Public, true) if route.service != "auth" => {
             Some("the service requires a login, the route does not")
         }
-        (Policy::User | Policy::Admitted | Policy::Admin, false) => {
+        (Policy::User | Policy::Admitted | Policy::Role(_), false) => {
             Some("the route requires a login, the service does not document 401")
         }
         (_, _) => None,

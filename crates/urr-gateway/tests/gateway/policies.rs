@@ -2,7 +2,7 @@
 
 use axum::http::Method;
 use urr_gateway::{Policy, ROUTES, Route};
-use urr_service::UserRole;
+use urr_service::{RoleGroup, UserRole};
 
 use crate::harness::{EVENT, FAN, TestGateway, TestRequest, passed, refused};
 
@@ -17,20 +17,40 @@ enum Sender {
     Internal,
     User,
     UserAdmitted,
+    Staff,
+    Organiser,
+    Support,
     Admin,
     AdminAdmitted,
 }
 
-const ALL_SENDERS: [Sender; 8] = [
+const ALL_SENDERS: [Sender; 11] = [
     Sender::Anonymous,
     Sender::Expired,
     Sender::Forged,
     Sender::Internal,
     Sender::User,
     Sender::UserAdmitted,
+    Sender::Staff,
+    Sender::Organiser,
+    Sender::Support,
     Sender::Admin,
     Sender::AdminAdmitted,
 ];
+
+impl Sender {
+    /// The role that the sender proves.
+    fn role(self) -> Option<UserRole> {
+        match self {
+            Sender::Anonymous | Sender::Expired | Sender::Forged | Sender::Internal => None,
+            Sender::User | Sender::UserAdmitted => Some(UserRole::User),
+            Sender::Staff => Some(UserRole::Staff),
+            Sender::Organiser => Some(UserRole::Organiser),
+            Sender::Support => Some(UserRole::Support),
+            Sender::Admin | Sender::AdminAdmitted => Some(UserRole::Admin),
+        }
+    }
+}
 
 fn with_credentials<'a>(
     sender: Sender,
@@ -55,6 +75,9 @@ fn with_credentials<'a>(
             .header("x-urr-credential", "guessed")
             .header("authorization", "Bearer guessed"),
         Sender::User => request.bearer(&gateway.token(UserRole::User)),
+        Sender::Staff => request.bearer(&gateway.token(UserRole::Staff)),
+        Sender::Organiser => request.bearer(&gateway.token(UserRole::Organiser)),
+        Sender::Support => request.bearer(&gateway.token(UserRole::Support)),
         Sender::UserAdmitted => request.bearer(&gateway.token(UserRole::User)).entry(&entry()),
         Sender::Admin => {
             request.cookie(&gateway.token(UserRole::Admin)).header("sec-fetch-site", "same-origin")
@@ -73,14 +96,28 @@ fn expected(policy: Policy, sender: Sender) -> (u16, String) {
         (Policy::User, _) => passed(),
         (Policy::Admitted, Sender::UserAdmitted | Sender::AdminAdmitted) => passed(),
         (Policy::Admitted, _) => refused(403, "ENTRY_TOKEN_REQUIRED"),
-        (Policy::Admin, Sender::Admin | Sender::AdminAdmitted) => passed(),
-        (Policy::Admin, _) => refused(403, "ADMIN_REQUIRED"),
+        (Policy::Role(group), sender) if admits(group, sender) => passed(),
+        (Policy::Role(RoleGroup::Admin), _) => refused(403, "ADMIN_REQUIRED"),
+        (Policy::Role(_), _) => refused(403, "ROLE_REQUIRED"),
     }
+}
+
+/// Written down a second time, so that a change of the groups is a change of this test.
+fn admits(group: RoleGroup, sender: Sender) -> bool {
+    let Some(role) = sender.role() else { return false };
+    let admitted: &[UserRole] = match group {
+        RoleGroup::Admin => &[],
+        RoleGroup::Support => &[UserRole::Support],
+        RoleGroup::Organiser => &[UserRole::Organiser],
+        RoleGroup::EventReader => &[UserRole::Organiser, UserRole::Support],
+        RoleGroup::DoorStaff => &[UserRole::Staff, UserRole::Organiser],
+    };
+    role == UserRole::Admin || admitted.contains(&role)
 }
 
 fn path_of(route: &Route) -> String {
     let path = route.pattern.replace("**", "x").replace("{provider}", "google");
-    path.replace("{id}", &EVENT.to_string())
+    path.replace("{id}", &EVENT.to_string()).replace("{refundId}", &EVENT.to_string())
 }
 
 #[tokio::test]
@@ -105,13 +142,7 @@ async fn every_route_admits_exactly_the_senders_of_its_policy() {
                 assert_eq!(seen.len(), usize::from(status == 200), "{sender:?} {method} {path}");
                 for seen in seen {
                     assert_eq!(seen.service, route.service);
-                    let known = matches!(sender, Sender::User | Sender::UserAdmitted);
-                    let admin = matches!(sender, Sender::Admin | Sender::AdminAdmitted);
-                    let user = match (known, admin) {
-                        (true, _) => Some((FAN, UserRole::User)),
-                        (_, true) => Some((FAN, UserRole::Admin)),
-                        (false, false) => None,
-                    };
+                    let user = sender.role().map(|role| (FAN, role));
                     assert_eq!(seen.user, user, "{sender:?} {method} {path}");
                 }
                 asked += 1;

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid};
-use urr_service::{Admin, ApiError, Context, Errors, Json, Page, Paged, Pagination, Path, Query};
+use urr_service::{ApiError, Context, Errors, Json, Page, Paged, Pagination, Path, Query, Support};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -127,14 +127,14 @@ impl AdminMailFilter {
 
 /// Lists all mails, newest first.
 ///
-/// For administrators. Errors: 400 `INVALID_STATUS`, `INVALID_KIND`.
+/// For support and administrators. Errors: 400 `INVALID_STATUS`, `INVALID_KIND`.
 #[utoipa::path(
     get, path = "/api/admin/mails", tag = "admin", params(Page, AdminMailFilter),
     responses((status = 200, body = MailListView), Errors<401, 403>),
 )]
 async fn list_mails(
     State(service): State<MailService>,
-    _admin: Admin,
+    _support: Support,
     page: Page,
     Query(filter): Query<AdminMailFilter>,
 ) -> Result<Json<MailListView>, ApiError> {
@@ -146,7 +146,7 @@ async fn list_mails(
 
 /// Returns a mail with its text.
 ///
-/// For administrators. The address is masked, and a link is shown without its secret. Errors: 404
+/// For support and administrators. The address is masked, and a link is shown without its secret. Errors: 404
 /// `MAIL_NOT_FOUND`.
 #[utoipa::path(
     get, path = "/api/admin/mails/{id}", tag = "admin", params(("id" = Uuid, Path)),
@@ -154,7 +154,7 @@ async fn list_mails(
 )]
 async fn get_mail(
     State(service): State<MailService>,
-    _admin: Admin,
+    _support: Support,
     Context(context): Context,
     Path(id): Path<Uuid>,
 ) -> Result<Json<MailPreviewAnswer>, ApiError> {
@@ -168,7 +168,7 @@ async fn get_mail(
 
 /// Sends a failed mail again.
 ///
-/// For administrators. It starts over with all its attempts. Errors: 404 `MAIL_NOT_FOUND`; 409
+/// For support and administrators. It starts over with all its attempts. Errors: 404 `MAIL_NOT_FOUND`; 409
 /// `MAIL_NOT_FAILED`.
 #[utoipa::path(
     post, path = "/api/admin/mails/{id}/retry", tag = "admin", params(("id" = Uuid, Path)),
@@ -176,7 +176,7 @@ async fn get_mail(
 )]
 async fn retry_mail(
     State(service): State<MailService>,
-    Admin(admin): Admin,
+    Support(admin): Support,
     Path(id): Path<Uuid>,
 ) -> Result<Json<MailAnswer>, ApiError> {
     let mail = service.retry_mail(MailId(id), admin.user_id).await?;

@@ -5,7 +5,9 @@ use axum::http::HeaderMap;
 use serde::Deserialize;
 use urr_kernel::{Uuid, Won};
 use urr_service::idempotency::header_key;
-use urr_service::{Admin, ApiError, Context, Errors, Json, Page, Paged, Path, Query};
+use urr_service::{
+    Admin, ApiError, Context, Errors, EventReader, Json, Page, Paged, Path, Query, UserRole,
+};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -39,16 +41,16 @@ struct AdminPaymentFilter {
     reservation_id: Option<Uuid>,
 }
 
-/// Lists all payments, newest first.
+/// Lists payments, newest first.
 ///
-/// For administrators. The total is counted up to ten thousand. Errors: 400 `INVALID_STATUS`.
+/// For organisers (for their own events), support and administrators (all). The total is counted up to ten thousand. Errors: 400 `INVALID_STATUS`.
 #[utoipa::path(
     get, path = "/api/admin/payments", tag = "admin", params(Page, AdminPaymentFilter),
     responses((status = 200, body = AdminPaymentListView), Errors<401, 403>),
 )]
 async fn list_payments(
     State(payments): State<PaymentService>,
-    _admin: Admin,
+    EventReader(reader): EventReader,
     page: Page,
     Query(filter): Query<AdminPaymentFilter>,
 ) -> Result<Json<AdminPaymentListView>, ApiError> {
@@ -59,7 +61,9 @@ async fn list_payments(
         })?),
     };
     let (user_id, payable_id) = (filter.user_id, filter.reservation_id);
-    let (list, total) = payments.list(PaymentFilter { user_id, payable_id, status }, page).await?;
+    let organiser_id = reader.event_scope().organiser_id();
+    let filter = PaymentFilter { user_id, payable_id, status, organiser_id };
+    let (list, total) = payments.list(filter, page).await?;
     let views = list.iter().map(AdminPaymentView::new).collect();
     let Paged { items: payments, pagination } = Paged::new(views, total, page);
     Ok(Json(AdminPaymentListView { payments, pagination }))
@@ -67,17 +71,20 @@ async fn list_payments(
 
 /// Returns a payment with its refunds.
 ///
-/// For administrators. `step` is what the payment saga does next; `waitCode` what the last attempt
-/// answered. Errors: 404 `PAYMENT_NOT_FOUND`.
+/// For the organiser of the event, support and administrators. `step` is what the payment saga does
+/// next; `waitCode` what the last attempt answered. Errors: 404 `PAYMENT_NOT_FOUND`, also for a
+/// payment for somebody else's event.
 #[utoipa::path(
     get, path = "/api/admin/payments/{id}", tag = "admin", params(("id" = Uuid, Path)),
     responses((status = 200, body = AdminPaymentAnswerView), Errors<401, 403, 404>),
 )]
 async fn get_payment(
     State(payments): State<PaymentService>,
-    _admin: Admin,
+    EventReader(reader): EventReader,
     Path(id): Path<Uuid>,
 ) -> Result<Json<AdminPaymentAnswerView>, ApiError> {
+    let found = payments.find_in_scope(PaymentId(id), reader.event_scope()).await?;
+    found.ok_or_else(payment_not_found)?;
     answer(&payments, PaymentId(id)).await
 }
 
@@ -94,11 +101,11 @@ struct RefundBody {
 
 /// Refunds a payment.
 ///
-/// For administrators. Without `amount` the reservation is cancelled and everything is refunded.
-/// With `amount` a part is refunded and the tickets stay valid; it counts towards a later
+/// For the organiser of the event, support (up to a limit per payment) and administrators. Without
+/// `amount` the reservation is cancelled and everything is refunded. With `amount` a part is refunded and the tickets stay valid; it counts towards a later
 /// cancellation. Takes the header `Idempotency-Key`.
 ///
-/// Errors: 400 `INVALID_REFUND_AMOUNT`, `INVALID_REASON`; 404 `PAYMENT_NOT_FOUND`; 409
+/// Errors: 400 `INVALID_REFUND_AMOUNT`, `INVALID_REASON`; 403 `REFUND_ABOVE_LIMIT` (with `limit`); 404 `PAYMENT_NOT_FOUND`; 409
 /// `PAYMENT_NOT_CONFIRMED`, `CANCEL_INSTEAD` (the amount is all that is left: omit it),
 /// `TICKET_TRANSFERRED`; 422 `IDEMPOTENCY_KEY_REUSED`.
 #[utoipa::path(
@@ -108,7 +115,7 @@ struct RefundBody {
 )]
 async fn refund_payment(
     State(payments): State<PaymentService>,
-    Admin(admin): Admin,
+    EventReader(admin): EventReader,
     Context(context): Context,
     headers: HeaderMap,
     Path(id): Path<Uuid>,
@@ -116,6 +123,9 @@ async fn refund_payment(
 ) -> Result<Json<AdminPaymentAnswerView>, ApiError> {
     let reason = parse_reason(&body.reason)?;
     let key = header_key(&headers)?;
+    let found = payments.find_in_scope(PaymentId(id), admin.event_scope()).await?;
+    found.ok_or_else(payment_not_found)?;
+    let is_support = admin.role == UserRole::Support;
     let refund = AdminRefundRequest {
         admin_id: admin.user_id,
         amount: body.amount.map(Won::new),
@@ -124,6 +134,7 @@ async fn refund_payment(
             Some(key) => format!("{}:{}", admin.user_id, key.as_str()),
             None => payments.0.ids.next_id().to_string(),
         },
+        refund_max: is_support.then_some(payments.0.settings.support_refund_max),
     };
     let request = (id, body.amount, reason);
     let (admin_id, key) = (admin.user_id, key.as_ref());

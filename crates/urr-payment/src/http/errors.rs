@@ -108,6 +108,10 @@ impl From<RefundError> for ApiError {
             RefundError::NotCancellable => {
                 ApiError::conflict("NOT_CANCELLABLE", "A membership is not refunded on request.")
             }
+            RefundError::AboveLimit(limit) => {
+                ApiError::forbidden("REFUND_ABOVE_LIMIT", error.to_string())
+                    .with("limit", limit.amount())
+            }
             RefundError::Tickets(error) => ticket_error(error),
             RefundError::Storage(error) => error.into(),
         }

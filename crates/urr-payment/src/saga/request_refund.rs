@@ -34,6 +34,8 @@ pub struct AdminRefundRequest {
     pub reason: String,
     /// The same key is the same refund.
     pub key: String,
+    /// The most that may be refunded of the payment, all refunds together. None: everything.
+    pub refund_max: Option<Won>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +54,8 @@ pub enum RefundError {
     Transferred,
     #[error("memberships are not refunded on request")]
     NotCancellable,
+    #[error("This is more than support may refund. Please ask an administrator.")]
+    AboveLimit(Won),
     #[error(transparent)]
     Tickets(#[from] ClientError),
     #[error(transparent)]
@@ -110,6 +114,7 @@ impl PaymentService {
             return self.refund_part(id, request, amount, context).await;
         }
         let payment = self.find(id).await?.ok_or(RefundError::NotFound)?;
+        check_limit(request.refund_max, payment.charged)?;
         if payment.payable.kind == PayableKind::Membership {
             return self.revoke_membership(id, request, context).await;
         }
@@ -179,7 +184,8 @@ impl PaymentService {
                 traceparent: Some(traceparent.clone()),
                 ..Refund::new(refund_id, &payment, origin, amount, reason, now)
             };
-            if start_partial_refund(tx, &payment, &refund, entry_id, &key)? {
+            let limit = request.refund_max;
+            if start_partial_refund(tx, &payment, &refund, (entry_id, &key), limit)? {
                 admin_log::insert(tx, &action)?;
             }
             Ok(amount)
@@ -207,6 +213,14 @@ impl PaymentService {
     }
 }
 
+/// Refuses what is more than somebody with a limit may refund.
+fn check_limit(limit: Option<Won>, refunded: Won) -> Result<(), RefundError> {
+    match limit {
+        Some(limit) if refunded > limit => Err(RefundError::AboveLimit(limit)),
+        _ => Ok(()),
+    }
+}
+
 fn require_delivered(tx: &mut Tx<'_>, payment: &Payment) -> Result<(), RefundError> {
     let is_delivered = ledger::entry_exists(tx, payment.id, EntryKind::Deliver)?;
     match payment.is_paid() && is_delivered {
@@ -220,8 +234,8 @@ fn start_partial_refund(
     tx: &mut Tx<'_>,
     payment: &Payment,
     refund: &Refund,
-    entry_id: Uuid,
-    key: &str,
+    (entry_id, key): (Uuid, &str),
+    limit: Option<Won>,
 ) -> Result<bool, RefundError> {
     let refunds = refunds::refund_list(tx, payment.id)?;
     if refunds.iter().any(|known| known.origin == refund.origin) {
@@ -232,6 +246,8 @@ fn start_partial_refund(
     if refund.amount > left || refund.amount <= Won::ZERO {
         return Err(RefundError::TooMuch);
     }
+    let refunded = payment.charged.minus(left).and_then(|before| before.plus(refund.amount));
+    check_limit(limit, refunded.expect("amounts are bounded where they enter"))?;
     if stands && refund.amount == left {
         return Err(RefundError::CancelInstead);
     }

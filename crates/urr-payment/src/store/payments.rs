@@ -219,6 +219,8 @@ pub struct PaymentFilter {
     pub user_id: Option<Uuid>,
     pub payable_id: Option<Uuid>,
     pub status: Option<PaymentStatus>,
+    /// Only payments for this organiser's events.
+    pub organiser_id: Option<Uuid>,
 }
 
 impl PaymentFilter {
@@ -236,6 +238,13 @@ impl PaymentFilter {
                 values.push(value);
                 conditions.push(format!("{column} = ${}", values.len()));
             }
+        }
+        if let Some(organiser_id) = self.organiser_id {
+            values.push(Value::Uuid(organiser_id));
+            conditions.push(format!(
+                "event_id in (select event_id from event_organisers where organiser_id = ${})",
+                values.len()
+            ));
         }
         (conditions.join(" and "), values)
     }

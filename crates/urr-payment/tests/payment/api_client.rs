@@ -51,6 +51,14 @@ impl ApiClient {
         self.send(Method::GET, path, &headers, String::new()).await
     }
 
+    pub async fn get_as(&self, who: (Uuid, UserRole), path: &str) -> Answer {
+        self.send(Method::GET, path, &headers(Some(who.0), who.1), String::new()).await
+    }
+
+    pub async fn post_as(&self, who: (Uuid, UserRole), path: &str, body: &Value) -> Answer {
+        self.send(Method::POST, path, &headers(Some(who.0), who.1), body.to_string()).await
+    }
+
     pub async fn confirm(&self, user: Uuid, key: &str, order: &str, amount: i64) -> Answer {
         let body = json!({"paymentKey": key, "orderId": order, "amount": amount});
         self.post(Some(user), "/api/payments/confirm", &body).await

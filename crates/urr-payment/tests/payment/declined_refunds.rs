@@ -21,6 +21,7 @@ async fn give(world: &World, payment: &Payment, amount: i64, key: &str) {
         amount: Some(Won::new(amount)),
         reason: "늦은 입장".to_owned(),
         key: key.to_owned(),
+        refund_max: None,
     };
     world.payments.refund_as_admin(payment.id, refund, &world.context()).await.unwrap();
 }

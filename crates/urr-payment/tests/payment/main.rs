@@ -18,6 +18,7 @@ mod fixture;
 mod http;
 mod ledger;
 mod memberships_and_transfers;
+mod organisers;
 mod periodic_audit;
 mod provider_away;
 mod provider_reconciliation;

@@ -98,6 +98,7 @@ contract! {
                 amount: amount.map(Won::new),
                 reason: "wrong artist".to_owned(),
                 key: key.to_owned(),
+                refund_max: None,
             };
             let done = world.payments.refund_as_admin(payment.id, refund, &world.context()).await;
             done.unwrap().amount()

@@ -27,6 +27,7 @@ fn part(world: &World, amount: Option<i64>, key: &str) -> AdminRefundRequest {
         amount: amount.map(Won::new),
         reason: "a kindness".to_owned(),
         key: key.to_owned(),
+        refund_max: None,
     }
 }
 

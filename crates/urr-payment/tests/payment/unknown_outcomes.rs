@@ -167,6 +167,7 @@ contract! {
                 amount: Some(Won::new(amount)),
                 reason: "a kindness".to_owned(),
                 key: key.to_owned(),
+                refund_max: None,
             };
             world.payments.refund_as_admin(payment.id, refund, &world.context()).await.unwrap();
         }

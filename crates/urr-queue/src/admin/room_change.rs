@@ -180,6 +180,7 @@ mod tests {
             title: "한강의 밤".to_owned(),
             artist_id: None,
             artist_name: None,
+            organiser_id: None,
             sale_starts_at: time("12:00:00"),
             sale_ends_at: time("20:00:00"),
             has_presale: false,

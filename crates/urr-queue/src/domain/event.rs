@@ -19,6 +19,8 @@ pub struct EventRoom {
     pub title: String,
     pub artist_id: Option<Uuid>,
     pub artist_name: Option<String>,
+    /// Whose event it is.
+    pub organiser_id: Option<Uuid>,
     pub sale_starts_at: Timestamp,
     pub sale_ends_at: Timestamp,
     pub has_presale: bool,
@@ -255,6 +257,7 @@ mod tests {
             title: "Open Air".to_owned(),
             artist_id: Some(Uuid::from_u128(2)),
             artist_name: Some("The Queue".to_owned()),
+            organiser_id: None,
             sale_starts_at: start(),
             sale_ends_at: start() + 96 * HOUR,
             has_presale: false,

@@ -9,7 +9,7 @@ use axum::extract::{FromRef, FromRequestParts, State};
 use axum::http::request::Parts;
 use urr_kernel::Uuid;
 use urr_service::admin_log::{self, AdminLogRoute};
-use urr_service::{Admin, ApiError, Errors, Json, Page, Path};
+use urr_service::{Admin, ApiError, Errors, EventReader, EventScope, Json, Page, Path};
 use urr_storage::Db;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -103,7 +103,7 @@ impl RoomAdmin {
 
 /// Lists the rooms that have users, or open within a day.
 ///
-/// For administrators. Rooms with users come first, then by sale start. Errors: 503
+/// For organisers (their own), support and administrators (all). Rooms with users come first, then by sale start. Errors: 503
 /// `QUEUE_UNAVAILABLE`.
 #[utoipa::path(
     get, path = "/api/admin/queue", tag = "admin", params(Page),
@@ -111,27 +111,37 @@ impl RoomAdmin {
 )]
 async fn list_rooms(
     State(queue): State<QueueService>,
-    _actor: RoomActor,
+    EventReader(reader): EventReader,
     page: Page,
 ) -> Result<Json<RoomListView>, ApiError> {
-    list(&queue, page).await.map(Json)
+    list(&queue, reader.event_scope(), page).await.map(Json)
 }
 
-async fn list(queue: &QueueService, page: Page) -> Result<RoomListView, ApiError> {
-    let (reports, total) = queue.report_rooms(page).await?;
+async fn list(
+    queue: &QueueService,
+    scope: EventScope,
+    page: Page,
+) -> Result<RoomListView, ApiError> {
+    let (reports, total) = queue.report_rooms(scope, page).await?;
     Ok(RoomListView::new(&reports, &queue.0.settings, total, page))
 }
 
 /// Returns the state and settings of a room.
 ///
-/// For administrators. Each setting has its `value` and its `source` (`event` or `default`).
-/// Errors: 404 `EVENT_NOT_FOUND`; 503 `QUEUE_UNAVAILABLE`.
+/// For the event's organiser, support and administrators. Each setting has its `value` and its
+/// `source` (`event` or `default`). Errors: 403 `NOT_YOUR_EVENT`; 404 `EVENT_NOT_FOUND`; 503 `QUEUE_UNAVAILABLE`.
 #[utoipa::path(
     get, path = "/api/admin/queue/{eventId}", tag = "admin", params(("eventId" = Uuid, Path)),
     responses((status = 200, body = SingleRoomView), AdminErrors),
 )]
-async fn get_room(room: RoomAdmin) -> RoomResult {
-    room.show().await
+async fn get_room(
+    State(queue): State<QueueService>,
+    EventReader(reader): EventReader,
+    Path(event_id): Path<Uuid>,
+) -> RoomResult {
+    let report = queue.report_room(event_id).await?;
+    reader.event_scope().check(report.context.event.organiser_id)?;
+    Ok(Json(SingleRoomView::new(&report, &queue.0.settings)))
 }
 
 /// Changes the settings of a room.

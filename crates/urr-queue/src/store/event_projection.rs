@@ -82,8 +82,8 @@ fn facts_update(
 ) -> DbResult<()> {
     tx.execute(
         "update rooms set revision = $2, title = $3, artist_id = $4, artist_name = $5, \
-         sale_starts_at = $6, sale_ends_at = $7, has_presale = $8, awaits_clearing = $9 \
-         where event_id = $1",
+         sale_starts_at = $6, sale_ends_at = $7, has_presale = $8, awaits_clearing = $9, \
+         organiser_id = $10 where event_id = $1",
         params![
             event_id,
             facts.revision,
@@ -93,7 +93,8 @@ fn facts_update(
             facts.sale_starts_at,
             facts.sale_ends_at,
             facts.has_presale,
-            awaits_clearing
+            awaits_clearing,
+            facts.organiser_id
         ],
     )?;
     Ok(())

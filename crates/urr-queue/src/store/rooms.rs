@@ -7,7 +7,7 @@ use urr_storage::{DbResult, Row, Tx, from_row, params};
 
 use crate::{DrawState, EventRoom, RoomSettings};
 
-const SELECT_ROOMS: &str = "select rooms.event_id, status, title, artist_id, artist_name, \
+const SELECT_ROOMS: &str = "select rooms.event_id, status, title, artist_id, artist_name, organiser_id, \
      sale_starts_at, sale_ends_at, has_presale, threshold, admitted_per_second_max, \
      gathering_seconds, opening, is_paused, has_autopilot, message, \
      draws.event_id is not null as has_draw, done_at is not null as is_drawn, \
@@ -53,7 +53,8 @@ fn room_read(row: &Row<'_>) -> DbResult<EventRoom> {
     let sale_starts_at: Option<Timestamp> = row.get("sale_starts_at")?;
     let sale_ends_at: Option<Timestamp> = row.get("sale_ends_at")?;
     Ok(from_row!(row => EventRoom {
-        event_id, status, title, artist_id, artist_name, has_presale, awaits_clearing;
+        event_id, status, title, artist_id, artist_name, organiser_id, has_presale,
+        awaits_clearing;
         sale_starts_at: sale_starts_at.expect("a row with a revision has a sale"),
         sale_ends_at: sale_ends_at.expect("a row with a revision has a sale"),
         room_settings: room_settings_read(row)?,

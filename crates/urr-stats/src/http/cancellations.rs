@@ -74,7 +74,8 @@ pub(super) async fn get_cancellations(
 
 fn cancellations(tx: &mut Tx<'_>, since: Date) -> Result<CancellationsView, ApiError> {
     let (order, limit) = (EventStatsOrder::Cancellations, EVENTS_MAX);
-    let filter = EventStatsFilter { since: Some(since), id: None, order, limit };
+    let filter =
+        EventStatsFilter { since: Some(since), id: None, organiser_id: None, order, limit };
     let (hours, events) = (hour_list(tx, since)?, event_list(tx, &filter)?);
     let totals = hours.total();
     let hour = |(hour, counters): (u8, StatsCounters)| CancellationHourView {

@@ -5,7 +5,7 @@ use urr_kernel::Uuid;
 use urr_service::{Errors, Path, Query};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{StatsAnswer, StatsReader, StatsResult, clamp, event_not_found, title_or_id};
+use super::{EventStatsReader, StatsAnswer, StatsResult, clamp, event_not_found, title_or_id};
 use crate::domain::percent;
 use crate::store::event_queries::{EventStats, EventStatsFilter, EventStatsOrder, event_list};
 
@@ -76,18 +76,19 @@ impl From<EventStats> for EventStatsView {
 
 /// Lists events with their sales, best first.
 ///
-/// For administrators. `sortBy` is `revenue` (the default), `reservations` or `occupancy`.
+/// For organisers (their own events) and administrators (all). `sortBy` is `revenue` (the default), `reservations` or `occupancy`.
 #[utoipa::path(
     get, path = "/api/stats/events", tag = "statistics", params(EventsQuery),
     responses((status = 200, body = StatsAnswer<Vec<EventStatsView>>), Errors<401, 403>),
 )]
 pub(super) async fn list_event_stats(
-    stats: StatsReader,
+    EventStatsReader { stats, scope }: EventStatsReader,
     Query(query): Query<EventsQuery>,
 ) -> StatsResult<Vec<EventStatsView>> {
     let order = query.sort_by.unwrap_or(EventStatsOrder::Revenue);
     let limit = u32::from(clamp(query.limit, EVENTS_DEFAULT, EVENTS_MAX));
-    let filter = EventStatsFilter { since: None, id: None, order, limit };
+    let organiser_id = scope.organiser_id();
+    let filter = EventStatsFilter { since: None, id: None, organiser_id, order, limit };
     stats
         .answer(move |tx| {
             Ok(event_list(tx, &filter)?.into_iter().map(EventStatsView::from).collect())
@@ -134,17 +135,19 @@ impl From<EventStats> for EventOverviewView {
 
 /// Returns the sales of one event.
 ///
-/// For administrators. Errors: 404 `EVENT_NOT_FOUND`.
+/// For its organiser and administrators. Errors: 404 `EVENT_NOT_FOUND`, also for somebody else's
+/// event.
 #[utoipa::path(
     get, path = "/api/stats/events/{eventId}", tag = "statistics", params(("eventId" = Uuid, Path)),
     responses((status = 200, body = StatsAnswer<EventSalesView>), Errors<401, 403, 404>),
 )]
 pub(super) async fn get_event_stats(
-    stats: StatsReader,
+    EventStatsReader { stats, scope }: EventStatsReader,
     Path(id): Path<Uuid>,
 ) -> StatsResult<EventSalesView> {
     let order = EventStatsOrder::Revenue;
-    let filter = EventStatsFilter { since: None, id: Some(id), order, limit: 1 };
+    let organiser_id = scope.organiser_id();
+    let filter = EventStatsFilter { since: None, id: Some(id), organiser_id, order, limit: 1 };
     stats
         .answer(move |tx| {
             let event = event_list(tx, &filter)?.pop().ok_or_else(event_not_found)?;

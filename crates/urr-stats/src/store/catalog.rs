@@ -32,7 +32,7 @@ pub fn event_update(tx: &mut Tx<'_>, event: &EventSnapshot) -> DbResult<()> {
     let prices = serde_json::to_value(&event.prices).expect("prices are plain JSON");
     tx.execute(
         "update events set revision = $2, title = $3, venue = $4, kind = $5, starts_at = $6, \
-         prices = $7 where id = $1 and revision <= $2",
+         prices = $7, organiser_id = $8 where id = $1 and revision <= $2",
         params![
             event.event_id,
             event.revision,
@@ -40,7 +40,8 @@ pub fn event_update(tx: &mut Tx<'_>, event: &EventSnapshot) -> DbResult<()> {
             event.venue_name,
             event.kind.as_str(),
             storable_time(event.starts_at),
-            prices
+            prices,
+            event.organiser_id
         ],
     )?;
     Ok(())

@@ -50,6 +50,8 @@ impl EventStatsOrder {
 pub struct EventStatsFilter {
     pub since: Option<Date>,
     pub id: Option<Uuid>,
+    /// Only the events of this organiser.
+    pub organiser_id: Option<Uuid>,
     pub order: EventStatsOrder,
     pub limit: u32,
 }
@@ -59,7 +61,7 @@ pub fn event_list(tx: &mut Tx<'_>, filter: &EventStatsFilter) -> DbResult<Vec<Ev
     let sql = format!(
         "select id, title, venue, starts_at, status, places, {sums} \
          from events left join event_counters on event_id = id and day >= $1 \
-         where $2 or id = $3 \
+         where ($2 or id = $3) and ($5 or organiser_id = $6) \
          group by id, title, venue, starts_at, status, places"
     );
     let columns = &*COLUMNS;
@@ -69,7 +71,10 @@ pub fn event_list(tx: &mut Tx<'_>, filter: &EventStatsFilter) -> DbResult<Vec<Ev
     );
     let since = filter.since.map(|day| day.to_string()).unwrap_or_default();
     let id = filter.id.unwrap_or(Uuid::nil());
-    tx.query(&sql, params![since, filter.id.is_none(), id, filter.limit], |row| {
+    let organiser_id = filter.organiser_id.unwrap_or(Uuid::nil());
+    let all = (filter.id.is_none(), filter.organiser_id.is_none());
+    let values = params![since, all.0, id, filter.limit, all.1, organiser_id];
+    tx.query(&sql, values, |row| {
         Ok(from_row!(row => EventStats {
             id, title, venue, starts_at, status, places;
             counters: counters_read(row)?,

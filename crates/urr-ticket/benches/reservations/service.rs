@@ -70,6 +70,7 @@ impl BenchService {
             locks,
             signer: Signer::new(&Secret::generate(), &[]),
             slots: SlotChecker::AllowAll,
+            persons: urr_ticket::PersonFinder::nobody(),
         });
         let kit = ServiceKit {
             clock,
@@ -121,6 +122,8 @@ pub fn new_sale(event_id: Uuid) -> NewSale {
             sale_ends_at: now + 29 * day,
             has_presale: false,
             seats_per_user_max: 4,
+            requires_identity: false,
+            organiser_id: None,
             cancel_policy: None,
         },
         ticket_types: Vec::new(),

@@ -1,9 +1,9 @@
-//! The routes for check-in: for administrators with a scanner.
+//! The routes for check-in: for those who stand at the entrance with a scanner.
 
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid};
-use urr_service::{Admin, ApiError, Errors, Json, Query};
+use urr_service::{ApiError, DoorStaff, Errors, Json, Query};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -65,11 +65,11 @@ impl CheckedInView {
 
 /// Checks a ticket in.
 ///
-/// For administrators. `payload` is the text of the QR code, `eventId` the event of this entrance.
-/// A ticket is checked in once; after an unknown outcome a retry may answer `ALREADY_CHECKED_IN`
+/// For door staff who are assigned to the event, its organiser and administrators. `payload` is the
+/// text of the QR code, `eventId` the event of this entrance. A ticket is checked in once; after an unknown outcome a retry may answer `ALREADY_CHECKED_IN`
 /// for the first attempt.
 ///
-/// Errors: 400 `INVALID_TICKET`; 404 `TICKET_NOT_FOUND`, `EVENT_NOT_FOUND`; 409
+/// Errors: 400 `INVALID_TICKET`; 403 `NOT_YOUR_EVENT`; 404 `TICKET_NOT_FOUND`, `EVENT_NOT_FOUND`; 409
 /// `ALREADY_CHECKED_IN` (with `checkedInAt`, `checkedInBy`), `TICKET_FOR_OTHER_EVENT`,
 /// `TICKET_REISSUED`, `TICKET_CANCELLED`; 422 `TICKET_FORGED`.
 #[utoipa::path(
@@ -78,7 +78,7 @@ impl CheckedInView {
 )]
 async fn check_in_ticket(
     State(ticket): State<TicketService>,
-    Admin(admin): Admin,
+    DoorStaff(staff): DoorStaff,
     Json(body): Json<CheckInBody>,
 ) -> Result<Json<CheckInView>, ApiError> {
     if body.payload.chars().count() > PAYLOAD_CHARS_MAX {
@@ -86,7 +86,8 @@ async fn check_in_ticket(
     }
     let event_id = body.event_id;
     let inventory = ticket.inventories.get(event_id).await?.ok_or_else(event_not_found)?;
-    let shown = ScannedTicket { payload: body.payload, event_id, admin_id: admin.user_id };
+    ticket.check_event(event_id, staff.event_scope()).await?;
+    let shown = ScannedTicket { payload: body.payload, event_id, admin_id: staff.user_id };
     let checked_in = ticket.check_in(&shown).await?;
     Ok(Json(CheckInView { ticket: CheckedInView::of(checked_in, &inventory) }))
 }
@@ -100,18 +101,20 @@ struct CheckInsQuery {
 
 /// Counts the tickets of an event and those checked in.
 ///
-/// For administrators. Errors: 404 `EVENT_NOT_FOUND`.
+/// For door staff who are assigned to the event, its organiser and administrators. Errors: 403
+/// `NOT_YOUR_EVENT`; 404 `EVENT_NOT_FOUND`.
 #[utoipa::path(
     get, path = "/api/admin/check-ins", tag = "tickets", params(CheckInsQuery),
     responses((status = 200, body = CheckInCounts), Errors<401, 403, 404>),
 )]
 async fn count_check_ins(
     State(ticket): State<TicketService>,
-    _admin: Admin,
+    DoorStaff(staff): DoorStaff,
     Query(query): Query<CheckInsQuery>,
 ) -> Result<Json<CheckInCounts>, ApiError> {
     let event_id = query.event_id;
     ticket.inventories.get(event_id).await?.ok_or_else(event_not_found)?;
+    ticket.check_event(event_id, staff.event_scope()).await?;
     Ok(Json(ticket.count_check_ins(event_id).await?))
 }
 

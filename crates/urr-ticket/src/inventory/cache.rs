@@ -99,6 +99,8 @@ mod tests {
                 sale_ends_at: now + Duration::from_secs(1),
                 has_presale: false,
                 seats_per_user_max: 4,
+                requires_identity: false,
+                organiser_id: None,
                 cancel_policy: None,
             },
             ticket_types: Vec::new(),

@@ -169,6 +169,8 @@ fn sale_facts(snapshot: &EventSnapshot) -> Result<SaleFacts, String> {
         sale_ends_at: snapshot.sale_ends_at,
         has_presale: snapshot.has_presale,
         seats_per_user_max: snapshot.seats_per_user_max,
+        requires_identity: snapshot.requires_identity,
+        organiser_id: snapshot.organiser_id,
         cancel_policy: snapshot.cancel_policy.clone(),
     })
 }

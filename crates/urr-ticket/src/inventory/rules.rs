@@ -36,6 +36,8 @@ pub struct SalePolicy {
     pub sale_ends_at: Timestamp,
     pub has_presale: bool,
     pub seats_per_user_max: u32,
+    /// Whether only persons with a checked identity may buy, each within the limit.
+    pub requires_identity: bool,
     /// The cancellation fees of the event; none: the usual ones.
     pub cancel_policy: Option<CancelPolicy>,
 }
@@ -150,6 +152,7 @@ mod tests {
             sale_ends_at: at("2026-12-10T00:00:00Z"),
             has_presale: true,
             seats_per_user_max: 4,
+            requires_identity: false,
             cancel_policy: None,
         }
     }

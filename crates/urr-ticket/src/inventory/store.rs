@@ -27,6 +27,11 @@ pub struct SaleFacts {
     pub sale_ends_at: Timestamp,
     pub has_presale: bool,
     pub seats_per_user_max: u32,
+    #[serde(default)]
+    pub requires_identity: bool,
+    /// Whose event it is.
+    #[serde(default)]
+    pub organiser_id: Option<Uuid>,
     /// None: the usual fees.
     #[serde(default)]
     pub cancel_policy: Option<CancelPolicy>,
@@ -92,9 +97,10 @@ fn sale_insert(tx: &mut Tx<'_>, new: &NewSale, now: Timestamp) -> DbResult<bool>
     let rows = tx.execute(
         "insert into sales (event_id, revision, kind, status, title, venue_name, artist_id, \
          starts_at, sale_starts_at, sale_ends_at, has_presale, seats_per_user_max, cancel_policy, \
-         layout, prices, seats_total, is_complete, fence, created_at) \
+         layout, prices, seats_total, is_complete, fence, created_at, requires_identity, \
+         organiser_id) \
          values ($1, $2, $3, 'open', $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, false, \
-         0, $16) \
+         0, $16, $17, $18) \
          on conflict (event_id) do nothing",
         params![
             inventory.event_id,
@@ -112,7 +118,9 @@ fn sale_insert(tx: &mut Tx<'_>, new: &NewSale, now: Timestamp) -> DbResult<bool>
             layout,
             prices,
             inventory.layout.seat_count(),
-            now
+            now,
+            facts.requires_identity,
+            facts.organiser_id
         ],
     )?;
     Ok(rows == 1)
@@ -139,7 +147,8 @@ pub fn sale_lock(tx: &mut Tx<'_>, event_id: Uuid, numbers: u32) -> DbResult<Opti
     tx.query_opt(
         "update sales set fence = fence + $2::bigint where event_id = $1 \
          returning fence, status, is_complete, artist_id, starts_at, sale_starts_at, sale_ends_at, \
-         has_presale, seats_per_user_max, cancel_policy",
+         has_presale, seats_per_user_max, requires_identity, \
+         cancel_policy",
         params![event_id, i64::from(numbers)],
         |row| Ok(LockedSale { policy: policy_read(row)?, fence: row.get("fence")? }),
     )
@@ -150,7 +159,8 @@ pub fn sale_lock(tx: &mut Tx<'_>, event_id: Uuid, numbers: u32) -> DbResult<Opti
 pub fn sale_lock_only(tx: &mut Tx<'_>, event_id: Uuid) -> DbResult<Option<LockedSale>> {
     tx.query_opt(
         "select fence, status, is_complete, artist_id, starts_at, sale_starts_at, sale_ends_at, \
-         has_presale, seats_per_user_max, cancel_policy from sales where event_id = $1 for update",
+         has_presale, seats_per_user_max, requires_identity, \
+         cancel_policy from sales where event_id = $1 for update",
         params![event_id],
         |row| Ok(LockedSale { policy: policy_read(row)?, fence: row.get("fence")? }),
     )
@@ -166,7 +176,8 @@ pub fn sale_number(tx: &mut Tx<'_>, event_id: Uuid, fence: i64) -> DbResult<()> 
 pub fn policy_find(tx: &mut Tx<'_>, event_id: Uuid) -> DbResult<Option<SalePolicy>> {
     tx.query_opt(
         "select status, is_complete, artist_id, starts_at, sale_starts_at, sale_ends_at, \
-         has_presale, seats_per_user_max, cancel_policy from sales where event_id = $1",
+         has_presale, seats_per_user_max, requires_identity, \
+         cancel_policy from sales where event_id = $1",
         params![event_id],
         policy_read,
     )
@@ -175,7 +186,7 @@ pub fn policy_find(tx: &mut Tx<'_>, event_id: Uuid) -> DbResult<Option<SalePolic
 fn policy_read(row: &Row<'_>) -> DbResult<SalePolicy> {
     Ok(from_row!(row => SalePolicy {
         status, is_complete, artist_id, starts_at, sale_starts_at, sale_ends_at, has_presale,
-        seats_per_user_max;
+        seats_per_user_max, requires_identity;
         cancel_policy: row.get_json("cancel_policy")?,
     }))
 }

@@ -10,6 +10,7 @@ use urr_storage::outbox::EventMetadata;
 use urr_storage::{Db, DbResult, StorageError, Tx};
 
 use crate::inventory::rules::NotOnSale;
+use crate::reserve::persons::person_insert;
 use crate::reserve::rules::{
     Hold, HoldDecision, HoldRejection, HoldRequest, HoldTerms, RequestedItems, decide_hold,
 };
@@ -189,6 +190,11 @@ fn decide_together(tx: &mut Tx<'_>, batch: &HoldBatch) -> Result<Vec<HoldOutcome
     }
     if !holds_write(tx, &state, &holds, &announcements, terms)? {
         return Err(NotCommitted::GuardRefused);
+    }
+    for (decision, entry) in decisions.iter().zip(requests) {
+        if let (Ok(HoldDecision::Hold(hold)), Some(person)) = (decision, &entry.request.person) {
+            person_insert(tx, hold.reservation.id, inventory.event_id, person)?;
+        }
     }
     let is_new = !holds.is_empty();
     let outcomes = outcomes(tx, decisions)?;

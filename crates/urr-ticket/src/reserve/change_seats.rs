@@ -20,7 +20,7 @@ use crate::reservations::store::items;
 use crate::reservations::transition::{PreparedEvents, reload};
 use crate::reserve::change_seats::rules::{SeatSwap, SeatSwapRequest, decide_swap};
 use crate::reserve::rules::{HoldRejection, RequestedItems};
-use crate::reserve::{check_requested, store};
+use crate::reserve::{check_requested, persons, store};
 use crate::{Inventory, ItemSubject, ReservationId, ReservationItem, ReserveError, TicketService};
 use urr_contracts::events::reservation::ReservationChanged;
 
@@ -106,6 +106,7 @@ impl SeatChangeCommand {
         }
         let reservation = &record.reservation;
         let live_quantity = transitions::live_quantity(tx, event_id, reservation.user_id)?;
+        let live_quantity = live_quantity.max(persons::quantity_with(tx, self.id)?);
         let other_quantity = live_quantity - reservation.quantity;
         let request = SeatSwapRequest { held: &held, wanted, taken: &taken, other_quantity };
         let Some(swap) = decide_swap(&request, &sale.policy, self.now)? else {

@@ -25,6 +25,7 @@ const ENTRY_EVENT: HeaderName = HeaderName::from_static("x-urr-entry-event");
 
 /// The other request for the seat is decided by then.
 const SEAT_RETRY_AFTER: Duration = Duration::from_secs(1);
+const PERSON_RETRY_AFTER: Duration = Duration::from_secs(2);
 
 const BEST_COUNT_MAX: u32 = 10;
 
@@ -109,11 +110,13 @@ struct ReserveSeatsBody {
 /// same reservation. `bookingFee` is part of `totalAmount` and applies in a pre-sale.
 ///
 /// Errors: 400 `NOTHING_CHOSEN`, `CHOSEN_TWICE`, `INVALID_IDEMPOTENCY_KEY`; 403
-/// `ENTRY_TOKEN_INVALID`, `ENTRY_TOKEN_OTHER_EVENT`, `PRESALE_MEMBERS_ONLY` (with `opensAt`); 404
+/// `ENTRY_TOKEN_INVALID`, `ENTRY_TOKEN_OTHER_EVENT`, `PRESALE_MEMBERS_ONLY` (with `opensAt`),
+/// `IDENTITY_REQUIRED` (the event is for checked persons; `SEAT_LIMIT` then counts all accounts of
+/// the person); 404
 /// `EVENT_NOT_FOUND`, `SEAT_NOT_FOUND`; 409 `SALE_NOT_OPEN`, `SALE_ENDED`, `SALE_NOT_READY`,
 /// `EVENT_CANCELLED`, `EVENT_IS_STANDING`, `SEAT_TAKEN` (with `seatIds`), `SEAT_BEING_DECIDED`
 /// (retry), `HOLD_IN_PROGRESS` (one hold per user and event; with `reservationId`), `SEAT_LIMIT`;
-/// 422 `IDEMPOTENCY_KEY_REUSED`; 503 `BUSY`, `QUEUE_UNAVAILABLE`.
+/// 422 `IDEMPOTENCY_KEY_REUSED`; 503 `BUSY`, `QUEUE_UNAVAILABLE`, `IDENTITY_UNAVAILABLE`.
 #[utoipa::path(
     post, path = "/api/seats/reserve", tag = "reservations", request_body = ReserveSeatsBody,
     params(("idempotency-key" = Option<String>, Header, max_length = 64)),
@@ -355,6 +358,9 @@ impl From<ReserveError> for ApiError {
             ReserveError::SectionNotFound => ApiError::not_found("SECTION_NOT_FOUND", sentence),
             ReserveError::NotChangeable(refused) => refused.into(),
             ReserveError::Rejected(refusal) => refusal.into(),
+            ReserveError::PersonUnavailable => {
+                ApiError::unavailable("IDENTITY_UNAVAILABLE", sentence, PERSON_RETRY_AFTER)
+            }
             ReserveError::Storage(error) => error.into(),
         }
     }
@@ -374,6 +380,7 @@ impl From<HoldRejection> for ApiError {
                     .with("seatsPerUserMax", seats_per_user_max)
                     .with("alreadyYours", live_quantity)
             }
+            HoldRejection::IdentityRequired => ApiError::forbidden("IDENTITY_REQUIRED", sentence),
             HoldRejection::SeatsTaken { seat_ids } => {
                 ApiError::conflict("SEAT_TAKEN", sentence).with("seatIds", seat_ids)
             }

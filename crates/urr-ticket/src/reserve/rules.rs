@@ -17,6 +17,7 @@ use crate::reservations::model::{
     ReservationStatus, seat_ids,
 };
 use crate::reserve::best_seats::{NoSeatsFit, SeatPreference, choose_best};
+use crate::reserve::persons::PersonHashes;
 use crate::seat_map::{SeatStatus, Statuses};
 
 /// A request for seats or tickets of an event.
@@ -25,6 +26,8 @@ pub struct HoldRequest {
     /// The id of the reservation that it may become.
     pub reservation_id: ReservationId,
     pub user_id: Uuid,
+    /// The person behind the account, if the event requires a checked identity.
+    pub person: Option<PersonHashes>,
     pub requested: RequestedItems,
     pub key: Option<KeyedRequest>,
 }
@@ -59,6 +62,8 @@ pub struct SaleState {
     pub map: Option<Statuses>,
     pub stock: HashMap<Uuid, AvailableStock>,
     pub buyers: HashMap<Uuid, BuyerHoldings>,
+    /// What persons have of the event, by their current hash, if it requires a checked identity.
+    pub persons: HashMap<String, u32>,
     /// Earlier reservations by user and key.
     pub earlier: EarlierRequests,
 }
@@ -140,6 +145,8 @@ pub enum HoldRejection {
     HoldInProgress { reservation_id: ReservationId },
     #[error("Nobody may have more than {seats_per_user_max} of this event.")]
     SeatLimit { seats_per_user_max: u32, live_quantity: u32 },
+    #[error("This event is for persons with a checked identity. Please verify yours first.")]
+    IdentityRequired,
     #[error("This seat is no longer free.")]
     SeatsTaken { seat_ids: Vec<SeatId> },
     /// That request may fail, so it is worth trying again.
@@ -242,8 +249,8 @@ pub fn decide_hold(
     }
     let quantity = request.requested.quantity();
     let seats_per_user_max = state.policy.seats_per_user_max;
-    if buyer.live_quantity.saturating_add(quantity) > seats_per_user_max {
-        let live_quantity = buyer.live_quantity;
+    let live_quantity = live_quantity(state, request, &buyer)?;
+    if live_quantity.saturating_add(quantity) > seats_per_user_max {
         return Err(HoldRejection::SeatLimit { seats_per_user_max, live_quantity });
     }
     let items = match &request.requested {
@@ -262,6 +269,20 @@ pub fn decide_hold(
     let hold = make_hold(state.fence, request, priced, inventory, terms);
     record_hold(state, request, &hold);
     Ok(HoldDecision::Hold(hold))
+}
+
+/// What counts against the limit: the account's, or the person's with all their accounts.
+fn live_quantity(
+    state: &SaleState,
+    request: &HoldRequest,
+    buyer: &BuyerHoldings,
+) -> Result<u32, HoldRejection> {
+    if !state.policy.requires_identity {
+        return Ok(buyer.live_quantity);
+    }
+    let person = request.person.as_ref().ok_or(HoldRejection::IdentityRequired)?;
+    let of_person = state.persons.get(person.current()).copied().unwrap_or_default();
+    Ok(of_person.max(buyer.live_quantity))
 }
 
 /// The reservation that an earlier request with the same key made.
@@ -362,6 +383,10 @@ fn record_hold(state: &mut SaleState, request: &HoldRequest, hold: &Hold) {
     let buyer = state.buyers.entry(request.user_id).or_default();
     buyer.pending = Some(reservation_id);
     buyer.live_quantity += hold.reservation.quantity;
+    if let Some(person) = &request.person {
+        let of_person = state.persons.entry(person.current().to_owned()).or_default();
+        *of_person += hold.reservation.quantity;
+    }
     if let Some(key) = &request.key {
         let (fingerprint, used_at) = (key.fingerprint.clone(), hold.reservation.created_at);
         let earlier = EarlierRequest { fingerprint, reservation_id, used_at };

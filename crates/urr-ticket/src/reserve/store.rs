@@ -16,6 +16,7 @@ use crate::in_list::for_each_chunk;
 use crate::inventory::store as sales;
 use crate::memberships::tiers::tier_list;
 use crate::reservations::store::{RESERVATION, items, reservation_read};
+use crate::reserve::persons::persons_load;
 use crate::reserve::rules::{
     AvailableStock, BuyerHoldings, EarlierRequest, EarlierRequests, Hold, HoldRequest, HoldTerms,
     RequestedItems, SaleState,
@@ -43,6 +44,7 @@ pub fn sale_state_load(
         map: None,
         stock: HashMap::new(),
         buyers: HashMap::new(),
+        persons: HashMap::new(),
         earlier: HashMap::new(),
     };
     match tx.is_postgres() {
@@ -64,6 +66,9 @@ pub fn sale_state_load(
         for (user_id, tier) in tier_list(tx, artist_id, &user_ids, now)? {
             state.buyers.entry(user_id).or_default().tier = Some(tier);
         }
+    }
+    if state.policy.requires_identity {
+        persons_load(tx, event_id, requests, &mut state)?;
     }
     if requests.iter().any(|one| matches!(one.requested, RequestedItems::Tickets(_))) {
         state.stock = stock_list(tx, event_id)?;

@@ -122,7 +122,7 @@ impl TransferView {
 /// buy. A sale refunds the seller in full and issues new tickets.
 ///
 /// Errors: 403 `MEMBERSHIP_REQUIRED`; 404 `RESERVATION_NOT_FOUND`; 409 `TRANSFER_LISTED`,
-/// `RESERVATION_NOT_CONFIRMED`, `EVENT_STARTED`, `EVENT_CANCELLED`, `ALREADY_CHECKED_IN`.
+/// `TICKET_IS_PERSONAL` (the event requires a checked identity), `RESERVATION_NOT_CONFIRMED`, `EVENT_STARTED`, `EVENT_CANCELLED`, `ALREADY_CHECKED_IN`.
 #[utoipa::path(
     post, path = "/api/transfers", tag = "transfers", request_body = CreateTransferBody,
     responses((status = 201, body = TransferAnswerView), Errors<401, 403, 404, 409>),
@@ -249,6 +249,7 @@ impl From<TransferRejection> for ApiError {
                 return ApiError::forbidden("MEMBERSHIP_REQUIRED", sentence);
             }
             Refused::NotConfirmed => "RESERVATION_NOT_CONFIRMED",
+            Refused::Personal => "TICKET_IS_PERSONAL",
             Refused::AlreadyListed => "TRANSFER_LISTED",
             Refused::OwnTransfer => "OWN_TRANSFER",
             Refused::SeatLimit => "SEAT_LIMIT",

@@ -87,6 +87,9 @@ pub enum TransferRejection {
     ReservationNotFound,
     #[error("Only what is paid can be passed on.")]
     NotConfirmed,
+    /// The event requires a checked identity: its limit holds per person.
+    #[error("Tickets of this event are personal and cannot be passed on.")]
+    Personal,
     #[error("This is for sale already.")]
     AlreadyListed,
     #[error("Only members of the artist can pass tickets on.")]

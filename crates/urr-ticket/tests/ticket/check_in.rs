@@ -146,8 +146,8 @@ contract! {
         let fan = nobody.logged_in(world.ids.next_id(), UserRole::User);
         nobody.post(CHECK_INS, &body).await.refused(401, "AUTHENTICATION_REQUIRED");
         nobody.get(&counts).await.refused(401, "AUTHENTICATION_REQUIRED");
-        fan.post(CHECK_INS, &body).await.refused(403, "ADMIN_REQUIRED");
-        fan.get(&counts).await.refused(403, "ADMIN_REQUIRED");
+        fan.post(CHECK_INS, &body).await.refused(403, "ROLE_REQUIRED");
+        fan.get(&counts).await.refused(403, "ROLE_REQUIRED");
         assert_eq!(scanner(&world).post(CHECK_INS, &body).await.status, 200);
     }
 

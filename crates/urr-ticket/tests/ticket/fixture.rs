@@ -14,8 +14,8 @@ use urr_storage::{
 use urr_test::servers;
 use urr_ticket::inventory::store::{self, NewSale, NewTicketType, SaleFacts};
 use urr_ticket::{
-    AuditDifference, Inventory, InventoryKind, SCHEMA, SeatLocks, Signer, SlotChecker, TicketParts,
-    TicketService, TicketSettings,
+    AuditDifference, Inventory, InventoryKind, PersonFinder, SCHEMA, SeatLocks, Signer,
+    SlotChecker, TicketParts, TicketService, TicketSettings,
 };
 
 const SQLITE_FILE: &str = "reservation_service.db";
@@ -97,6 +97,13 @@ impl World {
         let settings = TicketSettings::default();
         let parts = ticket_parts(&self.db, &self.clock, &self.ids, &self.locks, settings);
         TicketService::new(TicketParts { slots, ..parts })
+    }
+
+    /// The same tables, seen by a process that knows the persons behind accounts.
+    pub fn ticket_with_persons(&self, persons: PersonFinder) -> TicketService {
+        let settings = TicketSettings::default();
+        let parts = ticket_parts(&self.db, &self.clock, &self.ids, &self.locks, settings);
+        TicketService::new(TicketParts { persons, ..parts })
     }
 
     /// The same tables, seen by a process whose statements may take only so long.
@@ -248,7 +255,8 @@ fn ticket_parts(
     let locks = locks.clone();
     let signer = Signer::new(&Secret::new("of these tests"), &[]);
     let slots = SlotChecker::AllowAll;
-    TicketParts { db, clock, ids, settings, locks, signer, slots }
+    let persons = PersonFinder::nobody();
+    TicketParts { db, clock, ids, settings, locks, signer, slots, persons }
 }
 
 /// A sale that is open for everybody from an hour ago until in ten days.
@@ -268,6 +276,8 @@ pub fn new_sale(event_id: Uuid, layout: Layout, clock: &Clock) -> NewSale {
             sale_ends_at: now + 240 * 60 * MINUTE,
             has_presale: false,
             seats_per_user_max: 4,
+            requires_identity: false,
+            organiser_id: None,
             cancel_policy: None,
         },
         ticket_types: Vec::new(),

@@ -2,7 +2,7 @@
 
 use axum::Router;
 use axum::body::{Body, BodyDataStream};
-use axum::http::{HeaderMap, Request, StatusCode};
+use axum::http::{HeaderMap, Method, Request, StatusCode};
 use futures_util::StreamExt;
 use serde_json::Value;
 use tower::ServiceExt;
@@ -81,6 +81,12 @@ impl HttpReader {
     pub async fn post(&self, path: &str, body: &Value) -> Answer {
         let request = Request::post(path).header("content-type", "application/json");
         self.send(request.body(Body::from(body.to_string())).unwrap()).await
+    }
+
+    /// Without a body.
+    pub async fn request(&self, method: Method, path: &str) -> Answer {
+        let request = Request::builder().method(method).uri(path);
+        self.send(request.body(Body::empty()).unwrap()).await
     }
 
     /// The events of a stream as they come.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use urr_contracts::clients::TicketClient;
+use urr_kernel::Won;
 use urr_outbound::Outbound;
 use urr_payment::provider::{
     PORTONE_ENDPOINT, PortOneClient, PortOneSettings, ProviderClient, Sandbox, TOSS_ENDPOINT,
@@ -43,6 +44,7 @@ pub fn payment_service(
         ids: sources.ids.clone(),
         settings: PaymentSettings {
             audit_interval: Duration::from_millis(config.payments.reconciliation_interval_ms),
+            support_refund_max: Won::new(config.payments.support_refund_max_won),
             ..PaymentSettings::default()
         },
         tickets,

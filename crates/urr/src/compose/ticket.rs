@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use urr_contracts::clients::QueueClient;
+use urr_contracts::clients::{AuthClient, QueueClient};
+use urr_kernel::Won;
 use urr_service::{Caller, Service};
 use urr_storage::Db;
-use urr_ticket::{SeatLocks, Signer, SlotChecker, TicketParts, TicketService, TicketSettings};
+use urr_ticket::{
+    PersonFinder, SeatLocks, Signer, SlotChecker, TicketParts, TicketService, TicketSettings,
+};
 
 use super::ClockAndIds;
 use super::builder::Builder;
@@ -24,7 +27,9 @@ pub fn start(builder: &mut Builder<'_>, db: Db) -> Result<Service> {
     };
     let queue = builder.upstream(Caller::Ticket, ProcessRole::Queue)?;
     let slots = SlotChecker::new(QueueClient::new(queue));
-    let ticket = service(builder.config, db, &sources, locks, slots);
+    let auth = builder.upstream(Caller::Ticket, ProcessRole::Auth)?;
+    let peers = (slots, PersonFinder::Auth(AuthClient::new(auth)));
+    let ticket = service(builder.config, db, &sources, locks, peers);
     let (jobs, stopping) = (ticket.clone(), builder.stopping.clone());
     builder.add_jobs("the ticket jobs", async move { jobs.run_jobs(stopping).await });
     let maps = ticket.seat_maps().clone();
@@ -34,7 +39,8 @@ pub fn start(builder: &mut Builder<'_>, db: Db) -> Result<Service> {
 
 /// The ticket service for a command that only reads.
 pub fn ticket_service_to_read(config: &Config, db: Db, sources: &ClockAndIds) -> TicketService {
-    service(config, db, sources, SeatLocks::memory(sources.clock.clone()), SlotChecker::AllowAll)
+    let peers = (SlotChecker::AllowAll, PersonFinder::nobody());
+    service(config, db, sources, SeatLocks::memory(sources.clock.clone()), peers)
 }
 
 fn service(
@@ -42,7 +48,7 @@ fn service(
     db: Db,
     sources: &ClockAndIds,
     locks: SeatLocks,
-    slots: SlotChecker,
+    (slots, persons): (SlotChecker, PersonFinder),
 ) -> TicketService {
     TicketService::new(TicketParts {
         db,
@@ -52,6 +58,7 @@ fn service(
         locks,
         signer: signer(config),
         slots,
+        persons,
     })
 }
 
@@ -66,6 +73,7 @@ fn settings(config: &Config) -> TicketSettings {
         hold_ttl: Duration::from_secs(config.seats.hold_ttl_seconds),
         lock_ttl: Duration::from_secs(config.seats.lock_ttl_seconds),
         expiry_interval: Duration::from_millis(config.reservations.cleanup_interval_ms),
+        support_refund_max: Won::new(config.payments.support_refund_max_won),
         ..TicketSettings::default()
     }
 }

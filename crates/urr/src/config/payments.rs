@@ -25,6 +25,7 @@ section! {
         reconciliation_interval_ms: u64 =
             value(millis()), "RESERVATION_RECONCILIATION_INTERVAL_MS";
         dangerous_test_payments: bool = value(flag());
+        support_refund_max_won: i64 = value(number(0..=100_000_000));
         /// Public: the pages carry it.
         toss_client_key: Option<String> = value(optional(text())), "TOSS_CLIENT_KEY";
         toss_secret_key: Option<Secret> = secret(password()), "TOSS_SECRET_KEY";

@@ -32,6 +32,8 @@ fn event() -> EventRecord {
         schedule: schedule(),
         has_presale: true,
         seats_per_user_max: 4,
+        requires_identity: false,
+        organiser_id: Uuid::nil(),
         poster_image_url: String::new(),
         terms: EventTerms::default(),
         prices: BTreeMap::from([("VIP".to_owned(), Won::new(100_000))]),

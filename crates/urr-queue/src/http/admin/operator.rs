@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use urr_contracts::internal::queue::{ChangeRoom, ClearRoom, GetRoom, ListRooms, RoomPage};
 use urr_kernel::{CallContext, Uuid};
-use urr_service::{ApiError, Json, Page};
+use urr_service::{ApiError, EventScope, Json, Page};
 
 use super::bodies::ChangeRoomBody;
 use super::{RoomAdmin, list};
@@ -29,7 +29,7 @@ pub async fn list_rooms(
     call: ListRooms,
     _: CallContext,
 ) -> Result<RoomPage, ApiError> {
-    document(list(&queue, Page::of(call.page, call.limit)).await?)
+    document(list(&queue, EventScope::All, Page::of(call.page, call.limit)).await?)
 }
 
 pub async fn get_room(queue: QueueService, call: GetRoom, _: CallContext) -> Room {

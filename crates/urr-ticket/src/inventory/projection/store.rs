@@ -38,7 +38,8 @@ pub fn sale_update(tx: &mut Tx<'_>, event_id: Uuid, facts: &SaleFacts) -> DbResu
         "update sales set revision = $2, title = $3, venue_name = $4, artist_id = $5, \
          has_unannounced_start = (has_unannounced_start or starts_at <> $6), starts_at = $6, \
          sale_starts_at = $7, sale_ends_at = $8, has_presale = $9, seats_per_user_max = $10, \
-         cancel_policy = $11 where event_id = $1 and revision < $2",
+         cancel_policy = $11, requires_identity = $12, organiser_id = $13 \
+         where event_id = $1 and revision < $2",
         params![
             event_id,
             facts.revision,
@@ -50,7 +51,9 @@ pub fn sale_update(tx: &mut Tx<'_>, event_id: Uuid, facts: &SaleFacts) -> DbResu
             facts.sale_ends_at,
             facts.has_presale,
             facts.seats_per_user_max,
-            facts.cancel_policy_json()
+            facts.cancel_policy_json(),
+            facts.requires_identity,
+            facts.organiser_id
         ],
     )?;
     Ok(())

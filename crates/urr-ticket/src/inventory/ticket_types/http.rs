@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use urr_kernel::{InvalidTicketType, TicketTypeDraft, Uuid};
-use urr_service::{Admin, ApiError, Context, Errors, Json, Path};
+use urr_service::{ApiError, Context, Errors, Json, Organiser, Path};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -48,8 +48,8 @@ struct TicketTypeDetailView {
 
 /// Adds a ticket type to a standing event.
 ///
-/// For administrators. Errors: 400 `INVALID_NAME`, `INVALID_DESCRIPTION`, `INVALID_PRICE`,
-/// `INVALID_TOTAL`; 404 `EVENT_NOT_FOUND`; 409 `EVENT_HAS_SEATS`, `EVENT_CANCELLED`,
+/// For its organiser and administrators. Errors: 400 `INVALID_NAME`, `INVALID_DESCRIPTION`,
+/// `INVALID_PRICE`, `INVALID_TOTAL`; 403 `NOT_YOUR_EVENT`; 404 `EVENT_NOT_FOUND`; 409 `EVENT_HAS_SEATS`, `EVENT_CANCELLED`,
 /// `TICKET_TYPE_NAME_TAKEN`, `TOO_MANY_TICKET_TYPES` (20).
 #[utoipa::path(
     post, path = "/api/admin/events/{eventId}/tickets", tag = "ticket types",
@@ -58,19 +58,20 @@ struct TicketTypeDetailView {
 )]
 async fn create_ticket_type(
     State(ticket): State<TicketService>,
-    Admin(admin): Admin,
+    Organiser(admin): Organiser,
     Context(context): Context,
     Path(event_id): Path<Uuid>,
     Json(body): Json<StockTicketTypeBody>,
 ) -> Result<(StatusCode, Json<TicketTypeDetailView>), ApiError> {
     let draft = body.parse()?;
+    ticket.check_event(event_id, admin.event_scope()).await?;
     let made = ticket.create_ticket_type(admin.user_id, context, event_id, draft).await?;
     Ok((StatusCode::CREATED, Json(TicketTypeDetailView { ticket_type: made })))
 }
 
 /// Changes a ticket type.
 ///
-/// For administrators. The total cannot fall below what is sold, and the price is fixed once
+/// For the event's organiser and administrators. The total cannot fall below what is sold, and the price is fixed once
 /// something is sold. Errors: as for adding; 404 `TICKET_TYPE_NOT_FOUND`; 409 `TOTAL_BELOW_SOLD`,
 /// `PRICE_IS_FIXED` (with `sold`).
 #[utoipa::path(
@@ -80,12 +81,14 @@ async fn create_ticket_type(
 )]
 async fn change_ticket_type(
     State(ticket): State<TicketService>,
-    Admin(admin): Admin,
+    Organiser(admin): Organiser,
     Context(context): Context,
     Path(id): Path<Uuid>,
     Json(body): Json<StockTicketTypeBody>,
 ) -> Result<Json<TicketTypeDetailView>, ApiError> {
     let draft = body.parse()?;
+    let event_id = ticket.event_of_ticket_type(id).await?.ok_or(TicketTypeError::NotFound)?;
+    ticket.check_event(event_id, admin.event_scope()).await?;
     let changed = ticket.change_ticket_type(admin.user_id, context, id, draft).await?;
     Ok(Json(TicketTypeDetailView { ticket_type: changed }))
 }

@@ -3,8 +3,11 @@
 
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
-use urr_kernel::{Uuid, paragraphs};
-use urr_service::{Admin, ApiError, Context, Errors, Json, Page, Paged, Pagination, Path, Query};
+use urr_kernel::{Uuid, Won, paragraphs};
+use urr_service::{
+    Admin, ApiError, Context, Errors, EventReader, Json, Page, Paged, Pagination, Path, Query,
+    UserRole,
+};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -48,22 +51,23 @@ struct AdminFilter {
     user_id: Option<Uuid>,
 }
 
-/// Lists all reservations, newest first.
+/// Lists reservations, newest first.
 ///
-/// For administrators. Errors: 400 `INVALID_STATUS`.
+/// For organisers (of their own events), support and administrators (all). Errors: 400 `INVALID_STATUS`.
 #[utoipa::path(
     get, path = "/api/admin/reservations", tag = "admin", params(Page, AdminFilter),
     responses((status = 200, body = AdminReservationListView), Errors<401, 403>),
 )]
 async fn list_reservations(
     State(ticket): State<TicketService>,
-    _admin: Admin,
+    EventReader(reader): EventReader,
     page: Page,
     Query(filter): Query<AdminFilter>,
 ) -> Result<Json<AdminReservationListView>, ApiError> {
     let status = parse_status(filter.status.as_deref())?;
     let (user_id, event_id) = (filter.user_id, filter.event_id);
-    let filter = ReservationFilter { user_id, event_id, status };
+    let organiser_id = reader.event_scope().organiser_id();
+    let filter = ReservationFilter { user_id, event_id, status, organiser_id };
     let (details, total) = ticket.list_reservations(filter, page).await?;
     let now = ticket.clock.now();
     let views = details.iter().map(|details| AdminReservationView::new(details, now)).collect();
@@ -73,16 +77,18 @@ async fn list_reservations(
 
 /// Returns any user's reservation.
 ///
-/// For administrators. Errors: 404 `RESERVATION_NOT_FOUND`.
+/// For the organiser of the event, support and administrators. Errors: 404
+/// `RESERVATION_NOT_FOUND`, also for a reservation of somebody else's event.
 #[utoipa::path(
     get, path = "/api/admin/reservations/{id}", tag = "admin", params(("id" = Uuid, Path)),
     responses((status = 200, body = AdminReservationAnswer), Errors<401, 403, 404>),
 )]
 async fn get_any_reservation(
     State(ticket): State<TicketService>,
-    _admin: Admin,
+    EventReader(reader): EventReader,
     Path(id): Path<Uuid>,
 ) -> Result<Json<AdminReservationAnswer>, ApiError> {
+    ticket.find_in_scope(ReservationId(id), reader.event_scope()).await?;
     answer(&ticket, ReservationId(id)).await
 }
 
@@ -113,10 +119,11 @@ enum AdminRefundMode {
 
 /// Cancels any user's reservation.
 ///
-/// For administrators, also after the event started. `reason` is shown to the owner. `refund` is
-/// `full` (the default, with the booking fee) or `policy` (as if the owner had cancelled).
-/// `ticketNumbers` cancels single tickets of a paid reservation. Errors: 400 `INVALID_REASON` (1 to
-/// 200 characters), `INVALID_TICKETS`; 404 `RESERVATION_NOT_FOUND`, `TICKET_NOT_FOUND`; 409
+/// For the organiser of the event, support (up to a limit) and administrators, also after the event
+/// started. `reason` is shown to the owner. `refund` is `full` (the default, with the booking fee)
+/// or `policy` (as if the owner had cancelled). `ticketNumbers` cancels single tickets of a paid
+/// reservation. Errors: 400 `INVALID_REASON` (1 to 200 characters), `INVALID_TICKETS`; 403
+/// `REFUND_ABOVE_LIMIT` (with `limit`); 404 `RESERVATION_NOT_FOUND`, `TICKET_NOT_FOUND`; 409
 /// `PAYMENT_IN_PROGRESS`, `RESERVATION_EXPIRED`, `RESERVATION_UNPAID`, `ALREADY_CHECKED_IN`,
 /// `RESERVATION_LISTED`.
 #[utoipa::path(
@@ -126,12 +133,17 @@ enum AdminRefundMode {
 )]
 async fn cancel_any_reservation(
     State(ticket): State<TicketService>,
-    Admin(admin): Admin,
+    EventReader(admin): EventReader,
     Context(context): Context,
     Path(id): Path<Uuid>,
     Json(body): Json<AdminCancelBody>,
 ) -> Result<Json<AdminReservationAnswer>, ApiError> {
     let reason = parse_reason(&body.reason)?;
+    let record = ticket.find_in_scope(ReservationId(id), admin.event_scope()).await?;
+    let amount = record.reservation.total_amount;
+    if admin.role == UserRole::Support && amount > ticket.settings.support_refund_max {
+        return Err(refund_above_limit(ticket.settings.support_refund_max));
+    }
     let fee = match body.refund {
         AdminRefundMode::Full => FeeMode::Waived,
         AdminRefundMode::Policy => FeeMode::ByPolicy,
@@ -145,6 +157,11 @@ async fn cancel_any_reservation(
         }
     };
     answer(&ticket, ReservationId(id)).await
+}
+
+fn refund_above_limit(limit: Won) -> ApiError {
+    let sentence = "This is more than support may refund. Please ask an administrator.";
+    ApiError::forbidden("REFUND_ABOVE_LIMIT", sentence).with("limit", limit.amount())
 }
 
 /// Why an administrator cancels.

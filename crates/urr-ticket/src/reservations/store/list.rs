@@ -15,6 +15,8 @@ pub struct ReservationFilter {
     pub user_id: Option<Uuid>,
     pub event_id: Option<Uuid>,
     pub status: Option<ReservationStatus>,
+    /// Only reservations of this organiser's events.
+    pub organiser_id: Option<Uuid>,
 }
 
 /// One page, the newest first: ids grow with time.
@@ -60,6 +62,13 @@ impl ReservationFilter {
                 values.push(value);
                 wanted.push(format!("r.{column} = ${}", values.len()));
             }
+        }
+        if let Some(organiser_id) = self.organiser_id {
+            values.push(Value::Uuid(organiser_id));
+            wanted.push(format!(
+                "r.event_id in (select event_id from sales where organiser_id = ${})",
+                values.len()
+            ));
         }
         (wanted.join(" and "), values)
     }

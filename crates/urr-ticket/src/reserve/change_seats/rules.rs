@@ -70,6 +70,7 @@ mod tests {
             sale_ends_at: at("2026-12-10T00:00:00Z"),
             has_presale: true,
             seats_per_user_max: 3,
+            requires_identity: false,
             cancel_policy: None,
         }
     }

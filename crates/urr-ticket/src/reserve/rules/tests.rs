@@ -51,6 +51,7 @@ fn state(seats: &str) -> SaleState {
             sale_ends_at: at("2026-12-10T00:00:00Z"),
             has_presale: false,
             seats_per_user_max: 4,
+            requires_identity: false,
             cancel_policy: None,
         },
         fence: 40,
@@ -58,6 +59,7 @@ fn state(seats: &str) -> SaleState {
         map: None,
         stock: HashMap::from([(STANDING, stock)]),
         buyers: HashMap::new(),
+        persons: HashMap::new(),
         earlier: HashMap::new(),
     }
 }
@@ -66,6 +68,7 @@ fn request(number: u128, seat_ids: &[SeatId]) -> HoldRequest {
     HoldRequest {
         reservation_id: ReservationId(Uuid::from_u128(1_000 + number)),
         user_id: Uuid::from_u128(number),
+        person: None,
         requested: RequestedItems::of_seats(seat_ids.to_vec()).expect("seats"),
         key: None,
     }

@@ -1,0 +1,127 @@
+//! Who may act on an event: its organiser, and the door staff that are assigned to it.
+
+pub(crate) mod http;
+mod store;
+
+use urr_kernel::{Timestamp, Uuid};
+use urr_service::admin_log::{self, AdminAction};
+use urr_service::{ApiError, EventScope};
+use urr_storage::{DbResult, StorageError};
+
+use crate::http::event_not_found;
+use crate::reservations::rules::{ReservationRecord, ReservationRejection};
+use crate::reservations::store::record_find;
+use crate::reservations::transition::TransitionError;
+use crate::{ReservationId, TicketService};
+
+/// More assignments than this are a mistake.
+pub(crate) const STAFF_PER_EVENT_MAX: u32 = 200;
+
+/// A member of the door staff of an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StaffAssignment {
+    pub user_id: Uuid,
+    pub assigned_by: Uuid,
+    pub assigned_at: Timestamp,
+}
+
+/// Why somebody was not assigned.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AssignStaffError {
+    #[error("An event has at most {STAFF_PER_EVENT_MAX} members of the door staff.")]
+    TooMany,
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+impl TicketService {
+    /// Refuses an event that is not in the scope: 403, because that an event exists is no secret.
+    pub(crate) async fn check_event(
+        &self,
+        event_id: Uuid,
+        scope: EventScope,
+    ) -> Result<(), ApiError> {
+        if scope == EventScope::All {
+            return Ok(());
+        }
+        let read = self.db.read(move |tx| {
+            let organiser_id = store::organiser_find(tx, event_id)?;
+            let is_assigned = match scope {
+                EventScope::AssignedTo(user_id) => store::staff_exists(tx, event_id, user_id)?,
+                EventScope::All | EventScope::OwnedBy(_) => false,
+            };
+            Ok::<_, StorageError>((organiser_id, is_assigned))
+        });
+        match read.await? {
+            (None, _) => Err(event_not_found()),
+            (Some(_), true) => Ok(()),
+            (Some(organiser_id), false) => scope.check(organiser_id).map_err(ApiError::from),
+        }
+    }
+
+    /// A reservation of an event that is in the scope; another one is as if it were not there.
+    pub(crate) async fn find_in_scope(
+        &self,
+        id: ReservationId,
+        scope: EventScope,
+    ) -> Result<ReservationRecord, TransitionError> {
+        let found = self.db.read(move |tx| {
+            let Some(record) = record_find(tx, id)? else { return Ok(None) };
+            let organiser_id = store::organiser_find(tx, record.reservation.event_id)?.flatten();
+            Ok::<_, StorageError>(scope.includes(organiser_id).then_some(record))
+        });
+        Ok(found.await?.ok_or(ReservationRejection::NotFound)?)
+    }
+
+    pub(crate) async fn event_of_ticket_type(&self, id: Uuid) -> DbResult<Option<Uuid>> {
+        self.db.read(move |tx| store::ticket_type_event(tx, id)).await
+    }
+
+    /// The door staff of an event, those assigned first come first.
+    pub async fn list_staff(&self, event_id: Uuid) -> DbResult<Vec<StaffAssignment>> {
+        self.db.read(move |tx| store::staff_list(tx, event_id)).await
+    }
+
+    /// Assigns a user to the entrance of an event. A repetition changes nothing.
+    pub async fn assign_staff(
+        &self,
+        event_id: Uuid,
+        user_id: Uuid,
+        admin_id: Uuid,
+    ) -> Result<(), AssignStaffError> {
+        let action = self.admin_action(admin_id, "STAFF_ASSIGNED", "event", event_id);
+        let action = AdminAction { summary: user_id.to_string(), ..action };
+        let assigned_at = action.created_at;
+        let assigned = self.db.write(move |tx| {
+            let new = StaffAssignment { user_id, assigned_by: admin_id, assigned_at };
+            if !store::staff_insert(tx, event_id, &new)? {
+                return Ok(());
+            }
+            // A bound against mistakes: two at the same moment may both be the last.
+            if store::staff_count(tx, event_id)? > STAFF_PER_EVENT_MAX {
+                return Err(AssignStaffError::TooMany);
+            }
+            admin_log::insert(tx, &action)?;
+            Ok(())
+        });
+        assigned.await
+    }
+
+    /// Takes an assignment away; from now on the user checks nobody in. A repetition changes nothing.
+    pub async fn remove_staff(
+        &self,
+        event_id: Uuid,
+        user_id: Uuid,
+        admin_id: Uuid,
+    ) -> DbResult<()> {
+        let action = self.admin_action(admin_id, "STAFF_REMOVED", "event", event_id);
+        let action = AdminAction { summary: user_id.to_string(), ..action };
+        let removed = self.db.write(move |tx| {
+            if store::staff_delete(tx, event_id, user_id)? {
+                admin_log::insert(tx, &action)?;
+            }
+            Ok::<_, StorageError>(())
+        });
+        removed.await
+    }
+}

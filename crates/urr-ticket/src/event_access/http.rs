@@ -1,0 +1,107 @@
+//! The routes for assigning door staff to events.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::Serialize;
+use urr_kernel::{Timestamp, Uuid};
+use urr_service::{ApiError, Errors, Json, Organiser, Path};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::{AssignStaffError, StaffAssignment};
+use crate::TicketService;
+use crate::http::event_not_found;
+
+pub fn routes() -> OpenApiRouter<TicketService> {
+    OpenApiRouter::new().routes(routes!(list_staff)).routes(routes!(assign_staff, remove_staff))
+}
+
+#[derive(Serialize, ToSchema)]
+struct StaffListView {
+    staff: Vec<StaffView>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct StaffView {
+    user_id: Uuid,
+    assigned_by: Uuid,
+    assigned_at: Timestamp,
+}
+
+impl From<StaffAssignment> for StaffView {
+    fn from(assignment: StaffAssignment) -> StaffView {
+        let StaffAssignment { user_id, assigned_by, assigned_at } = assignment;
+        StaffView { user_id, assigned_by, assigned_at }
+    }
+}
+
+/// Lists the door staff of an event.
+///
+/// For its organiser and administrators. Errors: 403 `NOT_YOUR_EVENT`; 404 `EVENT_NOT_FOUND`.
+#[utoipa::path(
+    get, path = "/api/admin/events/{eventId}/staff", tag = "tickets",
+    params(("eventId" = Uuid, Path)),
+    responses((status = 200, body = StaffListView), Errors<401, 403, 404>),
+)]
+async fn list_staff(
+    State(ticket): State<TicketService>,
+    Organiser(organiser): Organiser,
+    Path(event_id): Path<Uuid>,
+) -> Result<Json<StaffListView>, ApiError> {
+    ticket.inventories.get(event_id).await?.ok_or_else(event_not_found)?;
+    ticket.check_event(event_id, organiser.event_scope()).await?;
+    let staff = ticket.list_staff(event_id).await?.into_iter().map(StaffView::from).collect();
+    Ok(Json(StaffListView { staff }))
+}
+
+/// Assigns a user to the entrance of an event.
+///
+/// For its organiser and administrators. The user checks tickets in once an administrator has given
+/// them the role `staff`. Repeating it changes nothing. Errors: 403 `NOT_YOUR_EVENT`; 404
+/// `EVENT_NOT_FOUND`; 409 `TOO_MANY_STAFF` (200).
+#[utoipa::path(
+    put, path = "/api/admin/events/{eventId}/staff/{userId}", tag = "tickets",
+    params(("eventId" = Uuid, Path), ("userId" = Uuid, Path)),
+    responses((status = 204, description = "The user is assigned."), Errors<401, 403, 404, 409>),
+)]
+async fn assign_staff(
+    State(ticket): State<TicketService>,
+    Organiser(organiser): Organiser,
+    Path((event_id, user_id)): Path<(Uuid, Uuid)>,
+) -> Result<StatusCode, ApiError> {
+    ticket.inventories.get(event_id).await?.ok_or_else(event_not_found)?;
+    ticket.check_event(event_id, organiser.event_scope()).await?;
+    ticket.assign_staff(event_id, user_id, organiser.user_id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Takes the assignment of a user away.
+///
+/// For the event's organiser and administrators. It counts from the next check-in on. Repeating it
+/// changes nothing. Errors: 403 `NOT_YOUR_EVENT`; 404 `EVENT_NOT_FOUND`.
+#[utoipa::path(
+    delete, path = "/api/admin/events/{eventId}/staff/{userId}", tag = "tickets",
+    params(("eventId" = Uuid, Path), ("userId" = Uuid, Path)),
+    responses((status = 204, description = "The user is not assigned."), Errors<401, 403, 404>),
+)]
+async fn remove_staff(
+    State(ticket): State<TicketService>,
+    Organiser(organiser): Organiser,
+    Path((event_id, user_id)): Path<(Uuid, Uuid)>,
+) -> Result<StatusCode, ApiError> {
+    ticket.inventories.get(event_id).await?.ok_or_else(event_not_found)?;
+    ticket.check_event(event_id, organiser.event_scope()).await?;
+    ticket.remove_staff(event_id, user_id, organiser.user_id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+impl From<AssignStaffError> for ApiError {
+    fn from(error: AssignStaffError) -> ApiError {
+        match error {
+            AssignStaffError::TooMany => ApiError::conflict("TOO_MANY_STAFF", error.to_string()),
+            AssignStaffError::Storage(error) => error.into(),
+        }
+    }
+}
