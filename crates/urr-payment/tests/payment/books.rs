@@ -78,6 +78,7 @@ async fn give_back(world: &World, choices: &mut Choices, held: &FakePayable) {
             amount: Some(Won::new(5_000)),
             reason: "a kindness".to_owned(),
             key: world.ids.next_id().to_string(),
+            refund_max: None,
         };
         world.payments.refund_as_admin(paid.id, refund, &world.context()).await.unwrap();
         return;

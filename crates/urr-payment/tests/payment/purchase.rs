@@ -57,6 +57,7 @@ contract! {
             amount: Some(Won::new(5_000)),
             reason: "a kindness".to_owned(),
             key: "k".to_owned(),
+            refund_max: None,
         };
         world.payments.refund_as_admin(order.id, refund, &admin).await.unwrap();
         world.settle().await;
