@@ -66,7 +66,13 @@ impl TestApp {
 
     /// `None` when the servers of the form are not installed; with `CI=true` that is a failure.
     pub async fn start(form: Deployment) -> Option<TestApp> {
-        let mut variables = vec![("URR_AUTH_BOT_CHECK_BITS", WORK_BITS.to_owned())];
+        let mut variables = vec![
+            ("URR_AUTH_BOT_CHECK_BITS", WORK_BITS.to_owned()),
+            // A hundred payments at once shall reach the payment service. The limits have tests of
+            // their own in the gateway.
+            ("URR_GATEWAY_RATE_LIMIT_PAY_RPM", "1000".to_owned()),
+            ("URR_GATEWAY_RATE_LIMIT_PAY_TARGET_RPM", "1000".to_owned()),
+        ];
         let mut own_servers = None;
         if form == Deployment::Distributed {
             for server in [Server::Postgres, Server::Kafka, Server::Redis] {

@@ -200,7 +200,7 @@ on_both_deployments! {
         shop.settle().await;
         let unlucky = bought[1].1.payment_id.clone();
         let panicking: Handler = Arc::new(move |tx, event, _| {
-            assert_ne!(event.subject, unlucky, "a handler's bug");
+            assert_ne!(event.data["paymentId"], unlucky, "a handler's bug");
             note(tx, event)
         });
         let cancel = CancellationToken::new();

@@ -510,7 +510,8 @@ mod tests {
     #[test]
     fn of_a_ticket_no_more_goes_back_than_is_left_of_the_price() {
         let part_of = |price, asked, refunds: &[Refund]| {
-            let amounts = part_amounts(&paid(0), Won::new(price), Won::new(asked), refunds);
+            let payment = Payment { booking_fee: Won::ZERO, ..paid(0) };
+            let amounts = part_amounts(&payment, Won::new(price), Won::new(asked), refunds);
             (amounts.refund.amount(), amounts.fee.amount())
         };
         assert_eq!(part_of(50, 45, &[]), (45, 5));
