@@ -72,8 +72,8 @@ fn d_17_the_public_listener_shows_no_metrics_and_no_addresses() -> Result<()> {
 
 fn unlimited() -> Result<Installation> {
     let mut installation = Installation::new()?;
-    for class in ["AUTH", "QUEUE", "BOOKING", "GENERAL"] {
-        installation.set(&format!("RATE_LIMIT_{class}_RPM"), "1000000");
+    for class in ["AUTH", "QUEUE", "BOOKING", "PAY", "PAY_TARGET", "GENERAL"] {
+        installation.set(&format!("URR_GATEWAY_RATE_LIMIT_{class}_RPM"), "1000000");
     }
     Ok(installation)
 }
