@@ -7,6 +7,8 @@ source scripts/node.sh
 cd web
 if [[ ! -e node_modules/.package-lock.json || package-lock.json -nt node_modules/.package-lock.json ]]; then
     npm ci --no-audit --no-fund --loglevel=error
+    # The program takes the fonts of its documents from here.
+    touch ../crates/urr-eticket/build.rs
 fi
 npm run --silent build
 # The program looks for the first build only when its build script changes.

@@ -11,6 +11,7 @@ pub mod http;
 mod provider;
 pub mod store;
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use urr_kernel::{Timestamp, define_id};
@@ -127,7 +128,9 @@ fn decide(
     }
     match report.outcome {
         VerificationOutcome::Pending => Err(CompleteVerificationError::Pending),
-        VerificationOutcome::Failed => Ok(Err(CompleteVerificationError::Failed)),
+        VerificationOutcome::Failed | VerificationOutcome::OtherChannel => {
+            Ok(Err(CompleteVerificationError::Failed))
+        }
         VerificationOutcome::Verified { ci: None, .. } => {
             Ok(Err(CompleteVerificationError::KeyMissing))
         }
@@ -193,6 +196,10 @@ impl AuthService {
             IdentityProvider::Sandbox => ask_sandbox(id, sandbox.as_ref())?,
             IdentityProvider::PortOne(portone) => portone.ask(&self.0.outbound, id).await?,
         };
+        if report.outcome == VerificationOutcome::OtherChannel {
+            self.0.identity_mismatches.fetch_add(1, Ordering::Relaxed);
+            tracing::error!(verification = %id, "a verification went through another channel");
+        }
         let (auth, result) = (self.clone(), decide(id, report)?);
         let write = move |tx: &mut Tx<'_>| {
             users::user_lock_existing(tx, user_id)?.ok_or(CompleteVerificationError::NotFound)?;

@@ -38,6 +38,7 @@ mod sql;
 mod terms;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::extract::FromRef;
 use urr_contracts::clients::TicketClient;
@@ -141,6 +142,8 @@ struct Inner {
     bot_pressure: bot_check::PressureCounter,
     outbound: Outbound,
     social: social::SocialClient,
+    /// Verifications that went through another channel than the configured one.
+    identity_mismatches: Arc<AtomicU64>,
 }
 
 /// The admin log is read from it.
@@ -176,6 +179,7 @@ impl AuthService {
             bot_pressure: bot_check::PressureCounter::default(),
             social: social::SocialClient::new(outbound.clone()),
             outbound,
+            identity_mismatches: Arc::default(),
         }))
     }
 
@@ -201,7 +205,7 @@ impl AuthService {
             .with_calls(accounts::internal_http::calls(self.clone()))
     }
 
-    /// Exports how busy the hashing of passwords is. Must be called once per process.
+    /// Exports how busy the hashing of passwords is, and alarms. Must be called once per process.
     pub fn register_metrics(&self, metrics: &Metrics) {
         let [running, waiting, rejected] = [(); 3].map(|()| self.0.passwords.clone());
         let size = |value: usize| u64::try_from(value).unwrap_or(u64::MAX);
@@ -214,6 +218,10 @@ impl AuthService {
         let help = "Passwords that were rejected because too many waited.";
         let read = Box::new(move || rejected.rejected());
         metrics.observe_counter("urr_auth_passwords_refused", help, read);
+        let help = "Identity verifications by another channel than the configured one.";
+        let mismatches = Arc::clone(&self.0.identity_mismatches);
+        let read = Box::new(move || mismatches.load(Ordering::Relaxed));
+        metrics.observe_counter("urr_auth_identity_mismatches", help, read);
     }
 
     /// How many passwords were compared since the start.

@@ -1,16 +1,16 @@
 //! The consumer loop: from a message to its effect, once.
 //!
-//! Inbox row and effect are one transaction, and the message is acknowledged after it: whatever
-//! fails in between, the message comes again and has no second effect. Messages of one key are
-//! handled in order; different keys concurrently.
+//! The events of a batch are handled in few transactions, each with the inbox rows and the effects
+//! of its events. The batch is acknowledged after them: whatever fails in between, its messages come
+//! again and have no second effect. Messages of one key are handled in order.
 
 mod handler;
 
 use std::collections::HashMap;
+use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::{StreamExt, stream};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info, warn};
 use urr_kernel::{Clock, DomainEvent, error_chain};
@@ -21,8 +21,9 @@ pub use self::handler::{HandleError, Handler, HandlerContext, HandlerOutcome, de
 use crate::dead_letters::{self, HandlingFailure};
 use crate::{Bus, BusError, BusMetrics, Delivery, DeliveryBatch, LagReader, Subscription, backoff};
 
-/// How many keys are handled concurrently.
-const KEYS_AT_ONCE: usize = 32;
+/// So many events are handled in one transaction, unless one key has more. A larger transaction
+/// would keep other writers waiting.
+const TRANSACTION_EVENTS_MAX: usize = 64;
 
 /// Attempts before a message becomes a dead letter, if waiting will hardly help.
 const ATTEMPTS_MAX: u32 = 5;
@@ -41,6 +42,8 @@ pub struct Consumer {
     pub db: Db,
     pub group: String,
     pub topics: Vec<String>,
+    /// The types of events that the handler handles; none: all. Others cost no transaction.
+    pub types: Option<&'static [&'static str]>,
     pub handler: Handler,
     pub clock: Clock,
     pub metrics: BusMetrics,
@@ -157,55 +160,115 @@ impl Consumer {
         batch: &DeliveryBatch,
         cancel: &CancellationToken,
     ) -> Result<(), Stopped> {
-        let mut keys = Vec::new();
-        for deliveries in by_key(batch) {
-            keys.push(self.handle_key(deliveries, cancel));
+        let messages = batch.deliveries.iter().map(Message::read);
+        let (relevant, ignored): (Vec<_>, Vec<_>) = messages.partition(|one| self.concerns_us(one));
+        for message in ignored {
+            self.count(message.delivery, Some(HandlerOutcome::Ignored));
         }
-        let mut keys = stream::iter(keys).buffer_unordered(KEYS_AT_ONCE);
-        let mut outcome = Ok(());
-        // A key that stops does not interrupt the others: they stop by themselves.
-        while let Some(of_key) = keys.next().await {
-            outcome = outcome.and(of_key);
+        let mut failed = Vec::new();
+        for keys in transactions(by_key(relevant)) {
+            if !self.handle_together(&keys).await? {
+                failed.push(self.handle_halves(keys, cancel));
+            }
         }
-        outcome
+        // What stops does not interrupt the others: they stop by themselves.
+        futures_util::future::join_all(failed).await.into_iter().collect()
     }
 
-    /// Handles the messages of one key, in order.
-    async fn handle_key(
+    fn concerns_us(&self, message: &Message<'_>) -> bool {
+        let is_for_another =
+            dead_letters::is_replay_for_another(&message.delivery.headers, &self.group);
+        let is_consumed = match &message.event {
+            Ok(event) => self.types.is_none_or(|types| types.contains(&event.event_type.as_str())),
+            Err(_) => true,
+        };
+        is_consumed && !is_for_another
+    }
+
+    /// Handles keys whose transaction failed. Its halves are tried on their own, down to single
+    /// messages, so that one that cannot be handled harms no other.
+    async fn handle_halves(
         &self,
-        deliveries: Vec<&Delivery>,
+        mut keys: Vec<Vec<Message<'_>>>,
         cancel: &CancellationToken,
     ) -> Result<(), Stopped> {
-        for delivery in deliveries {
-            self.handle_delivery(delivery, cancel).await?;
+        if let [messages] = keys.as_mut_slice() {
+            return self.handle_in_order(mem::take(messages), cancel).await;
+        }
+        let others = keys.split_off(keys.len() / 2);
+        let halves = [keys, others].map(|half| {
+            Box::pin(async {
+                match self.handle_together(&half).await? {
+                    true => Ok(()),
+                    false => self.handle_halves(half, cancel).await,
+                }
+            })
+        });
+        futures_util::future::join_all(halves).await.into_iter().collect()
+    }
+
+    /// Handles the messages of a key whose transaction failed.
+    async fn handle_in_order(
+        &self,
+        mut messages: Vec<Message<'_>>,
+        cancel: &CancellationToken,
+    ) -> Result<(), Stopped> {
+        if let [message] = messages.as_slice() {
+            return self.handle_message(message, cancel).await;
+        }
+        let later = messages.split_off(messages.len() / 2);
+        for half in [messages, later] {
+            let half = [half];
+            if !self.handle_together(&half).await? {
+                let [half] = half;
+                Box::pin(self.handle_in_order(half, cancel)).await?;
+            }
         }
         Ok(())
     }
 
-    async fn handle_delivery(
+    /// Handles several messages in one transaction. `false`: they must be handled in smaller ones.
+    async fn handle_together(&self, keys: &[Vec<Message<'_>>]) -> Result<bool, Stopped> {
+        let messages: Vec<&Message<'_>> = keys.iter().flatten().collect();
+        let events: Option<Vec<_>> =
+            messages.iter().map(|one| one.event.as_ref().ok().cloned()).collect();
+        let Some(events) = events.filter(|events| events.len() > 1) else { return Ok(false) };
+        match self.try_events(events).await {
+            Ok(outcomes) => {
+                for (message, outcome) in messages.iter().zip(outcomes) {
+                    self.count(message.delivery, outcome);
+                }
+                Ok(true)
+            }
+            Err(HandleError::Storage(StorageError::Closed)) => Err(Stopped),
+            Err(error) => {
+                let (group, events) = (&self.group, messages.len());
+                debug!(group, events, %error, "a transaction of several events failed");
+                Ok(false)
+            }
+        }
+    }
+
+    async fn handle_message(
         &self,
-        delivery: &Delivery,
+        message: &Message<'_>,
         cancel: &CancellationToken,
     ) -> Result<(), Stopped> {
-        if dead_letters::is_replay_for_another(&delivery.headers, &self.group) {
-            self.count(delivery, Some(HandlerOutcome::Ignored));
-            return Ok(());
-        }
-        let event = match DomainEvent::from_bytes(&delivery.body) {
-            Ok(event) => Arc::new(event),
-            Err(error) => {
-                let reason = HandleError::from(error).to_string();
-                let failure = HandlingFailure { reason, event: None };
+        let delivery = message.delivery;
+        let event = match &message.event {
+            Ok(event) => event,
+            Err(reason) => {
+                let failure = HandlingFailure { reason: reason.clone(), event: None };
                 return self.set_aside(delivery, &failure, cancel).await;
             }
         };
-        match self.handle_event(delivery, &event, cancel).await? {
+        match self.handle_event(delivery, event, cancel).await? {
             Ok(outcome) => {
                 self.count(delivery, outcome);
                 Ok(())
             }
             Err(reason) => {
-                let failure = HandlingFailure { reason, event: Some(Arc::clone(&event)) };
+                let failure = HandlingFailure { reason, event: Some(Arc::clone(event)) };
                 self.set_aside(delivery, &failure, cancel).await
             }
         }
@@ -238,19 +301,35 @@ impl Consumer {
         }
     }
 
-    /// One transaction: the inbox row and the effect.
     async fn try_event(
         &self,
         event: &Arc<DomainEvent>,
     ) -> Result<Option<HandlerOutcome>, HandleError> {
-        let (event, handler) = (Arc::clone(event), Arc::clone(&self.handler));
-        let context = HandlerContext::new(self.group.clone(), &event, self.clock.now());
+        let mut outcomes = self.try_events(vec![Arc::clone(event)]).await?;
+        Ok(outcomes.pop().flatten())
+    }
+
+    /// One transaction: the inbox rows and the effects, in order. No outcome: an event was handled
+    /// before.
+    async fn try_events(
+        &self,
+        events: Vec<Arc<DomainEvent>>,
+    ) -> Result<Vec<Option<HandlerOutcome>>, HandleError> {
+        let (group, handler) = (self.group.clone(), Arc::clone(&self.handler));
+        let now = self.clock.now();
         self.db
             .write(move |tx| {
-                if !inbox::record(tx, context.group(), event.id, context.now)? {
-                    return Ok(None);
-                }
-                handler(tx, &event, &context).map(Some)
+                let ids: Vec<_> = events.iter().map(|event| event.id).collect();
+                let mut fresh = inbox::record_all(tx, &group, &ids, now)?;
+                let handle = |event: &Arc<DomainEvent>| {
+                    // An event may be there twice.
+                    if !fresh.remove(&event.id) {
+                        return Ok(None);
+                    }
+                    let context = HandlerContext::new(group.clone(), event, now);
+                    handler(tx, event, &context).map(Some)
+                };
+                events.iter().map(handle).collect()
             })
             .await
     }
@@ -338,19 +417,48 @@ fn attempts_max(error: &StorageError) -> Option<u32> {
     }
 }
 
+/// A message and its event, or why it has none.
+struct Message<'a> {
+    delivery: &'a Delivery,
+    event: Result<Arc<DomainEvent>, String>,
+}
+
+impl<'a> Message<'a> {
+    fn read(delivery: &'a Delivery) -> Message<'a> {
+        let event = DomainEvent::from_bytes(&delivery.body);
+        let event = event.map(Arc::new).map_err(|error| HandleError::from(error).to_string());
+        Message { delivery, event }
+    }
+}
+
 /// The messages of a batch by key, in the order in which the keys first appear.
-fn by_key(batch: &DeliveryBatch) -> Vec<Vec<&Delivery>> {
-    let mut groups: Vec<Vec<&Delivery>> = Vec::new();
+fn by_key(messages: Vec<Message<'_>>) -> Vec<Vec<Message<'_>>> {
+    let mut groups: Vec<Vec<Message<'_>>> = Vec::new();
     let mut index_of = HashMap::new();
-    for delivery in &batch.deliveries {
-        let place = &delivery.position;
+    for message in messages {
+        let place = &message.delivery.position;
         let index = *index_of
-            .entry((place.topic.as_str(), place.partition, delivery.key.as_slice()))
+            .entry((place.topic.as_str(), place.partition, message.delivery.key.as_slice()))
             .or_insert_with(|| {
                 groups.push(Vec::new());
                 groups.len() - 1
             });
-        groups[index].push(delivery);
+        groups[index].push(message);
     }
     groups
+}
+
+/// Divides keys into transactions of a bounded size; a key stays whole.
+fn transactions(keys: Vec<Vec<Message<'_>>>) -> Vec<Vec<Vec<Message<'_>>>> {
+    let mut transactions: Vec<Vec<Vec<Message<'_>>>> = Vec::new();
+    let mut size = TRANSACTION_EVENTS_MAX;
+    for key in keys {
+        if size + key.len() > TRANSACTION_EVENTS_MAX {
+            transactions.push(Vec::new());
+            size = 0;
+        }
+        size += key.len();
+        transactions.last_mut().expect("the first key begins one").push(key);
+    }
+    transactions
 }

@@ -20,6 +20,9 @@ pub const GROUP: &str = "catalog-service-group";
 
 pub const CONSUMED_TOPICS: &[&str] = &[inventory::TOPIC, membership::TOPIC];
 
+/// The types that [`handle`] handles. It ignores others.
+pub const CONSUMED_TYPES: &[&str] = &[InventoryReady::TYPE, TicketTypeChanged::TYPE];
+
 pub fn handle(
     tx: &mut Tx<'_>,
     event: &urr_kernel::DomainEvent,

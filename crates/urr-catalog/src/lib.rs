@@ -42,7 +42,7 @@ use response_cache::ResponseCache;
 pub use artists::{
     Artist, ArtistChange, ArtistDetail, ArtistError, ArtistId, InvalidArtist, NewArtist,
 };
-pub use consumer::{CONSUMED_TOPICS, GROUP, handle};
+pub use consumer::{CONSUMED_TOPICS, CONSUMED_TYPES, GROUP, handle};
 pub use demo::SeedError;
 pub use events::change::{
     ArtistChoice, CreateEventError, EditEventError, EventLocation, NewEvent, OrganiserFixed,

@@ -12,14 +12,14 @@ pub mod reservation;
 pub mod transfer;
 pub mod user;
 
-use urr_kernel::{EventData, Uuid};
+use urr_kernel::EventData;
 
 use self::catalog::{
     ArtistCreated, ArtistUpdated, EventCancelled, EventCreated, EventDeleted, EventUpdated,
 };
 use self::inventory::{InventoryReady, TicketTypeChanged};
 use self::membership::{MembershipActivated, MembershipExpired};
-use self::payment::{PaymentConfirmed, PaymentRefunded};
+use self::payment::{ChargeReversed, PaymentConfirmed, PaymentRefunded};
 use self::queue::{AdmissionNear, QueueObserved};
 use self::reservation::{
     ReservationCancelled, ReservationChanged, ReservationConfirmed, ReservationCreated,
@@ -49,9 +49,9 @@ macro_rules! domain_events {
             const TOPIC: &'static str = $topic;
             const TYPE: &'static str = $type;
 
-            fn aggregate_id(&self) -> Uuid {
+            fn aggregate_id(&self) -> String {
                 let $data = self;
-                $id
+                $id.to_string()
             }
         })*)*
     };
@@ -75,8 +75,9 @@ domain_events! {
         MembershipExpired, "MEMBERSHIP_EXPIRED", |data| data.membership_id;
     }
     payment::TOPIC => {
-        PaymentConfirmed, "PAYMENT_CONFIRMED", |data| data.payment.payment_id;
-        PaymentRefunded, "PAYMENT_REFUNDED", |data| data.payment.payment_id;
+        PaymentConfirmed, "PAYMENT_CONFIRMED", |data| data.payment.order_id;
+        PaymentRefunded, "PAYMENT_REFUNDED", |data| data.payment.order_id;
+        ChargeReversed, "CHARGE_REVERSED", |data| data.payment.order_id;
     }
     queue::TOPIC => {
         AdmissionNear, "ADMISSION_NEAR", |data| data.event_id;

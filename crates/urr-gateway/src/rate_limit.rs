@@ -45,6 +45,10 @@ pub struct RateLimits {
     pub auth: u32,
     pub queue: u32,
     pub booking: u32,
+    /// Preparing, confirming and cancelling payments.
+    pub pay: u32,
+    /// The same, by one user about one payable or order.
+    pub pay_target: u32,
     pub general: u32,
     /// Notices of payment providers, from one address.
     pub webhook: u32,
@@ -64,6 +68,8 @@ impl Default for RateLimits {
             auth: 60,
             queue: 120,
             booking: 30,
+            pay: 60,
+            pay_target: 20,
             general: 3_000,
             webhook: 3_000,
             users_per_address: 50,
@@ -96,6 +102,7 @@ pub async fn check(
     let decision = match class {
         RateClass::Login => check_login(gateway, subject, request).await?,
         RateClass::Refresh => check_refresh(gateway, subject, request).await?,
+        RateClass::Pay => check_pay(gateway, subject, request).await?,
         RateClass::Auth
         | RateClass::Queue
         | RateClass::Booking
@@ -121,15 +128,16 @@ async fn check_class(
     subject: RateLimitSubject,
 ) -> RateDecision {
     let limits = &gateway.settings.rate_limits;
-    let quota = class_quota(class, limits);
-    let own = subject.bucket(class);
-    let is_user = matches!(subject.requester, Requester::User { .. });
-    if !is_user || subject.address.0.is_none() {
-        return gateway.limiter.check(&own, quota).await;
-    }
-    let shared = format!("{}:users:{}", class_name(class), subject.address.bucket());
-    let shared_quota = per_minute(quota.per_minute.saturating_mul(limits.users_per_address));
-    gateway.limiter.check_all(&[(&own, quota), (&shared, shared_quota)]).await
+    let (own, shared) = (subject.bucket(class), subject.shared_bucket(class));
+    let mut checks = vec![(own.as_str(), class_quota(class, limits))];
+    checks.extend(shared.as_deref().map(|name| (name, shared_quota(class, limits))));
+    gateway.limiter.check_all(&checks).await
+}
+
+/// What all users of one address share.
+fn shared_quota(class: RateClass, limits: &RateLimits) -> Quota {
+    let own = class_quota(class, limits);
+    per_minute(own.per_minute.saturating_mul(limits.users_per_address))
 }
 
 async fn check_login(
@@ -148,6 +156,27 @@ async fn check_login(
         (&by_address, per_minute(limits.login_address)),
     ];
     checks.extend(by_account.as_deref().map(|name| (name, per_minute(limits.login_account))));
+    Ok(gateway.limiter.check_all(&checks).await)
+}
+
+/// Per user, and per user and what is paid. The second bucket has the user in its name, so that
+/// nobody can use up another's.
+async fn check_pay(
+    gateway: &Gateway,
+    subject: RateLimitSubject,
+    request: &mut Request,
+) -> Result<RateDecision, ApiError> {
+    let limits = &gateway.settings.rate_limits;
+    let by_user = subject.bucket(RateClass::Pay);
+    let target = match subject.requester {
+        Requester::User { .. } => read_pay_target(&gateway.large_bodies, request).await?,
+        Requester::Anonymous | Requester::InvalidToken(_) => None,
+    };
+    let by_target = target.map(|target| format!("{by_user}:{target}"));
+    let shared = subject.shared_bucket(RateClass::Pay);
+    let mut checks = vec![(by_user.as_str(), class_quota(RateClass::Pay, limits))];
+    checks.extend(shared.as_deref().map(|name| (name, shared_quota(RateClass::Pay, limits))));
+    checks.extend(by_target.as_deref().map(|name| (name, per_minute(limits.pay_target))));
     Ok(gateway.limiter.check_all(&checks).await)
 }
 
@@ -178,6 +207,7 @@ fn class_quota(class: RateClass, limits: &RateLimits) -> Quota {
         RateClass::Auth | RateClass::Login | RateClass::Refresh => limits.auth,
         RateClass::Queue => limits.queue,
         RateClass::Booking => limits.booking,
+        RateClass::Pay => limits.pay,
         RateClass::General => limits.general,
         RateClass::Webhook => limits.webhook,
     })
@@ -189,12 +219,21 @@ fn class_name(class: RateClass) -> &'static str {
         RateClass::Auth | RateClass::Login | RateClass::Refresh => "auth",
         RateClass::Queue => "queue",
         RateClass::Booking => "booking",
+        RateClass::Pay => "pay",
         RateClass::General => "general",
         RateClass::Webhook => "webhook",
     }
 }
 
 impl RateLimitSubject {
+    /// The bucket of all users of the address; none for requests without a user or an address.
+    fn shared_bucket(self, class: RateClass) -> Option<String> {
+        let is_user = matches!(self.requester, Requester::User { .. });
+        let has_address = self.address.0.is_some();
+        (is_user && has_address)
+            .then(|| format!("{}:users:{}", class_name(class), self.address.bucket()))
+    }
+
     fn bucket(self, class: RateClass) -> String {
         let class = class_name(class);
         match self.requester {
@@ -214,6 +253,26 @@ async fn read_email(large: &Semaphore, request: &mut Request) -> Result<Option<S
     }
     let bytes = read_whole(large, request).await?;
     Ok(serde_json::from_slice::<LoginEmail>(&bytes).ok().map(|body| body.email))
+}
+
+/// What a request about payments is about, in a form of limited length; none if its body does not
+/// say.
+async fn read_pay_target(
+    large: &Semaphore,
+    request: &mut Request,
+) -> Result<Option<String>, ApiError> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct PayTarget {
+        order_id: Option<String>,
+        reservation_id: Option<String>,
+        reference_id: Option<String>,
+    }
+    let bytes = read_whole(large, request).await?;
+    let target = serde_json::from_slice::<PayTarget>(&bytes).ok();
+    let target =
+        target.and_then(|body| body.order_id.or(body.reservation_id).or(body.reference_id));
+    Ok(target.map(|target| Secret::new("urr-pay-target").derive(&target).expose().to_owned()))
 }
 
 /// The refresh token in the body, where clients without cookies send it.

@@ -54,6 +54,8 @@ pub enum RateClass {
     Refresh,
     Queue,
     Booking,
+    /// Like `Booking`, and also per user and what is paid, against trying cards.
+    Pay,
     General,
     /// Notices of payment providers. They also share a few places among the requests in progress.
     Webhook,
@@ -73,6 +75,7 @@ urr_kernel::named_enum!(RateClass {
     Refresh => "refresh",
     Queue => "queue",
     Booking => "booking",
+    Pay => "pay",
     General => "general",
     Webhook => "webhook",
 });
@@ -187,7 +190,7 @@ pub const ROUTES: &[Route] = {
     const EVENT_READER: Policy = Policy::Role(RoleGroup::EventReader);
     const DOOR_STAFF: Policy = Policy::Role(RoleGroup::DoorStaff);
     use Priority::{Browse, Hold, Pay};
-    use RateClass::{Auth, Booking, General, Login, Queue as QueueRate, Refresh};
+    use RateClass::{Auth, Booking, General, Login, Pay as PayRate, Queue as QueueRate, Refresh};
     use Timeout::{General as Default, Payment, Queue};
     const GET: Methods = Methods::GET;
     const POST: Methods = Methods::POST;
@@ -224,7 +227,8 @@ pub const ROUTES: &[Route] = {
         route(ALL, "/api/auth/**", "auth", Public, Auth, Hold, Default),
         // Payment providers have no login; the service verifies their webhooks.
         webhook(route(POST, "/api/payments/webhooks/**", "payment", Public, General, Pay, Payment)),
-        route(ALL, "/api/payments/**", "payment", User, General, Pay, Payment),
+        route(GET, "/api/payments/**", "payment", User, General, Pay, Payment),
+        route(UNSAFE, "/api/payments/**", "payment", User, PayRate, Pay, Payment),
         route(GET, "/api/notifications", "mail", User, General, Browse, Default),
         route(GET, "/api/stats/events/**", "stats", ORGANISER, General, Browse, Default),
         route(GET, "/api/stats/**", "stats", ADMIN, General, Browse, Default),

@@ -17,7 +17,7 @@ pub trait EventData: Serialize + DeserializeOwned {
     const TYPE: &'static str;
     /// The aggregate the fact is about. It is the subject and the partition key: facts about one
     /// aggregate keep their order.
-    fn aggregate_id(&self) -> Uuid;
+    fn aggregate_id(&self) -> String;
 }
 
 /// A domain event in its envelope. Unknown attributes are ignored, as CloudEvents asks.
@@ -73,7 +73,7 @@ impl DomainEvent {
             id,
             source: source.to_owned(),
             event_type: D::TYPE.to_owned(),
-            subject: data.aggregate_id().to_string(),
+            subject: data.aggregate_id(),
             time,
             datacontenttype: "application/json".to_owned(),
             data: fields,
@@ -130,8 +130,8 @@ mod tests {
     impl EventData for SeatPainted {
         const TOPIC: &'static str = "paint-events";
         const TYPE: &'static str = "SEAT_PAINTED";
-        fn aggregate_id(&self) -> Uuid {
-            self.seat_id
+        fn aggregate_id(&self) -> String {
+            self.seat_id.to_string()
         }
     }
 

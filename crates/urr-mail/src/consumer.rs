@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use urr_bus::{HandleError, HandlerContext, HandlerOutcome, decode_event};
-use urr_contracts::events::payment::{self, PaymentRefunded, RefundCause};
+use urr_contracts::events::payment::{self, ChargeReversed, PaymentRefunded, RefundCause};
 use urr_contracts::events::queue::{self, AdmissionNear};
 use urr_contracts::events::reservation::{
     self, ReservationCancelled, ReservationConfirmed, ReservationPartlyCancelled,
@@ -26,6 +26,15 @@ pub const GROUP: &str = "mail-service-group";
 pub const TOPICS: &[&str] =
     &[payment::TOPIC, queue::TOPIC, reservation::TOPIC, transfer::TOPIC, user::TOPIC];
 
+/// The types that [`handle`] handles. It ignores others.
+pub const TYPES: &[&str] = &[
+    ReservationConfirmed::TYPE,
+    ReservationCancelled::TYPE,
+    PaymentRefunded::TYPE,
+    TransferCompleted::TYPE,
+    AdmissionNear::TYPE,
+];
+
 /// By then a waiting user has been admitted or has given up.
 const ADMISSION_NEAR_TTL: Duration = Duration::from_mins(30);
 
@@ -47,6 +56,7 @@ pub fn handle(
         ReservationPartlyCancelled::TYPE => Some(part_cancellation(decode_event(event)?)),
         ReservationRescheduled::TYPE => Some(event_moved(decode_event(event)?, event.id)),
         PaymentRefunded::TYPE => refund(decode_event(event)?),
+        ChargeReversed::TYPE => Some(reversed_charge(decode_event(event)?)),
         TransferCompleted::TYPE => Some(transfer_purchase(&decode_event(event)?)),
         AdmissionNear::TYPE => Some(admission_near(decode_event(event)?, event)),
         AccountLinkIssued::TYPE => account_link(&decode_event(event)?, event),
@@ -172,6 +182,26 @@ fn refund(refunded: PaymentRefunded) -> Option<NewMail> {
         template_data,
         useful_until: None,
     })
+}
+
+/// The buyer was charged for nothing, and has the money back.
+fn reversed_charge(reversed: ChargeReversed) -> NewMail {
+    let payment = reversed.payment;
+    let template_data = TemplateData {
+        event_id: payment.event_id,
+        reservation_id: payment.reservation_id,
+        refund: Some(reversed.amount),
+        method: payment.payment_method,
+        reason: Some(reversed.cause.as_str().to_owned()),
+        ..TemplateData::default()
+    };
+    NewMail {
+        kind: MailKind::Refund,
+        subject_id: reversed.refund_id,
+        user_id: payment.user_id,
+        template_data,
+        useful_until: None,
+    }
 }
 
 /// A user may ask for several reminders of one event, so the mail is about the message.

@@ -47,6 +47,8 @@ create table payments (
     refunded_amount bigint not null,
     -- The flow that it belongs to.
     correlation_id uuid not null,
+    -- The trace of the request that confirmed it, which everything that follows belongs to.
+    traceparent text,
     -- The event that announced the hold.
     cause_event_id uuid,
     -- The event by which others learnt that it is paid.
@@ -149,6 +151,8 @@ create table refunds (
     -- The provider's last code that did not mean success.
     failure_code text,
     correlation_id uuid not null,
+    -- The trace of the request or event that caused it.
+    traceparent text,
     causation_id uuid,
     created_at timestamptz not null,
     done_at timestamptz,

@@ -19,6 +19,9 @@ pub const GROUP: &str = "payment-service-group";
 
 pub const TOPICS: &[&str] = &[catalog::TOPIC, reservation::TOPIC, transfer::TOPIC];
 
+/// The types that [`handle`] handles. It ignores others.
+pub const TYPES: &[&str] = &[ReservationCancelled::TYPE, TransferCompleted::TYPE];
+
 /// Starts the refund of a purchase that its buyer no longer owns.
 ///
 /// A refund that cannot start is no rejection, because somebody is owed money: it becomes a dead

@@ -1,6 +1,8 @@
 //! Makes the domain events of payments.
 
-use urr_contracts::events::payment::{PaymentConfirmed, PaymentRefunded, PaymentSnapshot};
+use urr_contracts::events::payment::{
+    ChargeReversed, PaymentConfirmed, PaymentRefunded, PaymentSnapshot,
+};
 use urr_contracts::internal::ticket::PayableKind;
 use urr_kernel::{Timestamp, Won};
 
@@ -43,5 +45,17 @@ pub fn payment_refunded(payment: &Payment, refund: &Refund, now: Timestamp) -> P
         cause: refund.origin.cause(),
         reason: refund.reason.clone(),
         is_whole: Some(payment.remaining() == refund.amount),
+    }
+}
+
+/// `payment` is as it was before the refund.
+pub fn charge_reversed(payment: &Payment, refund: &Refund, now: Timestamp) -> ChargeReversed {
+    ChargeReversed {
+        payment: snapshot(payment, payment.method.as_deref(), now),
+        refund_id: refund.id.0,
+        amount: refund.amount,
+        ordered_amount: payment.amount,
+        cause: refund.origin.cause(),
+        reason: refund.reason.clone(),
     }
 }

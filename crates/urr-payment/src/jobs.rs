@@ -8,12 +8,13 @@ use futures_util::future::join_all;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use tokio_util::sync::CancellationToken;
-use urr_kernel::panic_text;
+use urr_kernel::{Timestamp, panic_text};
 use urr_service::idempotency::keys_purge;
 use urr_service::jobs::{run_every, ticker};
 use urr_storage::DbResult;
 
-use crate::domain::payment::retry_delay;
+use crate::domain::payment::{PaymentStatus, retry_delay};
+use crate::provider::ProviderClient;
 use crate::store::transitions::{self, ResolverLane};
 use crate::store::{payments, webhooks};
 use crate::{Payment, PaymentId, PaymentService};
@@ -29,6 +30,9 @@ const LANE_WIDTH: u32 = 16;
 const COUNTED_MAX: u32 = 10_000;
 /// Providers repeat a webhook for a few days.
 const WEBHOOKS_KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+/// Failed attempts and orders that were never confirmed are of no use after these times.
+const FAILED_KEPT: Duration = Duration::from_hours(30 * 24);
+const PENDING_KEPT: Duration = Duration::from_hours(7 * 24);
 /// How many rows one transaction deletes.
 const DELETED_AT_ONCE: u32 = 1_000;
 /// Codes of a payment whose step broke.
@@ -107,7 +111,8 @@ impl PaymentService {
         self.read(move |tx| transitions::payment_list_stuck(tx, since, limit)).await
     }
 
-    /// Deletes webhooks and idempotency keys that will not be repeated. Returns how many.
+    /// Deletes webhooks and idempotency keys that will not be repeated, and old attempts that
+    /// charged nothing. Returns how many.
     pub async fn delete_old_rows(&self) -> DbResult<u64> {
         let now = self.0.clock.now();
         let mut deleted = 0;
@@ -115,13 +120,32 @@ impl PaymentService {
             let step = self.write(move |tx| {
                 let before = now - WEBHOOKS_KEPT;
                 let webhooks = webhooks::webhooks_delete_old(tx, before, DELETED_AT_ONCE)?;
-                Ok(webhooks + keys_purge(tx, now, DELETED_AT_ONCE)?)
+                let old = [
+                    (PaymentStatus::Failed, now - FAILED_KEPT),
+                    (PaymentStatus::Pending, now - PENDING_KEPT),
+                ];
+                let mut attempts = 0;
+                for (status, before) in old {
+                    attempts += payments::payments_delete_old(tx, status, before, DELETED_AT_ONCE)?;
+                }
+                Ok(webhooks + attempts + keys_purge(tx, now, DELETED_AT_ONCE)?)
             });
-            match step.await? {
+            let checkouts = self.delete_old_checkouts(now - FAILED_KEPT).await?;
+            match step.await? + checkouts {
                 0 => return Ok(deleted),
                 some => deleted += some,
             }
         }
+    }
+
+    async fn delete_old_checkouts(&self, before: Timestamp) -> DbResult<u64> {
+        let mut deleted = 0;
+        for provider in &self.0.providers {
+            if let ProviderClient::Sandbox(sandbox) = provider {
+                deleted += sandbox.delete_old(before, DELETED_AT_ONCE).await?;
+            }
+        }
+        Ok(deleted)
     }
 
     /// Resumes every due payment: after a crash, an unclear answer, or no answer of the ticket

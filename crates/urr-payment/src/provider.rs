@@ -37,6 +37,8 @@ pub const CIRCUIT_OPEN: &str = "CIRCUIT_OPEN";
 pub const UNREADABLE: &str = "UNREADABLE";
 /// The provider did something else than it was asked for.
 pub const MISMATCH: &str = "MISMATCH";
+/// The provider answered about a payment of another store.
+pub const STORE_MISMATCH: &str = "STORE_MISMATCH";
 
 /// Codes about our credential, not about a payment.
 const CREDENTIAL_REFUSED: &[&str] = &[
@@ -58,6 +60,7 @@ const NOT_FINAL: &[&str] = &[
     CIRCUIT_OPEN,
     UNREADABLE,
     MISMATCH,
+    STORE_MISMATCH,
     "CANCELLATION_REQUESTED",
     "HTTP_429",
     "IDEMPOTENCY_OUTSTANDING_REQUEST",
@@ -117,6 +120,17 @@ pub struct ProviderPayment {
     pub method: String,
     pub approved_at: Option<Timestamp>,
     pub receipt_url: Option<String>,
+    pub channel: PaymentChannel,
+}
+
+/// Through which of the provider's channels a payment went. The buyer's browser chooses it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PaymentChannel {
+    /// The one that we have configured, or the provider has only one.
+    Configured,
+    /// One for tests, which moves no money.
+    Test,
+    Other,
 }
 
 impl ProviderPayment {

@@ -375,6 +375,7 @@ mod tests {
             method: "card".to_owned(),
             approved_at: None,
             receipt_url: None,
+            channel: crate::provider::PaymentChannel::Configured,
         }
     }
 

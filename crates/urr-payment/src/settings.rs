@@ -13,6 +13,8 @@ pub struct PaymentSettings {
     /// Where a provider and we differ, both are read again after this time, because one of them may
     /// have been ahead.
     pub recheck_after: Duration,
+    /// After so many declines a hold is given up.
+    pub declines_per_hold_max: u32,
     /// Support may refund at most this much of a payment.
     pub support_refund_max: Won,
 }
@@ -23,6 +25,7 @@ impl Default for PaymentSettings {
             answer_timeout: Duration::from_secs(15),
             audit_interval: Duration::from_secs(5 * 60),
             recheck_after: Duration::from_secs(3),
+            declines_per_hold_max: 5,
             support_refund_max: Won::new(100_000),
         }
     }

@@ -2,9 +2,10 @@
 
 use urr_contracts::clients::ClientError;
 use urr_contracts::internal::ticket::{
-    ConfirmPayable, GetPayable, MarkPayableRefunded, PinPayable, TicketCalls, UnpinPayable,
+    ConfirmPayable, GetPayable, MarkPayableRefunded, PayableKind, PinPayable, ReleaseHold,
+    TicketCalls, UnpinPayable,
 };
-use urr_kernel::{CallContext, TraceContext, Won};
+use urr_kernel::{CallContext, TraceContext, Uuid, Won};
 use urr_service::InternalCall;
 
 use crate::PaymentService;
@@ -40,6 +41,16 @@ impl Payment {
 
     pub(crate) fn unpin_payable(&self) -> UnpinPayable {
         UnpinPayable { payable: self.payable, payment_id: self.id.0 }
+    }
+
+    /// None if what is paid is not a hold.
+    pub(crate) fn release_hold(&self) -> Option<ReleaseHold> {
+        let is_hold = self.payable.kind == PayableKind::Reservation;
+        is_hold.then(|| ReleaseHold {
+            id: self.payable.id,
+            user_id: self.user_id,
+            fencing_token: self.claimed_token(),
+        })
     }
 
     pub(crate) fn confirm_payable(&self) -> ConfirmPayable {
@@ -79,6 +90,12 @@ pub(crate) fn call_context(payment: &Payment) -> CallContext {
     CallContext {
         correlation_id: payment.correlation_id,
         causation_id: payment.confirmed_event_id.or(payment.cause_event_id),
-        trace: TraceContext::root(payment.correlation_id),
+        trace: parse_trace(payment.traceparent.as_deref(), payment.correlation_id),
     }
+}
+
+/// The stored trace, or a new one named by the flow.
+pub(crate) fn parse_trace(traceparent: Option<&str>, correlation_id: Uuid) -> TraceContext {
+    let trace = traceparent.and_then(|text| text.parse().ok());
+    trace.unwrap_or_else(|| TraceContext::root(correlation_id))
 }

@@ -22,6 +22,15 @@ pub const GROUP: &str = "queue-service-group";
 
 pub const TOPICS: &[&str] = &[catalog::TOPIC, reservation::TOPIC];
 
+/// The types that [`handle`] handles. It ignores others.
+pub const TYPES: &[&str] = &[
+    EventCreated::TYPE,
+    EventUpdated::TYPE,
+    EventCancelled::TYPE,
+    EventDeleted::TYPE,
+    ReservationConfirmed::TYPE,
+];
+
 /// Merges what an event is, or notes that a user has bought.
 pub fn handle(
     tx: &mut Tx<'_>,

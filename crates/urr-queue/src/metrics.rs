@@ -24,6 +24,8 @@ pub struct QueueMetrics {
     /// The events that have gauges.
     events: Mutex<HashSet<Uuid>>,
     admitted: Family<AdmissionLabel, Counter>,
+    joined: Family<EventLabel, Gauge<i64, AtomicI64>>,
+    left: Family<EventLabel, Gauge<i64, AtomicI64>>,
     pub dropped: Counter,
     pub finished: Counter,
     pub reminded: Counter,
@@ -74,6 +76,10 @@ impl QueueMetrics {
         metrics.register("urr_queue_estimated_wait_seconds", help, self.wait.clone());
         let help = "Users admitted, directly or from the line";
         metrics.register("urr_queue_admitted", help, self.admitted.clone());
+        let help = "Users who have joined the line so far, by event";
+        metrics.register("urr_queue_joined", help, self.joined.clone());
+        let help = "Users who have left the line by themselves so far, by event";
+        metrics.register("urr_queue_left", help, self.left.clone());
         let help = "Users dropped from the line because they were not seen any more";
         metrics.register("urr_queue_dropped", help, self.dropped.clone());
         let help = "Slots that ended by the domain event of a purchase";
@@ -114,6 +120,9 @@ impl QueueMetrics {
             let label = EventLabel { event: event_id.to_string() };
             self.waiting.get_or_create(&label).set(i64::from(crowd.waiting));
             self.active.get_or_create(&label).set(i64::from(crowd.active));
+            self.joined.get_or_create(&label).set(crowd.last_number);
+            let left = i64::try_from(crowd.left_total).unwrap_or(i64::MAX);
+            self.left.get_or_create(&label).set(left);
             match wait_seconds.map(|seconds| i64::try_from(seconds).unwrap_or(i64::MAX)) {
                 Some(seconds) => {
                     self.wait.get_or_create(&label).set(seconds);
@@ -126,7 +135,8 @@ impl QueueMetrics {
         }
         for gone in events.difference(&now) {
             let label = EventLabel { event: gone.to_string() };
-            for family in [&self.waiting, &self.active, &self.wait] {
+            let families = [&self.waiting, &self.active, &self.joined, &self.left, &self.wait];
+            for family in families {
                 family.remove(&label);
             }
         }
@@ -144,7 +154,10 @@ mod tests {
         let metrics = QueueMetrics::default();
         metrics.register(&registry);
         let [first, second] = [1, 2].map(Uuid::from_u128);
-        let crowd = |waiting| Crowd { waiting, active: 3, ..Crowd::default() };
+        let crowd = |waiting| {
+            let (last_number, left_total) = (40, 4);
+            Crowd { waiting, active: 3, last_number, left_total, ..Crowd::default() }
+        };
         let crowds = [crowd(5), crowd(7), crowd(6)];
         let shown = |event_id, index: usize, wait_seconds| RoomGauges {
             event_id,
@@ -155,6 +168,10 @@ mod tests {
         let line = |of, count| format!("urr_queue_waiting{{event=\"{of}\"}} {count}\n");
         let text = registry.text();
         assert!(text.contains(&line(first, 5)) && text.contains(&line(second, 7)), "{text}");
+        for (name, count) in [("joined", 40), ("left", 4)] {
+            let line = format!("urr_queue_{name}{{event=\"{first}\"}} {count}\n");
+            assert!(text.contains(&line), "{text}");
+        }
         let wait = format!("urr_queue_estimated_wait_seconds{{event=\"{second}\"}} 9\n");
         assert!(text.contains(&wait), "{text}");
         metrics.set_room_gauges([shown(second, 2, None)].into_iter());

@@ -9,12 +9,12 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::Response;
 use tokio::time::Instant;
 use tracing::Span;
-use urr_kernel::{CallContext, IdSource, TraceContext};
+use urr_kernel::{CallContext, IdSource, Language, TraceContext};
 use uuid::Uuid;
 
 use crate::deadline::Deadline;
 use crate::internal_call::CallSpec;
-use crate::messages::AnswerLanguage;
+use crate::messages::preferred_language;
 use crate::metrics::AnsweredRequest;
 use crate::{ApiError, Caller, ServiceKit};
 
@@ -48,7 +48,7 @@ pub(crate) struct RequestRecord {
     pub context: CallContext,
     method: Method,
     route: RequestRoute,
-    language: AnswerLanguage,
+    language: Language,
     pub span: Span,
 }
 
@@ -66,7 +66,7 @@ impl RequestRecord {
         let context = context_of(given, request.headers(), &state.kit.ids);
         let route = request.extensions().get::<MatchedPath>().cloned();
         let route = route.map_or(RequestRoute::Unmatched, RequestRoute::Matched);
-        let language = AnswerLanguage::preferred(request.headers());
+        let language = preferred_language(request.headers());
         request.extensions_mut().insert(context);
         let method = request.method().clone();
         RequestRecord { language, ..RequestRecord::new(state, context, method, route) }
@@ -94,7 +94,7 @@ impl RequestRecord {
         if !span.is_disabled() {
             span.record("trace_id", context.trace.trace_id());
         }
-        let (begun, language) = (Instant::now(), AnswerLanguage::English);
+        let (begun, language) = (Instant::now(), Language::English);
         RequestRecord { begun, context, method, route, language, span }
     }
 

@@ -14,9 +14,9 @@ use axum::http::header::{CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_TYPE, RETRY_A
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value};
-use urr_kernel::error_chain;
+use urr_kernel::{Language, error_chain};
 
-use crate::messages::{self, AnswerLanguage};
+use crate::messages;
 
 /// A refusal or failure with its status, its code for programs and its sentence for people.
 #[derive(Clone, Debug)]
@@ -128,12 +128,10 @@ impl ApiError {
         self
     }
 
-    fn sentence_in(&self, language: AnswerLanguage) -> &str {
+    fn sentence_in(&self, language: Language) -> &str {
         let korean = match language {
-            AnswerLanguage::English => None,
-            AnswerLanguage::Korean => {
-                self.korean.as_deref().or_else(|| messages::korean(&self.code))
-            }
+            Language::English => None,
+            Language::Korean => self.korean.as_deref().or_else(|| messages::korean(&self.code)),
         };
         korean.unwrap_or(&self.sentence)
     }
@@ -173,7 +171,7 @@ impl ApiError {
         &self,
         response: &mut Response,
         trace_id: Option<&str>,
-        language: AnswerLanguage,
+        language: Language,
     ) {
         let mut body = self.extra.clone();
         body.insert("error".to_owned(), Value::from(self.sentence_in(language)));
@@ -185,7 +183,7 @@ impl ApiError {
         headers.remove(CONTENT_LENGTH);
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         // The first time it is written the language of the client is not known yet.
-        if headers.insert(CONTENT_LANGUAGE, HeaderValue::from_static(language.tag())).is_none() {
+        if headers.insert(CONTENT_LANGUAGE, HeaderValue::from_static(language.as_str())).is_none() {
             headers.append(VARY, HeaderValue::from_static("accept-language"));
         }
         if let Some(seconds) = self.extra.get("retryAfter").and_then(Value::as_u64) {
@@ -226,7 +224,7 @@ impl IntoResponse for ApiError {
     /// A complete answer but for the trace id and the language, which the request layer adds.
     fn into_response(self) -> Response {
         let mut response = Response::default();
-        self.write_into(&mut response, None, AnswerLanguage::English);
+        self.write_into(&mut response, None, Language::English);
         response.extensions_mut().insert(self);
         response
     }

@@ -12,10 +12,10 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use urr_kernel::Language;
 
 use crate::ApiError;
 use crate::field_error::{FieldError, RequestPart};
-use crate::messages::AnswerLanguage;
 use crate::paced_body::body_refused;
 
 /// A JSON body, in or out.
@@ -134,8 +134,8 @@ fn json_refused(rejection: JsonRejection) -> ApiError {
 
 /// A mistake in a field, in both languages.
 fn wrong_field(code: &'static str, part: RequestPart, error: &FieldError) -> ApiError {
-    ApiError::bad_request(code, error.sentence(AnswerLanguage::English, part))
-        .in_korean(error.sentence(AnswerLanguage::Korean, part))
+    ApiError::bad_request(code, error.sentence(Language::English, part))
+        .in_korean(error.sentence(Language::Korean, part))
 }
 
 fn not_json() -> ApiError {

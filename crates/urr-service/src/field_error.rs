@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use crate::messages::AnswerLanguage;
+use urr_kernel::Language;
 
 /// Where in a request a mistake is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,14 +16,14 @@ pub(crate) enum RequestPart {
 }
 
 impl RequestPart {
-    fn name(self, language: AnswerLanguage) -> &'static str {
+    fn name(self, language: Language) -> &'static str {
         match (self, language) {
-            (RequestPart::Body, AnswerLanguage::English) => "The body",
-            (RequestPart::Body, AnswerLanguage::Korean) => "요청 본문은",
-            (RequestPart::Query, AnswerLanguage::English) => "The query of the address",
-            (RequestPart::Query, AnswerLanguage::Korean) => "조회 조건은",
-            (RequestPart::Path, AnswerLanguage::English) => "A part of the path",
-            (RequestPart::Path, AnswerLanguage::Korean) => "주소의 값은",
+            (RequestPart::Body, Language::English) => "The body",
+            (RequestPart::Body, Language::Korean) => "요청 본문은",
+            (RequestPart::Query, Language::English) => "The query of the address",
+            (RequestPart::Query, Language::Korean) => "조회 조건은",
+            (RequestPart::Path, Language::English) => "A part of the path",
+            (RequestPart::Path, Language::Korean) => "주소의 값은",
         }
     }
 }
@@ -91,8 +91,8 @@ impl FieldError {
     }
 
     /// The sentence about a mistake in this part of a request.
-    pub fn sentence(&self, language: AnswerLanguage, part: RequestPart) -> String {
-        let is_english = language == AnswerLanguage::English;
+    pub fn sentence(&self, language: Language, part: RequestPart) -> String {
+        let is_english = language == Language::English;
         let pick = |english: String, korean: String| if is_english { english } else { korean };
         let field = self.field.as_deref().unwrap_or_default();
         match &self.problem {
@@ -267,8 +267,8 @@ mod tests {
             ),
         ] {
             let error = FieldError::read(text);
-            assert_eq!(error.sentence(AnswerLanguage::English, RequestPart::Body), english);
-            assert_eq!(error.sentence(AnswerLanguage::Korean, RequestPart::Body), korean);
+            assert_eq!(error.sentence(Language::English, RequestPart::Body), english);
+            assert_eq!(error.sentence(Language::Korean, RequestPart::Body), korean);
         }
     }
 }

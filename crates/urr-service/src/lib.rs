@@ -50,6 +50,7 @@ pub use extract::{Json, Path, Query, RawBody};
 pub use health::{Health, HealthView};
 pub use identity::{Identity, IdentityHeaders, MaybeUser, User, UserRole};
 pub use internal_call::{CallKind, CallSpec, InternalCall, InternalCalls};
+pub use messages::preferred_language;
 pub use metrics::Metrics;
 pub use ownership::{
     Admin, DoorStaff, EventReader, EventScope, NotYourEvent, Organiser, RoleGroup, Support,

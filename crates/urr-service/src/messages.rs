@@ -5,45 +5,29 @@
 
 use axum::http::HeaderMap;
 use axum::http::header::ACCEPT_LANGUAGE;
+use urr_kernel::Language;
 
-/// A language in which errors are explained.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AnswerLanguage {
-    English,
-    Korean,
-}
-
-impl AnswerLanguage {
-    /// As `Content-Language` names it.
-    pub const fn tag(self) -> &'static str {
-        match self {
-            AnswerLanguage::English => "en",
-            AnswerLanguage::Korean => "ko",
+/// The language that a client prefers by `Accept-Language` (RFC 9110, 12.5.4). Of two that are
+/// equally welcome the first wins; `*`, nothing and languages that we do not have mean English.
+pub fn preferred_language(headers: &HeaderMap) -> Language {
+    let values = headers.get_all(ACCEPT_LANGUAGE).iter();
+    let ranges = values.filter_map(|value| value.to_str().ok()).flat_map(|v| v.split(','));
+    let mut best = (Language::English, 0);
+    for (language, quality) in ranges.filter_map(parse_range) {
+        if quality > best.1 {
+            best = (language, quality);
         }
     }
-
-    /// The language that a client prefers by `Accept-Language` (RFC 9110, 12.5.4). Of two that are
-    /// equally welcome the first wins; `*`, nothing and languages that we do not have mean English.
-    pub fn preferred(headers: &HeaderMap) -> AnswerLanguage {
-        let values = headers.get_all(ACCEPT_LANGUAGE).iter();
-        let ranges = values.filter_map(|value| value.to_str().ok()).flat_map(|v| v.split(','));
-        let mut best = (AnswerLanguage::English, 0);
-        for (language, quality) in ranges.filter_map(parse_range) {
-            if quality > best.1 {
-                best = (language, quality);
-            }
-        }
-        best.0
-    }
+    best.0
 }
 
 /// A language that we have, and how welcome it is, in thousandths.
-fn parse_range(range: &str) -> Option<(AnswerLanguage, u32)> {
+fn parse_range(range: &str) -> Option<(Language, u32)> {
     let (name, parameters) = range.split_once(';').unwrap_or((range, ""));
     let primary = name.trim().split('-').next()?.to_ascii_lowercase();
     let language = match primary.as_str() {
-        "ko" => AnswerLanguage::Korean,
-        "en" | "*" => AnswerLanguage::English,
+        "ko" => Language::Korean,
+        "en" | "*" => Language::English,
         _ => return None,
     };
     let quality = match parameters.trim().strip_prefix("q=") {
@@ -102,6 +86,7 @@ const KOREAN: &[(&str, &str)] = &[
     ("CONFIRMATION_REQUIRED", "계속하려면 확인이 필요합니다."),
     ("CROSS_SITE_REQUEST", "다른 사이트에서 보낸 요청은 처리할 수 없습니다."),
     ("DEADLINE_EXCEEDED", "응답 시간이 초과되었습니다. 다시 시도해 주세요."),
+    ("DOCUMENTS_UNAVAILABLE", "이 서버에서는 문서를 만들 수 없습니다."),
     ("EMAIL_ALREADY_VERIFIED", "이미 인증된 이메일 주소입니다."),
     (
         "EMAIL_IN_USE",
@@ -250,6 +235,7 @@ const KOREAN: &[(&str, &str)] = &[
     ("NOT_YOUR_EVENT", "다른 주최자의 공연입니다."),
     ("NO_LOTTERY", "추첨으로 입장하는 공연이 아닙니다."),
     ("NO_SEAT_SELECTION", "지정석이 없는 공연입니다. 권종을 선택해 주세요."),
+    ("NO_VALID_TICKET", "유효한 티켓이 없는 예매입니다."),
     ("OPENING_FIXED", "이미 대기가 시작되어 입장 방식을 바꿀 수 없습니다."),
     ("ORDER_OVER", "종료된 주문입니다. 처음부터 다시 진행해 주세요."),
     ("ORGANISER_FIXED", "주최자는 관리자만 정할 수 있습니다."),
@@ -273,7 +259,7 @@ const KOREAN: &[(&str, &str)] = &[
     ("PROVIDER_SILENT", "결제대행사가 응답하지 않습니다. 잠시 후 결제 내역을 확인해 주세요."),
     (
         "PROVIDER_UNAVAILABLE",
-        "지금은 이 서비스에 연결할 수 없습니다. 다시 시도하거나 다른 방법으로 로그인해 주세요.",
+        "지금은 이 서비스에 연결할 수 없습니다. 잠시 후 다시 시도하거나 다른 방법을 이용해 주세요.",
     ),
     ("QUEUE_FULL", "대기 인원이 가득 찼습니다. 잠시 후 다시 시도해 주세요."),
     ("QUEUE_UNAVAILABLE", "대기실에 연결할 수 없습니다. 잠시 후 다시 시도해 주세요."),
@@ -339,6 +325,7 @@ const KOREAN: &[(&str, &str)] = &[
     ("TICKET_FOR_OTHER_EVENT", "다른 공연의 티켓입니다."),
     ("TICKET_IS_PERSONAL", "본인 확인이 필요한 공연의 티켓은 양도할 수 없습니다."),
     ("TICKET_NOT_FOUND", "티켓을 찾을 수 없습니다."),
+    ("TICKET_NOT_VALID", "더 이상 유효하지 않은 티켓입니다."),
     ("TICKET_REISSUED", "다시 발급된 티켓입니다. 새 티켓을 제시해 주세요."),
     ("TICKET_SERVICE_UNAVAILABLE", "예매 서비스가 응답하지 않습니다. 잠시 후 다시 시도해 주세요."),
     ("TICKET_TRANSFERRED", "양도된 티켓입니다. 결제 금액은 환불되었습니다."),
@@ -348,6 +335,10 @@ const KOREAN: &[(&str, &str)] = &[
     ("TOKEN_INVALID", "로그인 정보가 유효하지 않습니다."),
     ("TOKEN_MALFORMED", "로그인 정보를 읽을 수 없습니다."),
     ("TOKEN_REVOKED", "로그아웃되었습니다. 다시 로그인해 주세요."),
+    (
+        "TOO_MANY_DECLINES",
+        "결제가 여러 번 거절되어 선점한 좌석을 놓았습니다. 결제된 금액은 없습니다. 좌석을 다시 선택해 주세요.",
+    ),
     (
         "TOO_MANY_DOWNLOADS",
         "동시에 내려받을 수 있는 수를 초과했습니다. 잠시 후 다시 시도해 주세요.",
@@ -402,17 +393,17 @@ mod tests {
 
     use super::*;
 
-    fn preferred(value: &str) -> AnswerLanguage {
+    fn preferred(value: &str) -> Language {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT_LANGUAGE, value.parse().unwrap());
-        AnswerLanguage::preferred(&headers)
+        preferred_language(&headers)
     }
 
     #[test]
     fn the_language_is_the_most_welcome_one_that_we_have() {
         for korean in ["ko", "ko-KR,ko;q=0.9,en-US;q=0.8", "fr, KO ;q=0.1", "en;q=0.5, ko;q=0.501"]
         {
-            assert_eq!(preferred(korean), AnswerLanguage::Korean, "{korean}");
+            assert_eq!(preferred(korean), Language::Korean, "{korean}");
         }
         for english in [
             "",
@@ -425,9 +416,9 @@ mod tests {
             "ko;q=2",
             "*, ko",
         ] {
-            assert_eq!(preferred(english), AnswerLanguage::English, "{english}");
+            assert_eq!(preferred(english), Language::English, "{english}");
         }
-        assert_eq!(AnswerLanguage::preferred(&HeaderMap::new()), AnswerLanguage::English);
+        assert_eq!(preferred_language(&HeaderMap::new()), Language::English);
     }
 
     #[test]

@@ -64,6 +64,7 @@ async fn run(database: &Database, handle: Handle) -> String {
         db: database.db.clone(),
         group: GROUP.to_owned(),
         topics: TOPICS.iter().map(|topic| (*topic).to_owned()).collect(),
+        types: None,
         handler: Arc::new(move |tx: &mut Tx<'_>, event: &DomainEvent, context: &HandlerContext| {
             let handled = handle(tx, event, context);
             let lag = now.now().as_millisecond() - event.time.as_millisecond();

@@ -85,6 +85,16 @@ impl<'a> Tx<'a> {
         matches!(self.connection, TxConnection::Postgres(_))
     }
 
+    /// Waits until no other transaction has this name, and keeps it until the end of this one: for a
+    /// decision about rows that do not exist yet and so cannot be locked. SQLite has one writer.
+    pub fn lock_name(&mut self, name: &str) -> DbResult<()> {
+        if self.is_postgres() {
+            let sql = "select pg_advisory_xact_lock(hashtextextended($1, 0))";
+            self.execute(sql, &[Value::Text(name)])?;
+        }
+        Ok(())
+    }
+
     pub(crate) fn note_outbox_row(&mut self) {
         self.has_outbox_rows = true;
     }

@@ -17,6 +17,18 @@ pub const GROUP: &str = "ticket-service-group";
 
 pub const TOPICS: &[&str] = &[catalog::TOPIC, payment::TOPIC];
 
+/// The types that [`handle`] handles. It ignores others.
+pub const TYPES: &[&str] = &[
+    EventCreated::TYPE,
+    EventUpdated::TYPE,
+    EventCancelled::TYPE,
+    EventDeleted::TYPE,
+    ArtistCreated::TYPE,
+    ArtistUpdated::TYPE,
+    PaymentConfirmed::TYPE,
+    PaymentRefunded::TYPE,
+];
+
 /// Handles one event in the transaction of its inbox row.
 pub fn handle(
     tx: &mut Tx<'_>,

@@ -11,7 +11,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::{
-    TicketService, check_in, event_access, holdings, inventory, memberships, payables,
+    TicketService, check_in, etickets, event_access, holdings, inventory, memberships, payables,
     reservations, reserve, sales_health, seat_map, transfers,
 };
 
@@ -26,6 +26,7 @@ pub fn routes() -> OpenApiRouter<TicketService> {
         .routes(routes!(get_time))
         .merge(admin_log::routes(ADMIN_LOG))
         .merge(check_in::http::routes())
+        .merge(etickets::http::routes())
         .merge(event_access::http::routes())
         .merge(inventory::http::routes())
         .merge(inventory::ticket_types::http::routes())
@@ -48,6 +49,7 @@ pub fn internal_calls(ticket: TicketService) -> InternalCalls<TicketService> {
         .serve(payables::mark_payable_refunded)
         .serve(reservations::http::internal::list_paid_reservations)
         .serve(reservations::http::internal::cancel_reservation)
+        .serve(reservations::http::internal::release_hold)
         .serve(reservations::http::internal::get_reservation_summary)
         .serve(sales_health::http::get_sales_health)
         .serve(sales_health::http::get_tier)

@@ -17,6 +17,7 @@ mod batcher;
 mod check_in;
 pub mod consumer;
 mod display_number;
+mod etickets;
 mod event_access;
 mod holdings;
 mod http;

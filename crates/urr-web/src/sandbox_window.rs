@@ -35,7 +35,7 @@ pub fn routes() -> Router<WebPages> {
 /// A test card and what it does, in Korean and English.
 struct CardText(&'static str, &'static str, &'static str);
 
-const CARDS: [CardText; 14] = [
+const CARDS: [CardText; 15] = [
     CardText("approve", "결제됩니다", "Is charged"),
     CardText("slow", "3초 뒤에 결제됩니다", "Is charged after three seconds"),
     CardText("decline", "카드사가 거절합니다", "Is declined by the bank"),
@@ -46,6 +46,7 @@ const CARDS: [CardText; 14] = [
     CardText("charge-500", "결제되지만 오류라고 답합니다", "Is charged; the answer is a failure"),
     CardText("duplicate", "결제되지만 중복이라고 답합니다", "Is charged; said to be a duplicate"),
     CardText("wrong-amount", "1원 적게 결제됩니다", "Is charged one won too little"),
+    CardText("test-channel", "테스트 채널로 결제됩니다", "Is charged by a channel for tests"),
     CardText("unknown-code", "알 수 없는 코드로 거절됩니다", "Is refused with an unknown code"),
     CardText(
         "refund-timeout",

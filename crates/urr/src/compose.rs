@@ -5,6 +5,7 @@
 mod auth;
 mod builder;
 mod catalog;
+mod consumers;
 mod gateway;
 mod mail;
 mod notices;

@@ -84,6 +84,26 @@ config! {
     sqs: SqsConfig,
 }
 
+impl Config {
+    /// What is allowed here that no shop may allow, a sentence each.
+    pub fn dangers(&self) -> Vec<&'static str> {
+        let mut dangers = Vec::new();
+        if self.payments.dangerous_test_payments {
+            dangers.push(
+                "payments.dangerous_test_payments is on: test keys and test channels move no \
+                 money, and whoever pays so gets real tickets; switch it off before a real sale",
+            );
+        }
+        if self.auth.dangerous_test_identities {
+            dangers.push(
+                "auth.dangerous_test_identities is on: a test channel verifies anybody as anybody; \
+                 switch it off before a real sale",
+            );
+        }
+        dangers
+    }
+}
+
 /// What the configuration is read for. It decides what happens to secrets that are not set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoadMode {

@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use urr_kernel::{Secret, hex};
-use urr_outbound::{Outbound, OutboundError};
+use urr_outbound::{Outbound, OutboundError, encode_form};
 use utoipa::ToSchema;
 
 use super::VerificationId;
@@ -46,6 +46,8 @@ pub struct PortOneIdentity {
     /// Pages need it and the channel key; both are public.
     pub store_id: String,
     pub channel_key: String,
+    /// Whether a verification by a channel for tests, which verifies nobody, counts.
+    pub accepts_test_channel: bool,
     /// [`PORTONE_ENDPOINT`], unless it is a test.
     pub endpoint: String,
     pub timeout: Duration,
@@ -76,6 +78,9 @@ pub enum VerificationOutcome {
     /// The user has not completed their part.
     Pending,
     Failed,
+    /// It went through another channel than the configured one, or through one for tests: the
+    /// user's browser chooses the channel.
+    OtherChannel,
     /// The identifiers of the person, as far as the provider returns them.
     Verified {
         ci: Option<PersonKey>,
@@ -179,8 +184,16 @@ fn sandbox_key(kind: &str, person: &SandboxPerson) -> PersonKey {
 struct PortOneAnswer {
     id: String,
     status: String,
+    channel: Option<VerificationChannel>,
     #[serde(rename = "verifiedCustomer")]
     customer: Option<PortOneCustomer>,
+}
+
+#[derive(Deserialize)]
+struct VerificationChannel {
+    #[serde(rename = "type")]
+    kind: String,
+    key: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -196,7 +209,10 @@ impl PortOneIdentity {
         outbound: &Outbound,
         id: VerificationId,
     ) -> Result<VerificationReport, IdentityProviderError> {
-        let url = format!("{}/identity-verifications/{id}", self.endpoint.trim_end_matches('/'));
+        // Without the store's id, another store of the same owner may be meant.
+        let store = encode_form(&[("storeId", &self.store_id)]);
+        let endpoint = self.endpoint.trim_end_matches('/');
+        let url = format!("{endpoint}/identity-verifications/{id}?{store}");
         let credential = HeaderValue::from_str(&format!("PortOne {}", self.secret.expose()));
         let mut credential = credential.map_err(|_| IdentityProviderError::Unreachable)?;
         credential.set_sensitive(true);
@@ -221,6 +237,9 @@ impl PortOneIdentity {
         let outcome = match (answer.status.as_str(), answer.customer) {
             ("READY", _) => VerificationOutcome::Pending,
             ("FAILED", _) => VerificationOutcome::Failed,
+            ("VERIFIED", Some(_)) if !self.is_own_channel(answer.channel.as_ref()) => {
+                VerificationOutcome::OtherChannel
+            }
             ("VERIFIED", Some(PortOneCustomer { ci, di })) => VerificationOutcome::Verified {
                 ci: PersonKey::parse(ci)?,
                 di: PersonKey::parse(di)?,
@@ -228,6 +247,14 @@ impl PortOneIdentity {
             _ => return Err(IdentityProviderError::Unreadable),
         };
         Ok(VerificationReport { verification_id: answer.id, outcome })
+    }
+
+    fn is_own_channel(&self, channel: Option<&VerificationChannel>) -> bool {
+        channel.is_some_and(|channel| {
+            let is_live =
+                channel.kind == "LIVE" || channel.kind == "TEST" && self.accepts_test_channel;
+            is_live && channel.key.as_deref() == Some(&self.channel_key)
+        })
     }
 }
 

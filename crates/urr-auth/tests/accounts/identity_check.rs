@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
-use axum::extract::Path;
+use axum::extract::{Path, RawQuery};
 use axum::http::header::AUTHORIZATION;
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -16,6 +16,7 @@ use urr_auth::{
     Session, StartVerificationError, UserId, VerificationId,
 };
 use urr_kernel::{Secret, Timestamp, Uuid};
+use urr_service::Metrics;
 
 use crate::contract;
 use crate::fixture::{DAY, MINUTE, SECOND, World, all, cheap_settings, data_keys};
@@ -328,7 +329,8 @@ contract! {
         let done = http(&world, &settings, "/api/auth/identity/complete", &session, body).await;
         assert_eq!(done.body["identityVerified"], true);
         let id = id.as_str().unwrap();
-        assert_eq!(provider.asked(), [(id.to_owned(), "PortOne the secret".to_owned())]);
+        let asked = format!("{id}?storeId=store-1");
+        assert_eq!(provider.asked(), [(asked, "PortOne the secret".to_owned())]);
     }
 
     async fn what_the_browser_says_of_the_person_counts_for_nothing(world: World) {
@@ -380,8 +382,11 @@ contract! {
         let down = http(&world, &settings, path, &session, body).await;
         assert_eq!(down.refusal(), (503, "IDENTITY_PROVIDER_UNAVAILABLE"));
 
-        let ends: [(Answers, CompleteVerificationError); 4] = [
+        let ends: [(Answers, CompleteVerificationError); 7] = [
             (|id| but(id, "status", json!("FAILED")), Failed),
+            (|id| but(id, "channel", json!({ "type": "TEST", "key": "channel-1" })), Failed),
+            (|id| but(id, "channel", json!({ "type": "LIVE", "key": "channel-2" })), Failed),
+            (|id| but(id, "channel", Value::Null), Failed),
             (|id| but(id, "verifiedCustomer", json!({ "name": "김민아", "di": DI })), KeyMissing),
             (|id| but(id, "verifiedCustomer", json!({ "ci": " ", "di": DI })), KeyMissing),
             (|id| but(id, "verifiedCustomer", json!({ "ci": null })), KeyMissing),
@@ -397,6 +402,31 @@ contract! {
         // The control: the first attempt is still good, once PortOne is.
         provider.says(|id| Reply::Json(verified(id)));
         assert!(provider.auth(&world).complete_verification(user_id, id, None).await.is_ok());
+    }
+
+    /// The browser names the channel: one for tests would verify anybody as anybody.
+    async fn a_verification_by_a_test_channel_counts_only_where_that_is_allowed(world: World) {
+        let user_id = world.register("mina@example.com").await.user.id;
+        let provider = SocialProvider::start().await;
+        provider.says(|id| but(id, "channel", json!({ "type": "TEST", "key": "channel-1" })));
+        let metrics = Metrics::new();
+        let strict = provider.auth(&world);
+        strict.register_metrics(&metrics);
+        let id = strict.start_verification(user_id).await.unwrap().id;
+        let refused = strict.complete_verification(user_id, id, None).await;
+        assert_eq!(refused, Err(CompleteVerificationError::Failed));
+        assert!(!strict.get_profile(user_id).await.unwrap().identity_verified);
+        let counted = "urr_auth_identity_mismatches_total 1";
+        assert!(metrics.text().contains(counted), "{}", metrics.text());
+        // The control: with the guard off, the same answer verifies.
+        let mut settings = provider.settings();
+        let IdentityProvider::PortOne(portone) = &mut settings.identity else {
+            panic!("it is PortOne");
+        };
+        portone.accepts_test_channel = true;
+        let lenient = world.auth_with(data_keys(), settings);
+        let id = lenient.start_verification(user_id).await.unwrap().id;
+        assert!(lenient.complete_verification(user_id, id, None).await.is_ok());
     }
 
     async fn a_provider_that_tells_no_di_is_enough(world: World) {
@@ -422,7 +452,10 @@ const DI: &str = "CANARY+di+MC0CCQC2YmFyYmF6cXV4Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4
 fn verified(id: &str) -> Value {
     json!({
         "status": "VERIFIED", "id": id,
-        "channel": { "type": "LIVE", "key": "channel-1", "pgProvider": "DANAL" },
+        "channel": {
+            "type": "LIVE", "id": "channel-id-1", "key": "channel-1", "name": "본인인증",
+            "pgProvider": "DANAL", "pgMerchantId": "A010002002",
+        },
         "verifiedCustomer": {
             "name": "새장 속의 카나리아", "gender": "FEMALE", "birthDate": "1999-01-31",
             "phoneNumber": "01012345678", "isForeigner": false, "ci": CI, "di": DI,
@@ -478,18 +511,20 @@ impl SocialProvider {
         let state = ProviderState { reply: |_| Reply::Status(404), asked: Vec::new() };
         let state = Arc::new(Mutex::new(state));
         let shared = Arc::clone(&state);
-        let answer = move |Path(id): Path<String>, headers: HeaderMap| {
-            let shared = Arc::clone(&shared);
-            async move {
-                let reply = {
-                    let mut state = shared.lock().unwrap();
-                    let credential = headers[AUTHORIZATION].to_str().unwrap().to_owned();
-                    state.asked.push((id.clone(), credential));
-                    state.reply
-                };
-                reply(&id).send().await
-            }
-        };
+        let answer =
+            move |Path(id): Path<String>, RawQuery(query): RawQuery, headers: HeaderMap| {
+                let shared = Arc::clone(&shared);
+                async move {
+                    let reply = {
+                        let mut state = shared.lock().unwrap();
+                        let credential = headers[AUTHORIZATION].to_str().unwrap().to_owned();
+                        let asked = format!("{id}?{}", query.unwrap_or_default());
+                        state.asked.push((asked, credential));
+                        state.reply
+                    };
+                    reply(&id).send().await
+                }
+            };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let router = Router::new().route("/identity-verifications/{id}", on_get(answer));
@@ -511,6 +546,7 @@ impl SocialProvider {
             secret: Secret::new("the secret"),
             store_id: "store-1".to_owned(),
             channel_key: "channel-1".to_owned(),
+            accepts_test_channel: false,
             endpoint: self.url.clone(),
             timeout: if is_silent { SECOND / 4 } else { 10 * SECOND },
         };

@@ -29,6 +29,9 @@ on_both_engines![
     an_outage_is_waited_for_while_other_keys_go_on,
     an_unknown_outcome_is_tried_again,
     what_is_not_for_us_is_ignored,
+    the_events_of_a_batch_share_transactions,
+    a_type_that_is_not_consumed_costs_no_transaction,
+    an_event_that_cannot_be_handled_harms_no_other_of_its_batch,
 ];
 
 /// How often the handler was called for each event.
@@ -209,6 +212,67 @@ mod cases {
         consumer.stop().await;
         assert_eq!(list(&fixture).await, []);
     }
+
+    pub async fn the_events_of_a_batch_share_transactions(fixture: Fixture) {
+        fixture.publish_events(&steps(&fixture, 25, 20)).await;
+        let consumer = fixture.consumer("group", paint());
+        assert_each_seat_in_order(&fixture.effects_become(500).await);
+        consumer.stop().await;
+        // Kafka may hand them over in many small batches.
+        let committed = fixture.db.stats().committed;
+        assert!(committed < 250, "500 events took {committed} transactions");
+    }
+
+    pub async fn a_type_that_is_not_consumed_costs_no_transaction(fixture: Fixture) {
+        let seat = Uuid::from_u128(1);
+        let mut foreign: Vec<_> = (0..20).map(|step| fixture.event(seat, step)).collect();
+        for event in &mut foreign {
+            event.event_type = "SEAT_SOLD".to_owned();
+        }
+        fixture.publish_events(&foreign).await;
+        fixture.publish_events(&[fixture.event(seat, 0)]).await;
+        let consumer = fixture.consumer_of("group", Some(&["SEAT_PAINTED"]), paint());
+        assert_each_seat_in_order(&fixture.effects_become(1).await);
+        consumer.stop().await;
+        assert_eq!(fixture.db.stats().committed, 1, "the event of the consumed type");
+        let lags = fixture.lags("group").await;
+        assert_eq!(lags, 0, "the others are acknowledged");
+    }
+
+    pub async fn an_event_that_cannot_be_handled_harms_no_other_of_its_batch(fixture: Fixture) {
+        let events = steps(&fixture, 25, 8);
+        let (poison, broken) = (events[37].id, events[120].id);
+        fixture.publish_events(&events).await;
+        let calls = Calls::default();
+        let handler: Handler = {
+            let calls = calls.clone();
+            Arc::new(move |tx, event, _| {
+                calls.count(event);
+                effect_insert(tx, event)?;
+                if event.id == poison {
+                    return Err(HandleError::Poison("it can never be handled".to_owned()));
+                }
+                if event.id == broken {
+                    tx.execute("insert into guarded (step) values ($1)", params![-1_i64])?;
+                }
+                Ok(HandlerOutcome::Done)
+            })
+        };
+        let consumer = fixture.consumer("group", handler);
+        let effects = fixture.effects_become(198).await;
+        eventually("dead letters", async || list(&fixture).await.len() == 2).await;
+        consumer.stop().await;
+        assert_eq!(effects.len(), 198);
+        assert!(effects.iter().all(|effect| ![poison, broken].contains(&effect.event_id)));
+        // Each seat in order; the two seats miss one step.
+        let mut last = HashMap::new();
+        for effect in effects {
+            let before = last.insert(effect.seat_id, effect.step);
+            assert!(before.is_none_or(|before| before < effect.step), "{effect:?}");
+        }
+        // Halving tries an innocent event a few times, not once for every other.
+        assert!(events.iter().all(|event| calls.of(event) <= 20));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -234,9 +298,7 @@ async fn a_stop_finishes_and_acknowledges_what_is_under_way() {
     release.send(()).unwrap();
     within(stopping).await.unwrap();
     assert_eq!(fixture.effects().await.len(), 100);
-    let subscription = fixture.bus.subscribe("group", std::slice::from_ref(&fixture.topic)).await;
-    let lags = subscription.unwrap().lag_reader().lag().await.unwrap();
-    assert_eq!(lags.iter().map(|lag| lag.messages).sum::<i64>(), 0);
+    assert_eq!(fixture.lags("group").await, 0);
 }
 
 #[tokio::test]

@@ -34,8 +34,8 @@ pub struct SeatPainted {
 impl EventData for SeatPainted {
     const TOPIC: &'static str = "paint-events";
     const TYPE: &'static str = "SEAT_PAINTED";
-    fn aggregate_id(&self) -> Uuid {
-        self.seat_id
+    fn aggregate_id(&self) -> String {
+        self.seat_id.to_string()
     }
 }
 
@@ -146,16 +146,42 @@ impl Fixture {
     }
 
     pub fn consumer_with(&self, group: &str, handler: Handler, metrics: BusMetrics) -> Running {
-        let consumer = Consumer {
+        Fixture::start(Consumer { metrics, ..self.consumer_parts(group, handler) })
+    }
+
+    pub fn consumer_of(
+        &self,
+        group: &str,
+        types: Option<&'static [&'static str]>,
+        handler: Handler,
+    ) -> Running {
+        Fixture::start(Consumer { types, ..self.consumer_parts(group, handler) })
+    }
+
+    fn consumer_parts(&self, group: &str, handler: Handler) -> Consumer {
+        Consumer {
             bus: self.bus.clone(),
             db: self.db.clone(),
             group: group.to_owned(),
             topics: vec![self.topic.clone()],
+            types: None,
             handler,
             clock: self.clock.clone(),
-            metrics,
-        };
+            metrics: BusMetrics::default(),
+        }
+    }
+
+    fn start(consumer: Consumer) -> Running {
         Running::start(|cancel| tokio::spawn(consumer::run(consumer, cancel)))
+    }
+
+    /// How many messages of the topic a group has not acknowledged.
+    pub async fn lags(&self, group: &str) -> i64 {
+        let subscription = self.bus.subscribe(group, std::slice::from_ref(&self.topic)).await;
+        let subscription = subscription.unwrap();
+        let lags = subscription.lag_reader().lag().await.unwrap();
+        subscription.close().await;
+        lags.iter().map(|lag| lag.messages).sum()
     }
 
     pub fn relay(&self) -> Running {

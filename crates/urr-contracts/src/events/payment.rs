@@ -1,4 +1,4 @@
-//! What the payment service announces. The key is the payment's id.
+//! What the payment service announces. The key is the order's id.
 
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid, Won};
@@ -27,7 +27,7 @@ wire_enum! {
         NotConfirmable => "not_confirmable",
         /// Another payment has paid for the same payable.
         Duplicate => "duplicate",
-        /// The provider charged another amount than was ordered.
+        /// The provider charged something else than was ordered, or by another channel.
         Mismatch => "mismatch",
         /// An administrator gives back a part.
         Goodwill => "goodwill",
@@ -93,4 +93,21 @@ pub struct PaymentRefunded {
     /// Whether the whole charge has gone back; null if the publisher does not say.
     #[serde(default)]
     pub is_whole: Option<bool>,
+}
+
+/// A charge that paid for nothing went back whole: the provider charged something else than was
+/// ordered, or the same thing twice. It was never announced as [`PaymentConfirmed`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ChargeReversed {
+    #[serde(flatten)]
+    pub payment: PaymentSnapshot,
+    pub refund_id: Uuid,
+    /// What was charged and went back.
+    pub amount: Won,
+    pub ordered_amount: Won,
+    pub cause: RefundCause,
+    /// A code such as `AMOUNT_MISMATCH` or `TEST_CHANNEL`.
+    #[serde(default)]
+    pub reason: String,
 }

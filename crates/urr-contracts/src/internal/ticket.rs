@@ -37,6 +37,8 @@ internal_calls! {
             Get "/internal/ticket/paid", PAYMENT, DEADLINE;
         CancelReservation -> PayableAnswer:
             Post "/internal/ticket/reservations/{id}/cancel", PAYMENT, DEADLINE;
+        ReleaseHold -> Acknowledged:
+            Post "/internal/ticket/reservations/{id}/release", PAYMENT, DEADLINE;
         GetReservationSummary -> ReservationSummaryAnswer:
             Get "/internal/ticket/reservations/{id}/summary", MAIL, DEADLINE;
         // Asked for every second, so never repeated.
@@ -284,6 +286,16 @@ pub struct CancelReservation {
     /// sold on and is paid by another payment (M-8).
     #[serde(default)]
     pub payment_id: Option<Uuid>,
+}
+
+/// Gives up a hold: its payments were declined too often.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReleaseHold {
+    pub id: Uuid,
+    /// The owner.
+    pub user_id: Uuid,
+    pub fencing_token: i64,
 }
 
 /// Asks for every reservation that was ever paid, in the order of ids, for reconciliation.

@@ -7,7 +7,7 @@ use urr_contracts::events::catalog::{
 use urr_contracts::events::inventory::{InventoryReady, TicketTypeChanged};
 use urr_contracts::events::membership::{MembershipActivated, MembershipExpired};
 use urr_contracts::events::payment::{
-    PaymentConfirmed, PaymentRefunded, PaymentSnapshot, PaymentType, RefundCause,
+    ChargeReversed, PaymentConfirmed, PaymentRefunded, PaymentSnapshot, PaymentType, RefundCause,
 };
 use urr_contracts::events::queue::{AdmissionNear, QueueObserved};
 use urr_contracts::events::reservation::{
@@ -234,6 +234,17 @@ fn check_payments(golden: &mut GoldenFolder) {
             cause: RefundCause::Cancelled,
             reason: "CANCELLED_BY_OWNER".to_owned(),
             is_whole: Some(false),
+        },
+    );
+    check(
+        golden,
+        &ChargeReversed {
+            payment: payment(PaymentType::Reservation),
+            refund_id: id(21),
+            amount: Won::new(301_999),
+            ordered_amount: Won::new(302_000),
+            cause: RefundCause::Mismatch,
+            reason: "AMOUNT_MISMATCH".to_owned(),
         },
     );
 }

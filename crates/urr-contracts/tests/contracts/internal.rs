@@ -301,6 +301,8 @@ fn visit_payables(visitor: &mut impl CallVisitor) {
         ..confirmed
     };
     visitor.visit(cancel, answer(cancelled));
+    let release = ReleaseHold { id: id(10), user_id, fencing_token };
+    visitor.visit(release, Acknowledged {});
 }
 
 fn visit_other_ticket_calls(visitor: &mut impl CallVisitor) {

@@ -247,6 +247,7 @@ fn listener(app: &TestApp, handler: Handler) -> Consumer {
         db: app.database("stats").clone(),
         group: LISTENER.to_owned(),
         topics: vec!["payment-events".to_owned()],
+        types: None,
         handler,
         clock: app.clock.clone(),
         metrics: BusMetrics::default(),

@@ -127,7 +127,7 @@ fn assert_fields(topic: &str, event: &DomainEvent) {
     };
     assert_eq!(topic, *home);
     let (common, subject) = match *home {
-        "payment-events" => (&OF_PAYMENTS[..], "paymentId"),
+        "payment-events" => (&OF_PAYMENTS[..], "orderId"),
         _ => (&OF_RESERVATIONS[..], "reservationId"),
     };
     let fields: BTreeSet<&str> = event.data.as_object().unwrap().keys().map(|k| &**k).collect();

@@ -82,8 +82,8 @@ impl EventData for SeatSold {
     const TOPIC: &'static str = "crash-events";
     const TYPE: &'static str = "SEAT_SOLD";
 
-    fn aggregate_id(&self) -> Uuid {
-        event_id(self.number)
+    fn aggregate_id(&self) -> String {
+        event_id(self.number).to_string()
     }
 }
 

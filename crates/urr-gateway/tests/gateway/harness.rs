@@ -327,6 +327,8 @@ pub fn settings() -> GatewaySettings {
         auth: enough,
         queue: enough,
         booking: enough,
+        pay: enough,
+        pay_target: enough,
         general: enough,
         webhook: enough,
         users_per_address: enough,

@@ -14,6 +14,8 @@ const SMALL: RateLimits = RateLimits {
     auth: 3,
     queue: 4,
     booking: 2,
+    pay: 4,
+    pay_target: 3,
     general: 5,
     webhook: 5,
     users_per_address: 3,
@@ -58,6 +60,40 @@ async fn each_class_has_its_own_limit() {
     // After a while there is some again.
     gateway.clock.advance(Duration::from_secs(12));
     assert_eq!(allowed(|| gateway.get("/api/artists").bearer(other)).await, 1);
+}
+
+/// Whoever tries cards pays for it with their own attempts: nobody can use up another's.
+#[tokio::test]
+async fn paying_is_limited_per_user_and_per_what_is_paid() {
+    let gateway = leak(limited());
+    let [thief, buyer]: [&'static str; 2] = [5, 6].map(|id| {
+        let token: &'static str = gateway.token_of(Uuid::from_u128(id), UserRole::User).leak();
+        token
+    });
+    let pay = |token: &'static str, path: &'static str, body: serde_json::Value| {
+        move || gateway.post(path).bearer(token).json(&body)
+    };
+    let confirm = || pay(thief, "/api/payments/confirm", json!({ "orderId": "ORD_1" }));
+    assert_eq!(allowed(confirm()).await, 3, "three times about one order");
+    let prepare = json!({ "reservationId": Uuid::from_u128(9) });
+    assert_eq!(allowed(pay(thief, "/api/payments/prepare", prepare)).await, 1, "and four in all");
+    assert_eq!(allowed(pay(thief, "/api/payments/1/cancel", json!({}))).await, 0);
+    // Looking is not paying, and another buyer of the same has a limit of their own.
+    assert_eq!(allowed(|| gateway.get("/api/payments/order/ORD_1").bearer(thief)).await, 5);
+    let other = json!({ "orderId": "ORD_1" });
+    assert_eq!(allowed(pay(buyer, "/api/payments/confirm", other)).await, 3);
+    // The control: without these limits there is no end.
+    let open = leak(TestGateway::with_settings(|settings| {
+        settings.rate_limits = RateLimits { pay: 1_000, pay_target: 1_000, ..SMALL };
+    }));
+    let token: &'static str = open.token(UserRole::User).leak();
+    let body = json!({ "orderId": "ORD_1" });
+    let without = || open.post("/api/payments/confirm").bearer(token).json(&body);
+    let mut count = 0;
+    while count < 50 && without().send().await.status == 200 {
+        count += 1;
+    }
+    assert_eq!(count, 50);
 }
 
 /// Many accounts are no way around the limits. The control has no bound for the address.

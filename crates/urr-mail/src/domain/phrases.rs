@@ -1,12 +1,8 @@
 //! Amounts, times and reasons in words, in Korean and English.
 
-use jiff::tz::{Offset, TimeZone};
-use urr_kernel::{Timestamp, Won};
+use urr_kernel::{Language, Timestamp, Won};
 
 use super::mail::MailLanguage;
-
-/// Korea has no summer time.
-const KOREA: Offset = jiff::tz::offset(9);
 
 pub fn amount(amount: Won, language: MailLanguage) -> String {
     let korean = amount.to_string();
@@ -17,18 +13,11 @@ pub fn amount(amount: Won, language: MailLanguage) -> String {
 }
 
 pub fn date(time: Timestamp, language: MailLanguage) -> String {
-    let time = time.to_zoned(TimeZone::fixed(KOREA));
-    let weekday = usize::from(time.weekday().to_monday_zero_offset().unsigned_abs());
-    match language {
-        MailLanguage::Korean => {
-            let weekday = ["월", "화", "수", "목", "금", "토", "일"][weekday];
-            let date = time.strftime("%Y년 %-m월 %-d일");
-            format!("{date} ({weekday}) {} (한국 시간)", time.strftime("%H:%M"))
-        }
-        MailLanguage::English => {
-            format!("{} (Korean time, UTC+9)", time.strftime("%a, %-d %B %Y, %H:%M"))
-        }
-    }
+    let language = match language {
+        MailLanguage::Korean => Language::Korean,
+        MailLanguage::English => Language::English,
+    };
+    language.date(time)
 }
 
 pub fn title(title: Option<&str>, language: MailLanguage) -> String {
@@ -82,7 +71,10 @@ pub fn reason(code: &str, language: MailLanguage) -> Option<String> {
         "not_confirmable" => ("좌석을 확정하지 못했습니다", "The seats could not be given to you"),
         "duplicate" => ("중복 결제", "It was paid twice"),
         "transferred" => ("티켓이 양도되었습니다", "Your ticket was bought by somebody else"),
-        "mismatch" => ("결제 금액 불일치", "Another amount was charged"),
+        "mismatch" => (
+            "결제 내용이 주문과 달라 예매되지 않았습니다",
+            "The charge was not what was ordered, so nothing was booked",
+        ),
         _ => (code, code),
     };
     Some(pick(language, korean, english))

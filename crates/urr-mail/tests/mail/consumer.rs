@@ -60,6 +60,25 @@ contract! {
         assert_eq!(world.all().await.len(), 4, "a copy has another id and tells the same");
     }
 
+    async fn a_buyer_who_was_charged_for_nothing_is_told_that_it_went_back(world: World) {
+        let mut data = refunded(&world, 101_999, "mismatch");
+        for field in ["fee", "isWhole"] {
+            data.as_object_mut().unwrap().remove(field);
+        }
+        data["orderedAmount"] = json!(102_000);
+        data["reason"] = json!("AMOUNT_MISMATCH");
+        let event = world.event("CHARGE_REVERSED", data);
+        for _ in 0..2 {
+            world.consume(&event).await.unwrap();
+        }
+        let mails = world.all().await;
+        let [mail] = mails.as_slice() else { panic!("{mails:?}") };
+        assert_eq!((mail.kind, mail.status), (MailKind::Refund, MailStatus::Waiting));
+        assert_eq!(json!(mail.user_id), event.data["userId"]);
+        assert_eq!(mail.template_data.refund, Some(Won::new(101_999)));
+        assert_eq!(mail.template_data.reason.as_deref(), Some("mismatch"));
+    }
+
     async fn another_purchase_and_another_reminder_are_other_mails(world: World) {
         let user_id = world.ids.next_id();
         for event in [world.confirmed(user_id), world.confirmed(user_id)] {

@@ -6,7 +6,9 @@ use urr_kernel::{Timestamp, Won};
 
 use super::claim_timeouts::SagaTimeouts;
 use super::payment::Payment;
-use crate::provider::{ProviderLookup, ProviderOutcome, ProviderPayment, ProviderState};
+use crate::provider::{
+    PaymentChannel, ProviderLookup, ProviderOutcome, ProviderPayment, ProviderState,
+};
 
 /// How often the same charge is retried while the provider says that nothing was paid.
 pub const CHARGE_RETRIES_MAX: u32 = 4;
@@ -17,6 +19,10 @@ pub const CHARGE_RETRIED_WITHIN: Duration = Duration::from_secs(10 * 60);
 pub const ORDER_MISMATCH: &str = "ORDER_MISMATCH";
 /// A part of the charge was refunded, but not by us.
 pub const PARTLY_RETURNED: &str = "PARTLY_RETURNED";
+/// It was paid by a channel for tests, which moves no money.
+pub const TEST_CHANNEL: &str = "TEST_CHANNEL";
+/// It was paid by another channel than the configured one. The buyer's browser chooses the channel.
+pub const CHANNEL_MISMATCH: &str = "CHANNEL_MISMATCH";
 /// The request did not reach the provider.
 pub const PROVIDER_UNAVAILABLE: &str = "PROVIDER_UNAVAILABLE";
 /// The buyer chose to transfer money to a deposit account later. Seats are not held that long.
@@ -34,6 +40,8 @@ pub enum ChargeDecision {
     Mismatch { paid: ProviderPayment, code: &'static str },
     /// Nothing was charged, and nothing will be.
     Failed { code: String },
+    /// The provider was not reached: the buyer may confirm the order again.
+    Reopen,
     /// The same charge may be retried with the same key.
     RetryCharge,
     /// The buyer was given a deposit account: the provider is asked to close it.
@@ -50,9 +58,7 @@ pub fn decide_charge(
     match outcome {
         ProviderOutcome::Done(paid) => decide_paid(payment, paid),
         ProviderOutcome::Declined { code } => ChargeDecision::Failed { code },
-        ProviderOutcome::Unsent { .. } => {
-            ChargeDecision::Failed { code: PROVIDER_UNAVAILABLE.to_owned() }
-        }
+        ProviderOutcome::Unsent { .. } => ChargeDecision::Reopen,
         ProviderOutcome::Unknown { code } => ChargeDecision::Wait { code },
     }
 }
@@ -121,6 +127,11 @@ fn decide_paid(payment: &Payment, paid: ProviderPayment) -> ChargeDecision {
     if paid.state != ProviderState::Paid {
         return ChargeDecision::Wait { code: "NOT_PAID".to_owned() };
     }
+    match paid.channel {
+        PaymentChannel::Configured => {}
+        PaymentChannel::Test => return ChargeDecision::Mismatch { paid, code: TEST_CHANNEL },
+        PaymentChannel::Other => return ChargeDecision::Mismatch { paid, code: CHANNEL_MISMATCH },
+    }
     if paid.currency != payment.currency {
         return ChargeDecision::Mismatch { paid, code: "CURRENCY_MISMATCH" };
     }
@@ -164,6 +175,7 @@ mod tests {
             method: "card".to_owned(),
             approved_at: None,
             receipt_url: None,
+            channel: PaymentChannel::Configured,
         }
     }
 
@@ -185,6 +197,7 @@ mod tests {
             ChargeDecision::Paid(_) => "paid".to_owned(),
             ChargeDecision::Mismatch { code, .. } => format!("mismatch {code}"),
             ChargeDecision::Failed { code } => format!("failed {code}"),
+            ChargeDecision::Reopen => "reopen".to_owned(),
             ChargeDecision::RetryCharge => "again".to_owned(),
             ChargeDecision::CloseDeposit => "call close deposit".to_owned(),
             ChargeDecision::Wait { code } => format!("wait {code}"),
@@ -207,6 +220,14 @@ mod tests {
         assert_eq!(
             query(of(|p| p.currency = "USD".into()), 0, "12:00:01"),
             "mismatch CURRENCY_MISMATCH"
+        );
+        assert_eq!(
+            query(of(|p| p.channel = PaymentChannel::Test), 0, "12:00:01"),
+            "mismatch TEST_CHANNEL"
+        );
+        assert_eq!(
+            query(of(|p| p.channel = PaymentChannel::Other), 0, "12:00:01"),
+            "mismatch CHANNEL_MISMATCH"
         );
         assert_eq!(query(of(|p| p.refunded = Won::new(1)), 0, "12:00:01"), "wait PARTLY_RETURNED");
         assert_eq!(query(of(|p| p.state = ProviderState::Dead), 0, "12:00:01"), "failed NOT_PAID");
@@ -288,9 +309,8 @@ mod tests {
         assert_eq!(decide_charge(&ours(), no()), failed);
         assert_eq!(decide_retried_charge(&ours(), no()), wait);
         let unsent = || ProviderOutcome::Unsent { code: "UNREACHABLE".to_owned() };
-        let failed = ChargeDecision::Failed { code: PROVIDER_UNAVAILABLE.to_owned() };
         let wait = ChargeDecision::Wait { code: "UNREACHABLE".to_owned() };
-        assert_eq!(decide_charge(&ours(), unsent()), failed);
+        assert_eq!(decide_charge(&ours(), unsent()), ChargeDecision::Reopen);
         assert_eq!(decide_retried_charge(&ours(), unsent()), wait);
     }
 }

@@ -114,6 +114,8 @@ pub struct Payment {
     pub charged: Won,
     pub refunded: Won,
     pub correlation_id: Uuid,
+    /// The trace of the request that confirmed it.
+    pub traceparent: Option<String>,
     /// The event that announced the hold.
     pub cause_event_id: Option<Uuid>,
     pub confirmed_event_id: Option<Uuid>,
@@ -162,6 +164,11 @@ impl Payment {
     pub fn is_settled(&self) -> bool {
         self.step.is_none()
     }
+
+    /// Whether the provider was asked to charge, and did not.
+    pub fn is_declined(&self) -> bool {
+        self.is_abandoned() && self.charge_sent_at.is_some()
+    }
 }
 
 /// A buyer's confirmation of an order after the provider's checkout.
@@ -193,6 +200,8 @@ pub enum ApprovalRejection {
     /// With another payment key, or by another order.
     #[error("it is paid")]
     AlreadyPaid,
+    #[error("the provider has declined too often")]
+    TooManyDeclines,
     #[error("the order has come to an end")]
     Over,
 }
@@ -210,6 +219,8 @@ pub fn decide_approval(
     }
     let is_same = payment.payment_key.as_deref() == Some(approval.payment_key.as_str());
     match payment.status {
+        // The last attempt was not sent, and its pin is still being released.
+        PaymentStatus::Pending if !payment.is_settled() => Ok(ApprovalDecision::Begun),
         PaymentStatus::Pending => Ok(ApprovalDecision::Begin),
         _ if is_same => Ok(ApprovalDecision::Begun),
         PaymentStatus::Approving | PaymentStatus::Unknown => Err(ApprovalRejection::InProgress),
@@ -264,6 +275,7 @@ pub(crate) mod tests {
             charged: Won::ZERO,
             refunded: Won::ZERO,
             correlation_id: Uuid::from_u128(4),
+            traceparent: None,
             cause_event_id: None,
             confirmed_event_id: None,
             created_at: now,
@@ -296,6 +308,17 @@ pub(crate) mod tests {
             let payment = payment(status, None);
             assert_eq!(decide_approval(&payment, &approval("key")), same, "{status:?}");
             assert_eq!(decide_approval(&payment, &approval("other")), another, "{status:?}");
+        }
+    }
+
+    #[test]
+    fn an_order_whose_charge_was_not_sent_begins_anew_when_its_pin_is_released() {
+        use ApprovalDecision::{Begin, Begun};
+        for (step, decision) in [(Some(SagaStep::Unpin), Begun), (None, Begin)] {
+            let payment = payment(PaymentStatus::Pending, step);
+            for key in ["key", "other"] {
+                assert_eq!(decide_approval(&payment, &approval(key)), Ok(decision));
+            }
         }
     }
 

@@ -160,6 +160,8 @@ pub struct Refund {
     /// The provider's last code that did not mean success.
     pub failure_code: Option<String>,
     pub correlation_id: Uuid,
+    /// The trace of the request or event that caused it.
+    pub traceparent: Option<String>,
     pub causation_id: Option<Uuid>,
     pub created_at: Timestamp,
     pub done_at: Option<Timestamp>,
@@ -190,6 +192,7 @@ impl Refund {
             declines: 0,
             failure_code: None,
             correlation_id: payment.correlation_id,
+            traceparent: payment.traceparent.clone(),
             causation_id: payment.confirmed_event_id,
             created_at: now,
             done_at: None,

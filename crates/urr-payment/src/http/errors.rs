@@ -14,6 +14,13 @@ pub fn payment_not_found() -> ApiError {
     ApiError::not_found("PAYMENT_NOT_FOUND", "There is no such payment.")
 }
 
+/// The provider has declined so often that the hold was given up.
+pub fn too_many_declines() -> ApiError {
+    let sentence = "Payments of this were declined too often. The seats are free again. Nothing \
+                    was charged.";
+    ApiError::conflict("TOO_MANY_DECLINES", sentence)
+}
+
 /// The ticket service's refusals reach the user through us (M-12).
 fn ticket_error(error: ClientError) -> ApiError {
     let status = error.source().refusal().map(|refusal| refusal.status);
@@ -43,6 +50,7 @@ impl From<PrepareError> for ApiError {
                 let sentence = format!("The amount to pay is {amount}.");
                 ApiError::bad_request("AMOUNT_MISMATCH", sentence).with("amount", amount.amount())
             }
+            PrepareError::Refused(rejection) => rejection.into(),
             PrepareError::Tickets(error) => ticket_error(error),
             PrepareError::Storage(error) => error.into(),
         }
@@ -51,10 +59,15 @@ impl From<PrepareError> for ApiError {
 
 impl From<ApproveError> for ApiError {
     fn from(error: ApproveError) -> ApiError {
-        let rejection = match error {
-            ApproveError::Refused(rejection) => rejection,
-            ApproveError::Storage(error) => return error.into(),
-        };
+        match error {
+            ApproveError::Refused(rejection) => rejection.into(),
+            ApproveError::Storage(error) => error.into(),
+        }
+    }
+}
+
+impl From<ApprovalRejection> for ApiError {
+    fn from(rejection: ApprovalRejection) -> ApiError {
         match rejection {
             ApprovalRejection::NotFound => payment_not_found(),
             ApprovalRejection::AmountMismatch => {
@@ -64,6 +77,7 @@ impl From<ApproveError> for ApiError {
                 ApiError::conflict("PAYMENT_IN_PROGRESS", "A payment of this is under way.")
             }
             ApprovalRejection::AlreadyPaid => ApiError::conflict("ALREADY_PAID", "This is paid."),
+            ApprovalRejection::TooManyDeclines => too_many_declines(),
             ApprovalRejection::Over => {
                 ApiError::conflict("ORDER_OVER", "This order has ended. Please begin again.")
             }

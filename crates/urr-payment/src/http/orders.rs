@@ -71,7 +71,8 @@ struct OrderView {
 /// Errors: 400 `AMOUNT_MISMATCH` (with `amount`), `RESERVATION_ID_REQUIRED`,
 /// `REFERENCE_ID_REQUIRED`, `AMBIGUOUS_REFERENCE`, `INVALID_PAYMENT_TYPE`; 404
 /// `RESERVATION_NOT_FOUND`, `MEMBERSHIP_NOT_FOUND`, `TRANSFER_NOT_FOUND`; 409 the ticket service's
-/// rejection, such as `RESERVATION_EXPIRED` or `PAYMENT_IN_PROGRESS`; 503 `SERVICE_UNAVAILABLE`.
+/// rejection, such as `RESERVATION_EXPIRED` or `PAYMENT_IN_PROGRESS`, `ALREADY_PAID`,
+/// `TOO_MANY_DECLINES`; 503 `SERVICE_UNAVAILABLE`.
 #[utoipa::path(
     post, path = "/api/payments/prepare", tag = "payments", request_body = PrepareBody,
     responses((status = 200, body = OrderView), Errors<401, 404, 409>),
@@ -153,13 +154,17 @@ struct ConfirmPaymentBody {
 /// 200: it is paid and the tickets exist. 202: the result is not known yet; poll `GET
 /// /api/payments/order/{orderId}` until `isSettled` and do not offer to pay again. The hold does
 /// not expire meanwhile, and nothing is charged twice. Repeating it with the same `paymentKey` or
-/// `Idempotency-Key` returns the same payment.
+/// `Idempotency-Key` returns the same payment. 503 `PROVIDER_UNAVAILABLE`: nothing was sent, and the
+/// order stays open; repeat the same request after `Retry-After`. A declined order is over; prepare
+/// another one. After the fifth decline within an hour the hold is released: 409
+/// `TOO_MANY_DECLINES`.
 ///
 /// Errors: 400 `AMOUNT_MISMATCH`, `INVALID_KEY`, `INVALID_IDEMPOTENCY_KEY`; 402 `PAYMENT_DECLINED`
-/// (with `providerCode`; prepare again), `METHOD_NOT_SUPPORTED`; 404 `PAYMENT_NOT_FOUND`; 409
+/// (with `providerCode` and `attemptsLeft`), `METHOD_NOT_SUPPORTED`; 404 `PAYMENT_NOT_FOUND`; 409
 /// `RESERVATION_EXPIRED` and other rejections (nothing was charged), `PAYMENT_RETURNED` (it was
-/// charged and is refunded), `PAYMENT_IN_PROGRESS`, `ALREADY_PAID`, `ORDER_OVER`; 422
-/// `IDEMPOTENCY_KEY_REUSED`; 503 `PROVIDER_UNAVAILABLE`, `SERVICE_UNAVAILABLE`.
+/// charged and is refunded), `PAYMENT_IN_PROGRESS`, `ALREADY_PAID`, `ORDER_OVER`,
+/// `TOO_MANY_DECLINES`; 422 `IDEMPOTENCY_KEY_REUSED`; 503 `PROVIDER_UNAVAILABLE`,
+/// `SERVICE_UNAVAILABLE`.
 #[utoipa::path(
     post, path = "/api/payments/confirm", tag = "payments", request_body = ConfirmPaymentBody,
     responses(
@@ -197,7 +202,8 @@ async fn confirm_payment(
     let (user_id, key) = (user.user_id, order.key.clone());
     let claimed = claim_key(&payments, user_id, "confirm_payment", key.as_ref(), &request).await?;
     let paid = payments.approve_detached(order, context).await.map_err(ApiError::from);
-    payment_outcome(&claimed.release_if_refused(&payments, paid).await?)
+    let payment = claimed.release_if_refused(&payments, paid).await?;
+    payment_outcome(&payments, &payment).await
 }
 
 #[derive(Deserialize, ToSchema)]

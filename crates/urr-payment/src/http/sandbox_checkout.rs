@@ -10,9 +10,10 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::errors::payment_not_found;
+use super::test_card::parse_card;
 use crate::PaymentService;
 use crate::domain::payment::PaymentStatus;
-use crate::provider::{ProviderClient, TestCard};
+use crate::provider::ProviderClient;
 
 pub fn routes() -> OpenApiRouter<PaymentService> {
     OpenApiRouter::new().routes(routes!(create_sandbox_key))
@@ -57,9 +58,7 @@ async fn create_sandbox_key(
     let ProviderClient::Sandbox(sandbox) = payments.provider() else {
         return Err(unknown_path().await);
     };
-    let card: TestCard = body.card.parse().map_err(|_| {
-        ApiError::bad_request("INVALID_PAYMENT_METHOD", "There is no test card of this name.")
-    })?;
+    let card = parse_card(&body.card)?;
     let order = payments.find_order(&body.order_id).await?;
     let order =
         order.filter(|order| order.user_id == user.user_id).ok_or_else(payment_not_found)?;

@@ -6,7 +6,7 @@ use axum::response::Response;
 use serde::Deserialize;
 use urr_contracts::clients::PayableRef;
 use urr_contracts::internal::ticket::PayableKind;
-use urr_kernel::{CallContext, IdempotencyKey, Uuid, Won, one_line};
+use urr_kernel::{CallContext, IdempotencyKey, Uuid, Won};
 use urr_service::idempotency::header_key;
 use urr_service::{ApiError, Context, Errors, Json, User};
 use utoipa::ToSchema;
@@ -21,8 +21,6 @@ use crate::provider::{ProviderClient, Sandbox, TestCard};
 use crate::saga::{ApproveOrder, OrderRequest};
 use crate::{Payment, PaymentService};
 
-const METHOD_CHARS_MAX: usize = 50;
-
 pub fn routes() -> OpenApiRouter<PaymentService> {
     OpenApiRouter::new().routes(routes!(process_payment))
 }
@@ -30,7 +28,7 @@ pub fn routes() -> OpenApiRouter<PaymentService> {
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct ProcessBody {
-    /// The name of a test card, or anything else for one that works.
+    /// The name of a test card.
     #[schema(min_length = 1, max_length = 50, example = "approve")]
     payment_method: String,
     reservation_id: Option<Uuid>,
@@ -49,9 +47,10 @@ struct TestCardPayment {
 ///
 /// Prepares and confirms in one step. `paymentMethod` is a test card: `approve`, `decline`,
 /// `insufficient`, `slow`, `timeout`, `stumble`, `charge-timeout`, `charge-500`, `duplicate`,
-/// `wrong-amount`, `unknown-code`, `refund-timeout`, `refund-decline`, `refund-whole`. Responses
-/// and errors are those of preparing and confirming; 409 `CHECKOUT_REQUIRED` if the provider is not
-/// the sandbox; 400 `INVALID_PAYMENT_METHOD`.
+/// `wrong-amount`, `test-channel`, `unknown-code`, `refund-timeout`, `refund-decline`,
+/// `refund-whole`. Responses and errors are those of preparing and confirming; 409
+/// `CHECKOUT_REQUIRED` if the provider is not the sandbox; 400 `INVALID_PAYMENT_METHOD` for any
+/// other word.
 #[utoipa::path(
     post, path = "/api/payments/process", tag = "payments", request_body = ProcessBody,
     responses(
@@ -71,21 +70,26 @@ async fn process_payment(
         let sentence = "Payments are made at the provider's checkout.";
         return Err(ApiError::conflict("CHECKOUT_REQUIRED", sentence));
     };
-    let method = one_line(&body.payment_method, METHOD_CHARS_MAX).map_err(|unfit| {
-        ApiError::bad_request("INVALID_PAYMENT_METHOD", format!("The payment method {unfit}."))
-    })?;
+    let card = parse_card(&body.payment_method)?;
     let kind = body.payment_type.as_deref();
     let wanted = TestCardPayment {
         user_id: user.user_id,
         payable: parse_payable(kind, body.reservation_id, body.reference_id)?,
-        card: method.parse().unwrap_or(TestCard::Approve),
+        card,
         key: header_key(&headers)?,
     };
-    let request = (wanted.payable.kind, wanted.payable.id, method);
+    let request = (wanted.payable.kind, wanted.payable.id, card.as_str());
     let (user_id, key) = (user.user_id, wanted.key.as_ref());
     let claimed = claim_key(&payments, user_id, "process_payment", key, &request).await?;
     let paid = pay(&payments, sandbox, &wanted, &claimed, &context).await;
-    payment_outcome(&claimed.release_if_refused(&payments, paid).await?)
+    let payment = claimed.release_if_refused(&payments, paid).await?;
+    payment_outcome(&payments, &payment).await
+}
+
+pub(super) fn parse_card(name: &str) -> Result<TestCard, ApiError> {
+    name.parse().map_err(|_| {
+        ApiError::bad_request("INVALID_PAYMENT_METHOD", "There is no test card of this name.")
+    })
 }
 
 /// The payment of the same key or of an earlier click, or else a new one.

@@ -21,8 +21,9 @@ use super::http::{
 };
 use super::webhook::{self, SECRETS_MAX, WebhookSecret};
 use super::{
-    CURRENCY, ChargeRequest, ListedOrder, ListedState, ProviderLookup, ProviderOutcome,
-    ProviderPayment, ProviderState, RefundRequest, UNREADABLE, WebhookNotice, WebhookRejection,
+    CURRENCY, ChargeRequest, ListedOrder, ListedState, PaymentChannel, ProviderLookup,
+    ProviderOutcome, ProviderPayment, ProviderState, RefundRequest, STORE_MISMATCH, UNREADABLE,
+    WebhookNotice, WebhookRejection,
 };
 
 /// The URL of PortOne.
@@ -55,6 +56,8 @@ pub struct PortOneSettings {
     /// Pages need it and the next one; both are public.
     pub store_id: String,
     pub channel_key: String,
+    /// Whether a payment by a channel for tests, which moves no money, counts.
+    pub accepts_test_channel: bool,
     /// One, or two while it is replaced.
     pub webhook_secrets: Vec<Secret>,
     /// [`PORTONE_ENDPOINT`], unless it is a test.
@@ -73,6 +76,7 @@ struct Inner {
     reconciliation: ProviderHttp,
     store_id: String,
     channel_key: String,
+    accepts_test_channel: bool,
     webhook_secrets: Vec<WebhookSecret>,
 }
 
@@ -82,12 +86,23 @@ struct Inner {
 struct PortOnePayment {
     id: String,
     status: String,
+    store_id: String,
+    /// Absent before the buyer has chosen how to pay.
+    channel: Option<PortOneChannel>,
     transaction_id: Option<String>,
     method: Option<PortOneMethod>,
     amount: PortOneAmount,
     currency: String,
     paid_at: Option<Timestamp>,
     receipt_url: Option<String>,
+}
+
+/// PortOne leaves the key out for channels that were made without one.
+#[derive(Deserialize)]
+struct PortOneChannel {
+    #[serde(rename = "type")]
+    kind: String,
+    key: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -144,8 +159,8 @@ impl PortOneClient {
     ) -> Result<PortOneClient, InvalidProviderCredential> {
         let secret = trim_credential(settings.api_secret.expose())?;
         let authorization = sensitive(&format!("PortOne {secret}"))?;
-        let PortOneSettings { store_id, channel_key, webhook_secrets, endpoint, timeout, .. } =
-            settings;
+        let PortOneSettings { store_id, channel_key, accepts_test_channel, .. } = settings;
+        let PortOneSettings { webhook_secrets, endpoint, timeout, .. } = settings;
         let secrets: Option<Vec<WebhookSecret>> =
             webhook_secrets.iter().map(WebhookSecret::parse).collect();
         let webhook_secrets = secrets
@@ -171,6 +186,7 @@ impl PortOneClient {
             reconciliation,
             store_id,
             channel_key,
+            accepts_test_channel,
             webhook_secrets,
         })))
     }
@@ -288,8 +304,14 @@ impl PortOneClient {
             Err(NoAnswer(code)) => return ProviderLookup::unknown(code),
         };
         if answer.status.is_success() {
-            let payment = answer.json().ok();
-            return match payment.and_then(|payment| into_payment(payment, payment_key)) {
+            let Ok(payment) = answer.json::<PortOnePayment>() else {
+                return ProviderLookup::unknown(UNREADABLE);
+            };
+            if payment.store_id != self.0.store_id {
+                return ProviderLookup::unknown(STORE_MISMATCH);
+            }
+            let channel = self.check_channel(payment.channel.as_ref());
+            return match into_payment(payment, payment_key, channel) {
                 Some(payment) => ProviderLookup::Payment(payment),
                 None => ProviderLookup::unknown(UNREADABLE),
             };
@@ -300,6 +322,18 @@ impl PortOneClient {
                 ProviderLookup::NotFound
             }
             code => ProviderLookup::unknown(code),
+        }
+    }
+
+    /// The browser names the channel when it opens the checkout, so it may name any of the store.
+    fn check_channel(&self, channel: Option<&PortOneChannel>) -> PaymentChannel {
+        let Some(channel) = channel else { return PaymentChannel::Other };
+        match channel.kind.as_str() {
+            _ if channel.key.as_deref() != Some(&self.0.channel_key) => PaymentChannel::Other,
+            "LIVE" => PaymentChannel::Configured,
+            "TEST" if self.0.accepts_test_channel => PaymentChannel::Configured,
+            "TEST" => PaymentChannel::Test,
+            _ => PaymentChannel::Other,
         }
     }
 
@@ -388,7 +422,11 @@ fn refusal_code(answer: &OutboundResponse) -> String {
 }
 
 /// None if its status is not known or its amounts make no sense.
-fn into_payment(payment: PortOnePayment, payment_key: Option<&str>) -> Option<ProviderPayment> {
+fn into_payment(
+    payment: PortOnePayment,
+    payment_key: Option<&str>,
+    channel: PaymentChannel,
+) -> Option<ProviderPayment> {
     let state = match payment.status.as_str() {
         "READY" | "PENDING" | "PAY_PENDING" => ProviderState::Open,
         "VIRTUAL_ACCOUNT_ISSUED" => ProviderState::Deposit,
@@ -413,6 +451,7 @@ fn into_payment(payment: PortOnePayment, payment_key: Option<&str>) -> Option<Pr
         method: http::one_line(payment.method.and_then(|method| method.kind), METHOD_CHARS_MAX),
         approved_at: http::time(payment.paid_at),
         receipt_url: http::link(payment.receipt_url),
+        channel,
     })
 }
 

@@ -138,6 +138,11 @@ impl Sandbox {
         listed.map_err(|error| storage_code(&error).to_owned())
     }
 
+    /// Deletes checkouts of before that time that were never charged. Returns how many.
+    pub(crate) async fn delete_old(&self, before: Timestamp, limit: u32) -> DbResult<u64> {
+        self.db.write(move |tx| store::payments_delete_old(tx, before, limit)).await
+    }
+
     fn is_down(&self) -> bool {
         self.is_down.load(Ordering::SeqCst)
     }

@@ -25,8 +25,8 @@ use super::http::{
     error_code, path_segment, sensitive, trim_credential,
 };
 use super::{
-    CURRENCY, ChargeRequest, ListedOrder, ListedState, ProviderLookup, ProviderOutcome,
-    ProviderPayment, ProviderState, RefundRequest, UNREADABLE,
+    CURRENCY, ChargeRequest, ListedOrder, ListedState, PaymentChannel, ProviderLookup,
+    ProviderOutcome, ProviderPayment, ProviderState, RefundRequest, UNREADABLE,
 };
 
 /// The URL of Toss.
@@ -318,6 +318,8 @@ fn read_payment(answer: &OutboundResponse) -> Option<ProviderPayment> {
         method: http::one_line(payment.method, METHOD_CHARS_MAX),
         approved_at: http::time(payment.approved_at),
         receipt_url: http::link(payment.receipt.and_then(|receipt| receipt.url)),
+        // Toss has no channels: whether it is a test depends on our secret key alone.
+        channel: PaymentChannel::Configured,
     })
 }
 

@@ -1,7 +1,9 @@
 //! Begins the purchase saga of an order that its buyer has confirmed.
 
+use std::time::Duration;
+
 use urr_kernel::{CallContext, IdempotencyKey, Uuid, Won};
-use urr_storage::StorageError;
+use urr_storage::{DbResult, StorageError};
 
 use super::record_charge::is_paid_otherwise;
 use crate::PaymentService;
@@ -12,6 +14,10 @@ use crate::domain::payment::{
 use crate::keyed_mutex::KeyedMutexGuard;
 use crate::store::payments::{self, CommandAction};
 use crate::store::transitions::{self, TransitionFrom};
+
+/// For so long a decline counts. It is longer than any hold; whoever pays for a transfer or a
+/// membership may try again after it.
+pub(super) const DECLINES_COUNTED: Duration = Duration::from_hours(1);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApproveOrder {
@@ -91,13 +97,26 @@ impl PaymentService {
         Ok(payment.ok_or(ApprovalRejection::NotFound)?)
     }
 
+    /// How often the provider may still decline before the order's hold is given up; none unless the
+    /// payment was declined.
+    pub(crate) async fn declines_left(&self, payment: &Payment) -> DbResult<Option<u32>> {
+        if !payment.is_declined() {
+            return Ok(None);
+        }
+        let (user_id, payable) = (payment.user_id, payment.payable);
+        let since = self.0.clock.now() - DECLINES_COUNTED;
+        let count = self.read(move |tx| payments::decline_count(tx, user_id, payable, since));
+        Ok(Some(self.0.settings.declines_per_hold_max.saturating_sub(count.await?)))
+    }
+
     async fn begin(
         &self,
         order: ApproveOrder,
         context: &CallContext,
     ) -> Result<BeginResult, ApproveError> {
         let to = self.claimed_transition(PaymentStatus::Approving, Some(SagaStep::Pin));
-        let (now, correlation_id) = (self.0.clock.now(), context.correlation_id);
+        let (now, context) = (self.0.clock.now(), *context);
+        let declines_max = self.0.settings.declines_per_hold_max;
         let ApproveOrder { order_id, approval, key } = order;
         let key = match key {
             Some(key) => format!("{}:{}", approval.user_id, key.as_str()),
@@ -110,10 +129,11 @@ impl PaymentService {
             if decide_approval(&payment, &approval)? == ApprovalDecision::Begun {
                 return Ok(BeginResult::Before(payment));
             }
-            match payments::payment_find_rival(tx, &payment)? {
-                None => {}
-                Some(PaymentStatus::Confirmed) => return Err(ApprovalRejection::AlreadyPaid.into()),
-                Some(_) => return Err(ApprovalRejection::InProgress.into()),
+            check_rival(payments::payment_find_rival(tx, &payment)?)?;
+            let since = now - DECLINES_COUNTED;
+            if payments::decline_count(tx, payment.user_id, payment.payable, since)? >= declines_max
+            {
+                return Err(ApprovalRejection::TooManyDeclines.into());
             }
             if !payments::command_insert(tx, &order_id, CommandAction::Approve, &key, now)? {
                 return Ok(BeginResult::Before(payment));
@@ -122,9 +142,10 @@ impl PaymentService {
             let mut payment = moved.expect("the payment is locked");
             let correlation_id = match payment.cause_event_id {
                 Some(_) => payment.correlation_id,
-                None => correlation_id,
+                None => context.correlation_id,
             };
-            payments::approval_set(tx, &mut payment, &approval.payment_key, correlation_id)?;
+            let context = CallContext { correlation_id, ..context };
+            payments::approval_set(tx, &mut payment, &approval.payment_key, &context)?;
             Ok::<_, ApproveError>(BeginResult::Now(payment))
         });
         begun.await.map_err(|error| match error {
@@ -134,6 +155,15 @@ impl PaymentService {
             }
             error => error,
         })
+    }
+}
+
+/// What another payment of the same payable means for an order.
+pub(super) fn check_rival(rival: Option<PaymentStatus>) -> Result<(), ApprovalRejection> {
+    match rival {
+        None => Ok(()),
+        Some(PaymentStatus::Confirmed) => Err(ApprovalRejection::AlreadyPaid),
+        Some(_) => Err(ApprovalRejection::InProgress),
     }
 }
 

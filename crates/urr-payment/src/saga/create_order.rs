@@ -5,8 +5,9 @@ use urr_contracts::internal::ticket::{PayableKind, PayableView, ValidatePayable}
 use urr_kernel::{CallContext, IdempotencyKey, Timestamp, Uuid, Won};
 use urr_storage::{StorageError, Tx};
 
+use super::approve_order::{DECLINES_COUNTED, check_rival};
 use crate::PaymentService;
-use crate::domain::payment::{CURRENCY, Payment, PaymentId, PaymentStatus};
+use crate::domain::payment::{ApprovalRejection, CURRENCY, Payment, PaymentId, PaymentStatus};
 use crate::store::payments::{self, CommandAction};
 
 /// What a user wants to pay.
@@ -23,6 +24,9 @@ pub struct OrderRequest {
 pub enum PrepareError {
     #[error("the amount is {0}")]
     AmountMismatch(Won),
+    /// It is paid, being paid, or was declined too often.
+    #[error(transparent)]
+    Refused(#[from] ApprovalRejection),
     #[error(transparent)]
     Tickets(#[from] ClientError),
     #[error(transparent)]
@@ -79,6 +83,7 @@ impl PaymentService {
         context: &CallContext,
     ) -> Result<Payment, PrepareError> {
         let OrderRequest { user_id, payable, amount, key } = request;
+        self.check_declines(user_id, payable).await?;
         let validate = ValidatePayable { payable, user_id };
         let view = self.0.tickets.call(validate, context).await?.payable;
         if amount.is_some_and(|amount| amount != view.total_amount) {
@@ -91,18 +96,31 @@ impl PaymentService {
         let fresh = self.new_payment(id, order, correlation_id, now);
         let fresh = Payment { cause_event_id, ..fresh };
         let key = key.map_or_else(|| id.to_string(), |key| format!("{user_id}:{}", key.as_str()));
-        let created = self.commit("prepared", move |tx| {
+        self.commit("prepared", move |tx| {
+            // Two clicks at the same moment are one order.
+            tx.lock_name(&format!("prepare {user_id} {}", payable.id))?;
             let pending = payments::payment_find_pending(tx, user_id, payable)?;
             if let Some(payment) = pending.filter(|payment| is_same_purchase(payment, &fresh)) {
                 return Ok(payment);
             }
-            create(tx, &fresh, &key, now)?;
-            Ok::<_, CreateError>(fresh.clone())
-        });
-        created.await.map_err(|error| match error {
-            CreateError::Storage(error) => PrepareError::Storage(error),
-            error => unreachable!("the order is new: {error}"),
+            check_rival(payments::payment_find_rival(tx, &fresh)?)?;
+            match create(tx, &fresh, &key, now) {
+                Ok(_) => Ok(fresh.clone()),
+                Err(CreateError::Storage(error)) => Err(PrepareError::Storage(error)),
+                Err(error) => unreachable!("the order is new: {error}"),
+            }
         })
+        .await
+    }
+
+    /// A hold that was given up is refused for this reason, whatever has become of it since.
+    async fn check_declines(&self, user_id: Uuid, payable: PayableRef) -> Result<(), PrepareError> {
+        let since = self.0.clock.now() - DECLINES_COUNTED;
+        let count = self.read(move |tx| payments::decline_count(tx, user_id, payable, since));
+        match count.await? < self.0.settings.declines_per_hold_max {
+            true => Ok(()),
+            false => Err(ApprovalRejection::TooManyDeclines.into()),
+        }
     }
 
     /// Creates an order once per command and order (P4).
@@ -155,6 +173,7 @@ impl PaymentService {
             charged: Won::ZERO,
             refunded: Won::ZERO,
             correlation_id,
+            traceparent: None,
             cause_event_id: None,
             confirmed_event_id: None,
             created_at: now,

@@ -12,7 +12,7 @@ use crate::domain::charge_outcome::{
 use crate::domain::ledger::{Posting, PurchaseAmounts};
 use crate::domain::payment::{CURRENCY, Payment, PaymentStatus, SagaStep};
 use crate::domain::refund::{Refund, RefundOrigin};
-use crate::provider::{ChargeRequest, ProviderPayment, ProviderState};
+use crate::provider::{ChargeRequest, PaymentChannel, ProviderPayment, ProviderState};
 use crate::store::ledger::{self, EntryOf};
 use crate::store::payments;
 use crate::store::provider_calls::{self, ProviderCall};
@@ -111,6 +111,7 @@ impl PaymentService {
             method: "free".to_owned(),
             approved_at: Some(self.0.clock.now()),
             receipt_url: None,
+            channel: PaymentChannel::Configured,
         };
         self.record_charge(payment, ChargeDecision::Paid(paid)).await
     }
@@ -175,15 +176,23 @@ impl PaymentService {
         .await
     }
 
+    /// Releases the pin, and after too many declines the hold as well.
     pub(super) async fn step_unpin(&self, payment: &Payment) -> DbResult<StepOutcome> {
-        match self.ask_tickets("call unpin", payment, payment.unpin_payable()).await {
-            Err(ClientError::NoAnswer { .. }) => self.retry_later(payment, None).await,
-            // A hold that does not exist or is no longer pinned needs no unpin.
-            Ok(_) | Err(ClientError::Refused { .. }) => {
-                self.advance(payment, "unpinned", (PaymentStatus::Failed, None), |_, _| Ok(()))
-                    .await
-            }
+        // A hold that does not exist or is no longer pinned needs no unpin.
+        if let Err(ClientError::NoAnswer { .. }) =
+            self.ask_tickets("call unpin", payment, payment.unpin_payable()).await
+        {
+            return self.retry_later(payment, None).await;
         }
+        // A hold that was released, has expired or was changed needs no release.
+        if let Some(release) = payment.release_hold()
+            && self.declines_left(payment).await? == Some(0)
+            && let Err(ClientError::NoAnswer { .. }) =
+                self.ask_tickets("call release", payment, release).await
+        {
+            return self.retry_later(payment, None).await;
+        }
+        self.advance(payment, "unpinned", (payment.status, None), |_, _| Ok(())).await
     }
 }
 

@@ -7,14 +7,15 @@ use urr_storage::{DbResult, StorageError, Tx};
 use super::purchase_steps::charge_request;
 use super::runner::StepOutcome;
 use super::start_refund::full_refund_insert;
-use crate::domain::charge_outcome::{ChargeDecision, METHOD_NOT_SUPPORTED};
+use crate::domain::charge_outcome::{ChargeDecision, METHOD_NOT_SUPPORTED, PROVIDER_UNAVAILABLE};
 use crate::domain::ledger::Posting;
 use crate::domain::payment::{Payment, PaymentStatus, SagaStep};
 use crate::domain::refund::{Refund, RefundOrigin};
 use crate::events;
 use crate::provider::{ChargeRequest, ProviderOutcome, ProviderPayment};
 use crate::store::ledger::{self, EntryOf};
-use crate::store::{payments, provider_calls};
+use crate::store::payments::{self, CommandAction};
+use crate::store::provider_calls;
 use crate::ticket_calls::call_context;
 use crate::{PROVIDER_GONE, PaymentService, SOURCE};
 
@@ -22,6 +23,8 @@ use crate::{PROVIDER_GONE, PaymentService, SOURCE};
 const RECORD_ATTEMPTS_MAX: u32 = 7;
 
 const FAILED: (PaymentStatus, Option<SagaStep>) = (PaymentStatus::Failed, Some(SagaStep::Unpin));
+/// The order can be confirmed again when its pin is released.
+const OPEN: (PaymentStatus, Option<SagaStep>) = (PaymentStatus::Pending, Some(SagaStep::Unpin));
 const DELIVER: (PaymentStatus, Option<SagaStep>) =
     (PaymentStatus::Confirmed, Some(SagaStep::Deliver));
 const REFUND: (PaymentStatus, Option<SagaStep>) =
@@ -67,6 +70,21 @@ impl PaymentService {
             ChargeDecision::Failed { code } => {
                 self.advance(payment, "charge failed", FAILED, move |tx, payment| {
                     record_failure(tx, payment, "declined", &code, now)
+                })
+                .await
+            }
+            ChargeDecision::Reopen => {
+                self.advance(payment, "charge unsent", OPEN, move |tx, payment| {
+                    let (outcome, code) = ("unsent", PROVIDER_UNAVAILABLE);
+                    provider_calls::provider_calls_finish(
+                        tx,
+                        payment.id,
+                        outcome,
+                        Some(code),
+                        now,
+                    )?;
+                    payments::charge_unsent(tx, payment, code)?;
+                    payments::command_delete(tx, &payment.order_id, CommandAction::Approve)
                 })
                 .await
             }

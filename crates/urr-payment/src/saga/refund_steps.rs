@@ -1,7 +1,7 @@
 //! The steps of a refund: the provider refunds, then the ticket service gets a report.
 
 use urr_contracts::clients::ClientError;
-use urr_kernel::{CallContext, Timestamp, TraceContext, Uuid, Won};
+use urr_kernel::{CallContext, Timestamp, Uuid, Won};
 use urr_storage::outbox::{self, EventMetadata};
 use urr_storage::{DbResult, StorageError, Tx};
 
@@ -17,6 +17,7 @@ use crate::store::ledger::{self, EntryOf};
 use crate::store::provider_calls::{self, ProviderCall};
 use crate::store::transitions::{self, TransitionFrom, TransitionTo};
 use crate::store::{payments, refunds};
+use crate::ticket_calls::parse_trace;
 use crate::{PROVIDER_GONE, PaymentService, SOURCE, events};
 
 impl PaymentService {
@@ -73,7 +74,8 @@ impl PaymentService {
             action: "cancel",
         };
         let sent = self.commit("refund sent", move |tx| {
-            let payment = payments::payment_lock(tx, id)?.expect("payments are never deleted");
+            let payment =
+                payments::payment_lock(tx, id)?.expect("a payment with refunds is never deleted");
             // Meanwhile a refund may have been closed or added.
             let current = RefundBatch::choose(&payment, &refunds::refund_list(tx, id)?);
             if current.as_ref() != Some(&chosen) {
@@ -134,7 +136,8 @@ impl PaymentService {
         let stamps: Vec<(Uuid, EventMetadata)> = batch.all().iter().map(stamp).collect();
         let to = self.claimed_transition(PaymentStatus::Refunding, Some(SagaStep::Refund));
         let refunded = self.commit("refunded", move |tx| {
-            let payment = payments::payment_lock(tx, id)?.expect("payments are never deleted");
+            let payment =
+                payments::payment_lock(tx, id)?.expect("a payment with refunds is never deleted");
             provider_calls::provider_calls_finish(tx, id, "done", None, now)?;
             let mut is_new = false;
             for (refund, (entry_id, stamp)) in batch.all().iter().zip(&stamps) {
@@ -167,7 +170,7 @@ impl PaymentService {
         let context = CallContext {
             correlation_id: refund.correlation_id,
             causation_id: refund.causation_id,
-            trace: TraceContext::root(refund.correlation_id),
+            trace: parse_trace(refund.traceparent.as_deref(), refund.correlation_id),
         };
         let (event_id, time) = (self.0.ids.next_id(), self.0.clock.now());
         EventMetadata { event_id, source: SOURCE, time, context }
@@ -208,8 +211,8 @@ impl PaymentService {
     }
 }
 
-/// Announces a refund, before it is added to the payment. If the charge was not announced, neither
-/// is its refund.
+/// Announces a refund, before it is added to the payment. A charge that was not announced because
+/// it was unwanted has an event of its own, so that sums of sales and refunds leave it out.
 pub(super) fn append_refund_event(
     tx: &mut Tx<'_>,
     refund: &Refund,
@@ -219,7 +222,7 @@ pub(super) fn append_refund_event(
     let payment = payments::payment_get(tx, refund.payment_id)?;
     match payment.confirmed_event_id {
         Some(_) => outbox::append(tx, stamp, &events::payment_refunded(&payment, refund, now)),
-        None => Ok(()),
+        None => outbox::append(tx, stamp, &events::charge_reversed(&payment, refund, now)),
     }
 }
 

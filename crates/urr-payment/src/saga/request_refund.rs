@@ -111,12 +111,12 @@ impl PaymentService {
         context: &CallContext,
     ) -> Result<Won, RefundError> {
         if let Some(amount) = request.amount {
-            return self.refund_part(id, request, amount).await;
+            return self.refund_part(id, request, amount, context).await;
         }
         let payment = self.find(id).await?.ok_or(RefundError::NotFound)?;
         check_limit(request.refund_max, payment.charged)?;
         if payment.payable.kind == PayableKind::Membership {
-            return self.revoke_membership(id, request).await;
+            return self.revoke_membership(id, request, context).await;
         }
         let action = self.admin_action(id, &request, "PAYMENT_CANCELLED");
         let by = CancelReservation {
@@ -136,7 +136,9 @@ impl PaymentService {
         &self,
         id: PaymentId,
         request: AdminRefundRequest,
+        context: &CallContext,
     ) -> Result<Won, RefundError> {
+        let traceparent = context.trace.to_string();
         let [refund_id, cancel, deliver] = [(); 3].map(|()| self.0.ids.next_id());
         let (now, action) =
             (self.0.clock.now(), self.admin_action(id, &request, "PAYMENT_CANCELLED"));
@@ -147,6 +149,7 @@ impl PaymentService {
             let refund = Refund {
                 requested_by: Some(request.admin_id),
                 requested_amount: Some(payment.charged),
+                traceparent: Some(traceparent.clone()),
                 ..Refund::new(refund_id, &payment, origin, payment.charged, reason, now)
             };
             let refunds = refunds::refund_list(tx, id)?;
@@ -166,7 +169,9 @@ impl PaymentService {
         id: PaymentId,
         request: AdminRefundRequest,
         amount: Won,
+        context: &CallContext,
     ) -> Result<Won, RefundError> {
+        let traceparent = context.trace.to_string();
         let [refund_id, entry_id] = [(); 2].map(|()| self.0.ids.next_id());
         let (now, action) =
             (self.0.clock.now(), self.admin_action(id, &request, "GOODWILL_REFUND"));
@@ -176,6 +181,7 @@ impl PaymentService {
             let origin = RefundOrigin::Goodwill(key.clone());
             let refund = Refund {
                 requested_by: Some(admin_id),
+                traceparent: Some(traceparent.clone()),
                 ..Refund::new(refund_id, &payment, origin, amount, reason, now)
             };
             let limit = request.refund_max;

@@ -164,6 +164,7 @@ impl PaymentService {
             ORDER_MISMATCH => ORDER_MISMATCH,
             PARTLY_RETURNED => PARTLY_RETURNED,
             provider::MISMATCH => provider::MISMATCH,
+            provider::STORE_MISMATCH => provider::STORE_MISMATCH,
             code if provider::is_about_credential(code) => CREDENTIAL_REFUSED,
             _ => return,
         };

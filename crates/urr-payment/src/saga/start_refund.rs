@@ -83,6 +83,7 @@ pub(crate) fn start_cancelled_refund(
     let refund = Refund {
         requested_amount: is_requested.then_some(refund_amount),
         correlation_id: context.call.correlation_id,
+        traceparent: Some(context.call.trace.to_string()),
         causation_id: context.call.causation_id,
         ..Refund::new(id, &payment, origin, refund_amount, reason, now)
     };

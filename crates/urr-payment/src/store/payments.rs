@@ -1,7 +1,7 @@
 //! Payments: insert, find, list, and the columns that a step fills.
 
 use urr_contracts::clients::PayableRef;
-use urr_kernel::{Timestamp, UnknownName, Uuid, Won};
+use urr_kernel::{CallContext, Timestamp, UnknownName, Uuid, Won};
 use urr_service::Page;
 use urr_storage::{
     DbResult, Row, StorageError, ToValue, Tx, Value, from_row, params, storable_enum,
@@ -14,15 +14,16 @@ pub(super) const COLUMNS: &str = "id, order_id, user_id, payable_kind, payable_i
     reservation_id, fencing_token, order_name, amount, booking_fee, currency, provider, \
     payment_key, provider_key, method, status, step, attempts, charge_sent_at, last_charge_at, \
     failure_code, wait_code, cancel_reason, approved_at, receipt_url, charged_amount, \
-    refunded_amount, correlation_id, cause_event_id, confirmed_event_id, created_at, \
-    updated_at";
+    refunded_amount, correlation_id, traceparent, cause_event_id, confirmed_event_id, \
+    created_at, updated_at";
 
 pub(super) fn read(row: &Row<'_>) -> DbResult<Payment> {
     Ok(from_row!(row => Payment {
         id, order_id, user_id, event_id, reservation_id, fencing_token, order_name, amount,
         booking_fee, currency, provider, payment_key, provider_key, method, status, step, attempts,
         charge_sent_at, last_charge_at, failure_code, wait_code, cancel_reason, approved_at,
-        receipt_url, correlation_id, cause_event_id, confirmed_event_id, created_at, updated_at;
+        receipt_url, correlation_id, traceparent, cause_event_id, confirmed_event_id, created_at,
+        updated_at;
         payable: read_payable(row)?,
         charged: row.get("charged_amount")?,
         refunded: row.get("refunded_amount")?,
@@ -74,7 +75,7 @@ pub fn payment_insert(tx: &mut Tx<'_>, payment: &Payment) -> DbResult<bool> {
 
 /// A payment that is known to exist.
 pub fn payment_get(tx: &mut Tx<'_>, id: PaymentId) -> DbResult<Payment> {
-    Ok(payment_find(tx, id)?.expect("payments are never deleted"))
+    Ok(payment_find(tx, id)?.expect("only payments that ended long ago are deleted"))
 }
 
 pub fn payment_find(tx: &mut Tx<'_>, id: PaymentId) -> DbResult<Option<Payment>> {
@@ -134,6 +135,49 @@ pub fn payment_find_rival(tx: &mut Tx<'_>, payment: &Payment) -> DbResult<Option
         params![payable.kind.as_str(), payable.id, payment.id, payment.fencing_token],
         |row| row.get("status"),
     )
+}
+
+/// How often the provider has declined a user's payments of a payable since then.
+pub fn decline_count(
+    tx: &mut Tx<'_>,
+    user_id: Uuid,
+    payable: PayableRef,
+    since: Timestamp,
+) -> DbResult<u32> {
+    let PayableRef { kind, id } = payable;
+    tx.query_one(
+        "select count(*) as declines from payments \
+         where payable_id = $1 and payable_kind = $2 and user_id = $3 and status = 'failed' \
+         and charged_amount = 0 and charge_sent_at is not null and updated_at > $4",
+        params![id, kind.as_str(), user_id, since],
+        |row| row.get("declines"),
+    )
+}
+
+/// Deletes payments of a status that charged nothing and ended before that time, with their
+/// commands and calls. Those on which a provider and we differ are kept. Returns how many.
+pub fn payments_delete_old(
+    tx: &mut Tx<'_>,
+    status: PaymentStatus,
+    before: Timestamp,
+    limit: u32,
+) -> DbResult<u64> {
+    let old: Vec<(PaymentId, String)> = tx.query(
+        "select id, order_id from payments where status = $1 and step is null \
+         and charged_amount = 0 and updated_at < $2 \
+         and order_id not in (select order_id from differing_orders) \
+         and id not in (select payment_id from unexplained_payments) order by id limit $3",
+        params![status, before, limit],
+        |row| Ok((row.get("id")?, row.get("order_id")?)),
+    )?;
+    let mut deleted = 0;
+    for (id, order_id) in &old {
+        tx.execute("delete from payment_idempotency where order_id = $1", params![order_id])?;
+        tx.execute("delete from provider_calls where payment_id = $1", params![id])?;
+        let sql = "delete from payments where id = $1";
+        deleted += tx.execute(sql, params![id])?;
+    }
+    Ok(deleted)
 }
 
 /// Payments of reservations that were charged or are under way, in the order of the reservations:
@@ -263,20 +307,43 @@ pub fn command_insert(
     Ok(rows == 1)
 }
 
-/// The buyer's key, and the flow in which they confirmed.
+/// The command may be executed once more.
+pub fn command_delete(tx: &mut Tx<'_>, order_id: &str, action: CommandAction) -> DbResult<()> {
+    tx.execute(
+        "delete from payment_idempotency where order_id = $1 and action = $2",
+        params![order_id, action],
+    )?;
+    Ok(())
+}
+
+/// The buyer's key, and the flow and the trace in which they confirmed.
 pub fn approval_set(
     tx: &mut Tx<'_>,
     payment: &mut Payment,
     payment_key: &str,
-    correlation_id: Uuid,
+    context: &CallContext,
 ) -> DbResult<()> {
+    let (correlation_id, traceparent) = (context.correlation_id, context.trace.to_string());
+    tx.execute(
+        "update payments set payment_key = $2, correlation_id = $3, traceparent = $4, \
+         failure_code = null where id = $1",
+        params![payment.id, payment_key, correlation_id, traceparent],
+    )?;
     payment.payment_key = Some(payment_key.to_owned());
     payment.correlation_id = correlation_id;
-    tx.execute(
-        "update payments set payment_key = $2, correlation_id = $3 where id = $1",
-        params![payment.id, payment_key, correlation_id],
-    )?;
+    payment.traceparent = Some(traceparent);
+    payment.failure_code = None;
     Ok(())
+}
+
+/// The provider was not reached, so it was not asked to charge.
+pub fn charge_unsent(tx: &mut Tx<'_>, payment: &mut Payment, code: &str) -> DbResult<()> {
+    (payment.charge_sent_at, payment.last_charge_at) = (None, None);
+    tx.execute(
+        "update payments set charge_sent_at = null, last_charge_at = null where id = $1",
+        params![payment.id],
+    )?;
+    failure_set(tx, payment, code)
 }
 
 /// The provider is about to be asked to charge: from now on only it knows whether it did.

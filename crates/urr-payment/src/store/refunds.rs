@@ -7,13 +7,14 @@ use crate::domain::payment::PaymentId;
 use crate::domain::refund::{Refund, RefundId, RefundStatus};
 
 const COLUMNS: &str = "id, payment_id, cause, amount, fee, reason, requested_by, requested_amount, \
-    status, sent_at, key_number, declines, failure_code, correlation_id, causation_id, created_at, \
-    done_at";
+    status, sent_at, key_number, declines, failure_code, correlation_id, traceparent, \
+    causation_id, created_at, done_at";
 
 fn read(row: &Row<'_>) -> DbResult<Refund> {
     Ok(from_row!(row => Refund {
         id, payment_id, amount, fee, reason, requested_by, requested_amount, status, sent_at,
-        key_number, declines, failure_code, correlation_id, causation_id, created_at, done_at;
+        key_number, declines, failure_code, correlation_id, traceparent, causation_id, created_at,
+        done_at;
         origin: row.get("cause")?,
     }))
 }
@@ -23,8 +24,9 @@ pub fn refund_insert(tx: &mut Tx<'_>, refund: &Refund) -> DbResult<bool> {
     let r = refund;
     let rows = tx.execute(
         "insert into refunds (id, payment_id, cause, amount, fee, reason, requested_by, \
-         requested_amount, status, key_number, declines, correlation_id, causation_id, created_at) \
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, 0, 0, $10, $11, $12) \
+         requested_amount, status, key_number, declines, correlation_id, traceparent, \
+         causation_id, created_at) \
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, 0, 0, $10, $11, $12, $13) \
          on conflict (payment_id, cause) do nothing",
         params![
             r.id,
@@ -37,6 +39,7 @@ pub fn refund_insert(tx: &mut Tx<'_>, refund: &Refund) -> DbResult<bool> {
             r.requested_amount,
             r.status,
             r.correlation_id,
+            r.traceparent,
             r.causation_id,
             r.created_at,
         ],

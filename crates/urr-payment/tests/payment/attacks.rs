@@ -111,12 +111,13 @@ contract! {
             format!("{}0", scene.key), scene.order_id.clone(),
         ];
         for key in forged {
-            // Each attempt ends the order, so each has one of its own.
-            world.tickets.change(scene.thief.id, |held| held.pinned_by = None);
-            let order = world.order(&world.tickets.get(scene.thief.id)).await;
+            // Each attempt ends the order, and a hold has few, so each has one of its own.
+            let held = world.hold();
+            world.tickets.change(held.id, |held| held.user_id = user);
+            let order = world.order(&world.tickets.get(held.id)).await;
             scene.confirm(user, &key, &order.order_id, json!(102_000)).await;
             world.settle_now().await;
-            assert_eq!(world.tickets.get(scene.thief.id).tickets, 0, "{key:?}");
+            assert_eq!(world.tickets.get(held.id).tickets, 0, "{key:?}");
         }
         assert_eq!(scene.vectors, 15);
         assert_eq!(world.provider_books().await.len(), 1, "only the victim has paid");

@@ -19,7 +19,7 @@ use urr_service::{Metrics, RequestLimits, ServiceKit};
 
 use crate::api_client::ApiClient;
 use crate::contract;
-use crate::fake_provider::{Account, FakeProvider, Fault, PATIENCE, Sale};
+use crate::fake_provider::{Account, FakeProvider, Fault, LIVE_CHANNEL, PATIENCE, Sale};
 use crate::fake_ticket_service::FakePayable;
 use crate::fake_toss;
 use crate::fixture::{PRICE, World};
@@ -70,6 +70,7 @@ impl Shop {
             returns: Vec::new(),
             is_dead: false,
             account: Account::None,
+            channel: LIVE_CHANNEL,
         });
         let approval = Approval { user_id: held.user_id, payment_key, amount: order.amount };
         ApproveOrder { order_id: order.order_id, approval, key: None }

@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use urr_contracts::internal::ticket::{
     Acknowledged, CancelReservation, ConfirmPayable, GetPayable, ListPaidReservations,
     MarkPayableRefunded, PaidReservationPage, PayableAnswer, PayableKind, PayableRef, PayableView,
-    PinPayable, UnpinPayable, ValidatePayable,
+    PinPayable, ReleaseHold, UnpinPayable, ValidatePayable,
 };
 use urr_kernel::{CallContext, Clock, Timestamp, Uuid, Won};
 use urr_service::{ApiError, InternalCalls};
@@ -150,6 +150,7 @@ impl FakeTicketService {
             .serve(confirm)
             .serve(mark_refunded)
             .serve(cancel)
+            .serve(release)
     }
 
     fn answer(
@@ -315,6 +316,23 @@ impl FakePayable {
         Ok(())
     }
 
+    fn release(&mut self, body: ReleaseHold, now: Timestamp) -> Result<(), &'static str> {
+        if body.user_id != self.user_id {
+            return Err("RESERVATION_NOT_FOUND");
+        }
+        match self.status {
+            _ if self.is_over(now) => Err("RESERVATION_EXPIRED"),
+            "cancelled" => Ok(()),
+            "pending" if self.pinned_by.is_some() => Err("PAYMENT_IN_PROGRESS"),
+            "pending" if body.fencing_token != self.fence => Err("STALE_FENCING_TOKEN"),
+            "pending" => {
+                self.status = "cancelled";
+                Ok(())
+            }
+            _ => Err("RESERVATION_CONFIRMED"),
+        }
+    }
+
     fn cancel(&mut self, body: &CancelReservation) -> Result<(), &'static str> {
         if body.user_id != Some(self.user_id) && body.admin_id.is_none() {
             return Err("RESERVATION_NOT_FOUND");
@@ -463,4 +481,10 @@ async fn cancel(
 ) -> PayableResult {
     let payable = PayableRef { kind: PayableKind::Reservation, id: call.id };
     tickets.answer("cancel", payable, |held, _| held.cancel(&call))
+}
+
+async fn release(tickets: FakeTicketService, call: ReleaseHold, _: CallContext) -> ChangeResult {
+    let payable = PayableRef { kind: PayableKind::Reservation, id: call.id };
+    tickets.answer("release", payable, |held, now| held.release(call, now))?;
+    Ok(Acknowledged {})
 }

@@ -437,6 +437,10 @@ impl World {
                         on p.id = r.payment_id \
                         where r.status in ('done', 'closed') and p.confirmed_event_id is not null";
         assert_eq!(i64::try_from(count("PAYMENT_REFUNDED")).unwrap(), self.number(refunded).await);
+        let reversed = "select count(*) as number from refunds as r join payments as p \
+                        on p.id = r.payment_id \
+                        where r.status in ('done', 'closed') and p.confirmed_event_id is null";
+        assert_eq!(i64::try_from(count("CHARGE_REVERSED")).unwrap(), self.number(reversed).await);
     }
 }
 

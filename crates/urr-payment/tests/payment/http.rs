@@ -118,7 +118,15 @@ contract! {
 
     async fn a_second_process_call_answers_with_the_first_payment(world: World) {
         let (api, held) = (ApiClient::new(&world), world.hold());
-        let body = json!({"paymentMethod": "naver-pay", "reservationId": held.id});
+        for unknown in ["naver-pay", "Approve", "approve ", ""] {
+            let body = json!({"paymentMethod": unknown, "reservationId": held.id});
+            let (status, refused) =
+                api.post(Some(held.user_id), "/api/payments/process", &body).await;
+            let refused = (status.as_u16(), refused["code"].as_str().unwrap());
+            assert_eq!(refused, (400, "INVALID_PAYMENT_METHOD"), "{unknown:?}");
+        }
+        assert!(world.provider_books().await.is_empty(), "an unknown word charges nobody");
+        let body = json!({"paymentMethod": "approve", "reservationId": held.id});
         let (status, first) = api.post(Some(held.user_id), "/api/payments/process", &body).await;
         assert_eq!(status, 200, "{first}");
         let (status, second) = api.post(Some(held.user_id), "/api/payments/process", &body).await;

@@ -2,11 +2,11 @@
 
 use urr_contracts::clients::PayableRef;
 use urr_contracts::internal::ticket::PayableKind;
-use urr_kernel::Won;
+use urr_kernel::{TraceContext, Won};
 use urr_payment::provider::TestCard;
 use urr_payment::{
-    ApprovalRejection, ApproveError, LedgerAccount, OrderRequest, PaymentStatus, PrepareError,
-    SagaStep,
+    AdminRefundRequest, ApprovalRejection, ApproveError, LedgerAccount, OrderRequest,
+    PaymentStatus, PrepareError, SagaStep,
 };
 
 use crate::contract;
@@ -24,7 +24,7 @@ contract! {
         assert_eq!(announced.len(), 1);
         let event = &announced[0];
         assert_eq!(event.event_type, "PAYMENT_CONFIRMED");
-        assert_eq!(event.subject, payment.id.to_string(), "the key keeps its facts in order");
+        assert_eq!(event.subject, payment.order_id, "the key keeps its facts in order");
         assert_eq!(event.correlation_id, payment.correlation_id);
         assert_eq!(Some(event.id), payment.confirmed_event_id);
         let expected = serde_json::json!({
@@ -40,6 +40,35 @@ contract! {
         assert_eq!(proof.balance(LedgerAccount::Provider), PRICE);
         assert_eq!(proof.balance(LedgerAccount::Sales), Won::new(-100_000));
         assert_eq!(proof.balance(LedgerAccount::BookingFees), Won::new(-2_000));
+        world.assert_whole().await;
+    }
+
+    /// A trace shows what a request led to, also behind the bus.
+    async fn events_belong_to_the_trace_of_the_request_that_caused_them(world: World) {
+        let held = world.hold();
+        let order = world.order(&held).await;
+        let approval = world.approval(&order, TestCard::Approve).await;
+        let context = world.context();
+        assert_ne!(context.trace, TraceContext::root(order.correlation_id), "the control");
+        world.payments.approve(approval, &context).await.unwrap();
+        let admin = world.context();
+        let refund = AdminRefundRequest {
+            admin_id: world.ids.next_id(),
+            amount: Some(Won::new(5_000)),
+            reason: "a kindness".to_owned(),
+            key: "k".to_owned(),
+            refund_max: None,
+        };
+        world.payments.refund_as_admin(order.id, refund, &admin).await.unwrap();
+        world.settle().await;
+        world.tickets.cancel(held.id);
+        let cancelled = world.tickets.take_cancelled().pop().unwrap();
+        let cancelled = world.cancelled_event(&cancelled);
+        world.consume(&cancelled).await.unwrap();
+        world.settle().await;
+        let traces = world.announced().await.into_iter().map(|event| event.context().trace);
+        let expected = [context.trace, admin.trace, cancelled.context().trace];
+        assert_eq!(traces.collect::<Vec<_>>(), expected);
         world.assert_whole().await;
     }
 

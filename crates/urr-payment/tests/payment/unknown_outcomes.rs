@@ -12,7 +12,6 @@ use urr_payment::{
 };
 use urr_storage::{StorageError, params};
 
-use crate::api_client::ApiClient;
 use crate::contract;
 use crate::fixture::{PRICE, Pause, World};
 
@@ -64,7 +63,16 @@ contract! {
         let causes: Vec<&RefundOrigin> = refunds.iter().map(|refund| &refund.origin).collect();
         assert_eq!(causes, [&RefundOrigin::Mismatch]);
         assert_eq!(world.tickets.get(held.id).tickets, 0);
-        assert!(world.announced().await.is_empty(), "nobody was told that it was paid");
+        let announced = world.announced().await;
+        assert_eq!(announced.len(), 1, "nobody was told that it was paid: {announced:?}");
+        let reversed = &announced[0];
+        assert_eq!(reversed.event_type, "CHARGE_REVERSED", "the buyer is told that it goes back");
+        assert_eq!(reversed.subject, payment.order_id);
+        assert_eq!(reversed.data["userId"], json!(held.user_id));
+        assert_eq!(reversed.data["amount"], json!(PRICE.amount() - 1));
+        assert_eq!(reversed.data["orderedAmount"], json!(PRICE));
+        assert_eq!(reversed.data["cause"], "mismatch");
+        assert_eq!(reversed.data["reason"], "AMOUNT_MISMATCH");
         world.assert_whole().await;
     }
 
@@ -82,25 +90,6 @@ contract! {
         world.settle().await;
         // It was never charged, and that is certain only now.
         assert_eq!(world.find(payment.id).await.status, PaymentStatus::Failed);
-        world.assert_whole().await;
-    }
-
-    /// Nothing was sent, so there is nothing to find out: the seats are free at once.
-    async fn a_provider_that_cannot_be_reached_at_first_charges_nothing_and_pins_nothing(
-        world: World
-    ) {
-        world.sandbox.set_down(true);
-        let (held, payment) = world.pay(TestCard::Approve).await;
-        assert_eq!((payment.status, payment.step), (PaymentStatus::Failed, None));
-        assert_eq!(payment.failure_code.as_deref(), Some("PROVIDER_UNAVAILABLE"));
-        assert_eq!((held.status, held.pinned_by), ("pending", None));
-        let api = ApiClient::new(&world);
-        let body = json!({"paymentMethod": "approve", "reservationId": held.id});
-        let (status, answer) = api.post(Some(held.user_id), "/api/payments/process", &body).await;
-        assert_eq!((status.as_u16(), &answer["code"]), (503, &json!("PROVIDER_UNAVAILABLE")));
-        world.sandbox.set_down(false);
-        let (status, _) = api.post(Some(held.user_id), "/api/payments/process", &body).await;
-        assert_eq!(status, 200, "the same seats can be paid as soon as it is back");
         world.assert_whole().await;
     }
 

@@ -47,6 +47,7 @@ fn with_portone(world: &World) -> PaymentService {
         api_secret: Secret::new("secret_of_nobody"),
         store_id: "store".to_owned(),
         channel_key: "channel".to_owned(),
+        accepts_test_channel: false,
         webhook_secrets: vec![Secret::new("whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz")],
         endpoint: "http://127.0.0.1:9".to_owned(),
         timeout: CALL_TIMEOUT,

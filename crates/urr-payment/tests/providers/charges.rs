@@ -261,7 +261,7 @@ both_providers! {
         let payment = world.payment().await;
         let own_name = match world.kind {
             Kind::Toss => KEY,
-            Kind::PortOne => "019a0000-0000-7000-8000-000000000000",
+            Kind::PortOne => "tx-ORD_019a8c1e_0001",
         };
         assert_eq!((payment.payment_key.as_str(), payment.provider_key()), (KEY, own_name));
     }

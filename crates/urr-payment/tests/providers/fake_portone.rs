@@ -10,10 +10,12 @@ use axum::routing::{get, post};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::fake_provider::{Account, Answer, Books, FakeProvider, Sale, send, serve};
+use crate::fake_provider::{Account, Answer, Books, FakeProvider, LIVE_CHANNEL, Sale, send, serve};
 
 pub const API_SECRET: &str = "f0VCMTI3OUZBMEVGNEZDRDlBNDE0RjhCQzQ2NDcx";
 pub const STORE_ID: &str = "store-4ff4af41-85e3-4559-8eb8-0d08a2c6ceec";
+
+pub const CHANNEL_KEY: &str = LIVE_CHANNEL.1;
 
 type Shared = State<Arc<FakeProvider>>;
 
@@ -226,9 +228,17 @@ fn payment(sale: &Sale) -> Value {
     let mut payment = json!({
         "status": status,
         "id": sale.order_id,
-        "transactionId": "019a0000-0000-7000-8000-000000000000",
+        "transactionId": format!("tx-{}", sale.order_id),
         "merchantId": "merchant-1",
         "storeId": STORE_ID,
+        "channel": {
+            "type": sale.channel.0,
+            "id": "channel-id-7d0a1b7e-3c1f-4d0e-9e1f-2f0b9f5d0c11",
+            "key": sale.channel.1,
+            "name": "카드 결제",
+            "pgProvider": "TOSSPAYMENTS",
+            "pgMerchantId": "tvivarepublica",
+        },
         "version": "V2",
         "requestedAt": "2026-12-01T11:59:00Z",
         "orderName": "생수 외 1건",

@@ -59,7 +59,12 @@ pub struct Sale {
     pub returns: Vec<i64>,
     pub is_dead: bool,
     pub account: Account,
+    /// The type and the key of the channel that the buyer's browser chose.
+    pub channel: (&'static str, &'static str),
 }
+
+/// The channel that the shop has configured.
+pub const LIVE_CHANNEL: (&str, &str) = ("LIVE", "channel-key-893597d6");
 
 /// An account for the buyer to pay into.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

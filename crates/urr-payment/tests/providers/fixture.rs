@@ -12,7 +12,7 @@ use urr_payment::provider::{
 };
 use urr_test::engines::block_on;
 
-use crate::fake_provider::{Account, FakeProvider, Fault, Sale};
+use crate::fake_provider::{Account, FakeProvider, Fault, LIVE_CHANNEL, Sale};
 use crate::{fake_portone, fake_toss};
 
 pub const ORDER: &str = "ORD_019a8c1e_0001";
@@ -79,6 +79,7 @@ impl World {
             returns: Vec::new(),
             is_dead: false,
             account: Account::None,
+            channel: LIVE_CHANNEL,
         });
     }
 
@@ -156,17 +157,33 @@ pub fn connect(kind: Kind, endpoint: &str, clock: &Clock, timeout: Duration) -> 
             ProviderClient::Toss(TossClient::new(settings, outbound, clock).unwrap())
         }
         Kind::PortOne => {
-            let settings = PortOneSettings {
-                api_secret: Secret::new(fake_portone::API_SECRET),
-                store_id: fake_portone::STORE_ID.to_owned(),
-                channel_key: "channel-key-893597d6".to_owned(),
-                webhook_secrets: WEBHOOK_SECRETS.map(Secret::new).to_vec(),
-                endpoint,
-                timeout,
-            };
+            let settings = PortOneSettings { timeout, ..portone_settings(endpoint) };
             ProviderClient::PortOne(PortOneClient::new(settings, outbound, clock).unwrap())
         }
     }
+}
+
+fn portone_settings(endpoint: String) -> PortOneSettings {
+    PortOneSettings {
+        api_secret: Secret::new(fake_portone::API_SECRET),
+        store_id: fake_portone::STORE_ID.to_owned(),
+        channel_key: fake_portone::CHANNEL_KEY.to_owned(),
+        accepts_test_channel: false,
+        webhook_secrets: WEBHOOK_SECRETS.map(Secret::new).to_vec(),
+        endpoint,
+        timeout: PATIENCE,
+    }
+}
+
+pub fn connect_portone(
+    endpoint: &str,
+    clock: &Clock,
+    accepts_test_channel: bool,
+) -> ProviderClient {
+    let settings =
+        PortOneSettings { accepts_test_channel, ..portone_settings(endpoint.to_owned()) };
+    let client = PortOneClient::new(settings, Outbound::new(), clock.clone());
+    ProviderClient::PortOne(client.unwrap())
 }
 
 pub fn charge() -> ChargeRequest {

@@ -5,13 +5,15 @@ use urr_kernel::{Clock, Secret, Timestamp, Won};
 use urr_outbound::Outbound;
 use urr_payment::provider::{
     ChargeRequest, InvalidProviderCredential, ListedOrder, ListedState, PORTONE_ENDPOINT,
-    PortOneClient, PortOneSettings, ProviderListing, ProviderLookup, ProviderOutcome,
-    ProviderState,
+    PaymentChannel, PortOneClient, PortOneSettings, ProviderListing, ProviderLookup,
+    ProviderOutcome, ProviderState,
 };
 
-use crate::fake_portone::STORE_ID;
+use crate::fake_portone::{CHANNEL_KEY, STORE_ID};
 use crate::fake_provider::Fault;
-use crate::fixture::{KEY, Kind, ORDER, PRICE, WEBHOOK_SECRETS, World, charge, code, giving_back};
+use crate::fixture::{
+    KEY, Kind, ORDER, PRICE, WEBHOOK_SECRETS, World, charge, code, connect_portone, giving_back,
+};
 
 #[tokio::test]
 async fn requests_are_written_as_portone_wants_them() {
@@ -101,7 +103,7 @@ async fn without_a_key_a_found_payment_is_named_by_its_transaction() {
     let ProviderLookup::Payment(payment) = world.provider.find(ORDER, None).await else {
         panic!("the order is known");
     };
-    assert_eq!(payment.payment_key, "019a0000-0000-7000-8000-000000000000");
+    assert_eq!(payment.payment_key, format!("tx-{ORDER}"));
 }
 
 #[tokio::test]
@@ -119,6 +121,7 @@ fn credentials_that_cannot_be_used_are_refused_at_the_start() {
             api_secret: Secret::new(secret),
             store_id: String::new(),
             channel_key: String::new(),
+            accepts_test_channel: false,
             webhook_secrets: webhooks.iter().copied().map(Secret::new).collect(),
             endpoint: PORTONE_ENDPOINT.to_owned(),
             timeout: std::time::Duration::from_secs(10),
@@ -163,4 +166,42 @@ async fn orders_with_events_in_a_span_are_listed_each_once() {
     world.fake.fail_next_look(Fault::ActThenGarbage);
     let listed = world.provider.list(from, to).await;
     assert_eq!(listed, ProviderListing::Unknown { code: "UNREADABLE".to_owned() });
+}
+
+/// The buyer's browser names the channel when it opens the checkout.
+#[tokio::test]
+async fn a_payment_tells_whether_it_went_through_our_live_channel() {
+    let world = World::new(Kind::PortOne).await;
+    let (key, other) = (CHANNEL_KEY, "channel-key-of-another-shop");
+    let cases = [
+        (("LIVE", key), PaymentChannel::Configured),
+        (("TEST", key), PaymentChannel::Test),
+        (("LIVE", other), PaymentChannel::Other),
+        (("TEST", other), PaymentChannel::Other),
+        (("SANDBOX", key), PaymentChannel::Other),
+    ];
+    for (chosen, channel) in cases {
+        world.fake.books().of_order(ORDER).unwrap().channel = chosen;
+        assert_eq!(world.payment().await.channel, channel, "{chosen:?}");
+    }
+    world.fake.fail_next_look(Fault::Says("channel", "none"));
+    let unreadable = ProviderLookup::Unknown { code: "UNREADABLE".to_owned() };
+    assert_eq!(world.find().await, unreadable);
+    // The control: with the guard off, a test channel counts.
+    world.fake.books().of_order(ORDER).unwrap().channel = ("TEST", key);
+    let lenient = connect_portone(&world.endpoint, &world.clock, true);
+    let ProviderLookup::Payment(payment) = lenient.find(ORDER, None).await else {
+        panic!("the order is known");
+    };
+    assert_eq!(payment.channel, PaymentChannel::Configured);
+}
+
+/// It is no answer about our order, whatever it says.
+#[tokio::test]
+async fn a_payment_of_another_store_is_no_answer() {
+    let world = World::new(Kind::PortOne).await;
+    assert!(matches!(world.confirm().await, ProviderOutcome::Done(_)));
+    world.fake.fail_next_look(Fault::Says("storeId", "store-of-somebody-else"));
+    let mismatch = ProviderLookup::Unknown { code: "STORE_MISMATCH".to_owned() };
+    assert_eq!(world.find().await, mismatch);
 }

@@ -117,7 +117,7 @@ both_databases! {
         let (price, less) = (PRICE.amount(), PRICE.amount() - 1);
         for (number, card) in TestCard::ALL.into_iter().enumerate() {
             let (told, state, balance) = match card {
-                TestCard::Approve | TestCard::Slow => ("done", Paid, price),
+                TestCard::Approve | TestCard::Slow | TestCard::TestChannel => ("done", Paid, price),
                 TestCard::RefundTimesOut | TestCard::RefundDeclined | TestCard::PartDeclined => {
                     ("done", Paid, price)
                 }

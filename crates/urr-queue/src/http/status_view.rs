@@ -104,10 +104,15 @@ pub fn polled(
     headers: &HeaderMap,
 ) -> Response {
     let tag = ETag::of_version(format_args!("{:016x}", fingerprint(queue, status)));
-    match tag.matches(headers) {
+    let mut response = match tag.matches(headers) {
         true => respond(StatusCode::NOT_MODIFIED, Vec::new(), Some(tag)),
         false => respond(StatusCode::OK, render(queue, user_id, status), Some(tag)),
+    };
+    // An entry token is a credential: whoever finds it in a cache could book by it.
+    if matches!(status.snapshot.status, UserStatus::Active(_)) {
+        response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
+    response
 }
 
 /// Equal for statuses in which nothing important differs: the number of other users, the time and

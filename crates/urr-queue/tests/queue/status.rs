@@ -19,6 +19,7 @@ contract! {
         let fan = world.fan();
         fan.check(event).await.ok();
         let first = fan.status(event).await;
+        assert_eq!(first.headers["cache-control"], "no-store", "a token is a credential");
         let token = first.ok()["entryToken"].clone();
         world.clock.advance(59 * SECOND);
         assert_eq!(fan.status(event).await.ok()["entryToken"], token);

@@ -28,6 +28,7 @@ contract! {
             db: world.db.clone(),
             group: GROUP.to_owned(),
             topics: TOPICS.iter().map(|topic| (*topic).to_owned()).collect(),
+            types: None,
             handler: Arc::new(urr_stats::handle),
             clock: world.clock.clone(),
             metrics: BusMetrics::default(),

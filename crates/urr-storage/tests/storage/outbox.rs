@@ -18,8 +18,8 @@ struct NumberChosen {
 impl EventData for NumberChosen {
     const TOPIC: &'static str = "number-events";
     const TYPE: &'static str = "NUMBER_CHOSEN";
-    fn aggregate_id(&self) -> Uuid {
-        Uuid::from_u128(u128::from(self.n.unsigned_abs()))
+    fn aggregate_id(&self) -> String {
+        Uuid::from_u128(u128::from(self.n.unsigned_abs())).to_string()
     }
 }
 
@@ -171,6 +171,23 @@ contract! {
         assert!(record("stats", 2).await);
         let purged = db.write(|tx| inbox::purge(tx, at(2), 2)).await;
         assert_eq!(purged, Ok::<_, StorageError>(2));
+    }
+
+    async fn several_events_are_recorded_at_once(place: Place) {
+        let db = place.open();
+        let record_all = async |ids: &[u128]| {
+            let ids: Vec<Uuid> = ids.iter().map(|id| Uuid::from_u128(*id)).collect();
+            let fresh = db.write(move |tx| inbox::record_all(tx, "stats", &ids, at(1))).await;
+            let fresh = fresh.unwrap_or_else(|error: StorageError| panic!("{error}"));
+            let mut fresh: Vec<u128> = fresh.iter().map(Uuid::as_u128).collect();
+            fresh.sort_unstable();
+            fresh
+        };
+        assert_eq!(record_all(&[]).await, [0; 0]);
+        assert_eq!(record_all(&[3, 1, 3]).await, [1, 3], "an event twice in a batch counts once");
+        assert_eq!(record_all(&[1, 2, 3, 4]).await, [2, 4]);
+        let known = db.write(|tx| inbox::record(tx, "stats", Uuid::from_u128(4), at(1))).await;
+        assert_eq!(known, Ok::<_, StorageError>(false));
     }
 
     /// Two deliveries at the same moment: the second waits for the first and finds its record.

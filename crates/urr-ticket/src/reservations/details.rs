@@ -60,6 +60,15 @@ impl ReservationDetails {
         self.items.iter().filter_map(place).collect()
     }
 
+    /// The seat with its grade, or the name of the ticket type.
+    pub fn ticket_place(&self, ticket: &StoredTicket) -> String {
+        let seat = self.inventory.as_ref().zip(ticket.seat_id);
+        match seat.and_then(|(inventory, seat_id)| inventory.layout.place(seat_id)) {
+            Some(place) => format!("{} · {}", place.section.grade, place.label()),
+            None => ticket.ticket_type_name.clone().unwrap_or_default(),
+        }
+    }
+
     /// The ticket type, or the grade of the seat.
     fn item_name<'a>(&'a self, item: &'a ReservationItem) -> &'a str {
         match (item.subject, &self.inventory) {

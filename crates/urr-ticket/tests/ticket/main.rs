@@ -12,6 +12,7 @@ mod check_in;
 mod closed_sales;
 mod confirm;
 mod contention;
+mod etickets;
 mod event_access;
 mod expiry;
 mod fixture;

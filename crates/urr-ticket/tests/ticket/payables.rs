@@ -408,6 +408,7 @@ contract! {
                 db: world.db.clone(),
                 group: ticket_consumer::GROUP.to_owned(),
                 topics: ticket_consumer::TOPICS.iter().map(|topic| (*topic).to_owned()).collect(),
+                types: Some(ticket_consumer::TYPES),
                 handler: Arc::new(ticket_consumer::handle),
                 clock: world.clock.clone(),
                 metrics: BusMetrics::default(),

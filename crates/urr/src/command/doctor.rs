@@ -201,6 +201,7 @@ fn check_payments(config: &Config) -> Vec<CheckResult> {
             config.server.host
         )),
     }];
+    results.extend(config.dangers().into_iter().map(|danger| CheckResult::Note(danger.into())));
     results.extend(config.payments.half_configured().into_iter().map(|(provider, missing)| {
         CheckResult::Note(format!(
             "{provider} has some of its keys but not {missing}: what was paid through it cannot be \

@@ -75,6 +75,7 @@ fn start_and_serve(
     start: impl Future<Output = Result<(System, Listeners)>>,
 ) -> Result<()> {
     let _log = logging::start(&config.log)?;
+    config.dangers().iter().for_each(|danger| warn!("{danger}"));
     block_on(async {
         let mut signals = StopSignals::listen()?;
         tokio::select! {

@@ -131,6 +131,7 @@ fn identity_provider(config: &Config) -> IdentityProvider {
             secret: payments.portone_api_secret.clone().expect("the configuration demands it"),
             store_id: payments.portone_store_id.clone().unwrap_or_default(),
             channel_key: auth.portone_channel_key.clone().unwrap_or_default(),
+            accepts_test_channel: auth.dangerous_test_identities,
             endpoint: PORTONE_ENDPOINT.to_owned(),
             timeout: REMOTE_TIMEOUT,
         }),

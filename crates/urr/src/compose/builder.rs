@@ -12,9 +12,9 @@ use tokio_util::task::TaskTracker;
 use tracing::warn;
 use urr_auth::AuthService;
 use urr_bus::relay::RelayOptions;
-use urr_bus::{Bus, Consumer, HandleError, HandlerContext, HandlerOutcome, Relay, consumer, relay};
+use urr_bus::{Bus, Consumer, Relay, consumer, relay};
 use urr_catalog::CatalogService;
-use urr_kernel::{DomainEvent, Uuid};
+use urr_kernel::Uuid;
 use urr_queue::QueueService;
 use urr_redis::Redis;
 use urr_service::{
@@ -22,17 +22,14 @@ use urr_service::{
     RequestLimits, Service, ServiceKit, ServiceUrl, Upstream,
 };
 use urr_stats::{StatsParts, StatsService};
-use urr_storage::{Db, StorageError, Tx};
+use urr_storage::{Db, StorageError};
 
+use super::consumers::{self, EventConsumer};
 use super::{ClockAndIds, auth, catalog, mail, payment, queue, ticket};
 use crate::config::Config;
 use crate::engines;
 use crate::role::{ProcessRole, ProcessRoles};
 use crate::supervisor::TaskSupervisor;
-
-/// Handles one domain event in a transaction of its consumer.
-type EventHandler =
-    fn(&mut Tx<'_>, &DomainEvent, &HandlerContext) -> Result<HandlerOutcome, HandleError>;
 
 type BackgroundTask = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -137,7 +134,7 @@ impl<'a> Builder<'a> {
     }
 
     fn start_stats(&mut self, db: Db) -> Service {
-        self.consume(&db, urr_stats::GROUP, urr_stats::TOPICS, urr_stats::handle);
+        self.consume(&db, &consumers::STATS);
         StatsService::new(StatsParts { db, clock: self.kit.clock.clone() }).service(self.kit)
     }
 
@@ -209,13 +206,15 @@ impl<'a> Builder<'a> {
     }
 
     /// Starts a consumer of domain events.
-    pub fn consume(&self, db: &Db, group: &str, topics: &[&str], handler: EventHandler) {
+    pub fn consume(&self, db: &Db, consumer: &EventConsumer) {
+        let EventConsumer { group, topics, types, handle } = *consumer;
         let consumer = Consumer {
             bus: self.bus().clone(),
             db: db.clone(),
             group: group.to_owned(),
             topics: topics.iter().map(|topic| (*topic).to_owned()).collect(),
-            handler: Arc::new(handler),
+            types,
+            handler: Arc::new(handle),
             clock: self.kit.clock.clone(),
             metrics: self.bus_metrics.clone(),
         };

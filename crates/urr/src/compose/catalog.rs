@@ -7,12 +7,12 @@ use urr_service::Service;
 use urr_storage::Db;
 
 use super::builder::Builder;
+use super::consumers;
 use crate::config::Config;
 
 /// Starts the catalog service.
 pub fn start(builder: &mut Builder<'_>, db: Db) -> Service {
-    let consumed = urr_catalog::CONSUMED_TOPICS;
-    builder.consume(&db, urr_catalog::GROUP, consumed, urr_catalog::handle);
+    builder.consume(&db, &consumers::CATALOG);
     let (clock, ids) = (builder.kit.clock.clone(), builder.kit.ids.clone());
     let settings = settings(builder.config);
     let catalog = CatalogService::new(CatalogParts { db, clock, ids, settings });

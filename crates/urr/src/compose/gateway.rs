@@ -81,6 +81,8 @@ fn settings(config: &Config) -> GatewaySettings {
             auth: gateway.rate_limit_auth_rpm,
             queue: gateway.rate_limit_queue_rpm,
             booking: gateway.rate_limit_booking_rpm,
+            pay: gateway.rate_limit_pay_rpm,
+            pay_target: gateway.rate_limit_pay_target_rpm,
             general: gateway.rate_limit_general_rpm,
             webhook: gateway.rate_limit_webhook_rpm,
             users_per_address: gateway.rate_limit_users_per_address,

@@ -5,19 +5,20 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use urr_contracts::clients::{AuthClient, TicketClient};
 use urr_mail::{
-    GROUP, MailParts, MailService, MailSettings, MailTransport, SmtpCredentials, SmtpSettings,
-    SmtpTransport, TOPICS, handle,
+    MailParts, MailService, MailSettings, MailTransport, SmtpCredentials, SmtpSettings,
+    SmtpTransport,
 };
 use urr_service::{Caller, Service};
 use urr_storage::Db;
 
 use super::builder::Builder;
+use super::consumers;
 use crate::config::{Config, MailConfig, MailSenderKind};
 use crate::role::ProcessRole;
 
 /// Starts the mail service.
 pub fn start(builder: &mut Builder<'_>, db: Db) -> Result<Service> {
-    builder.consume(&db, GROUP, TOPICS, handle);
+    builder.consume(&db, &consumers::MAIL);
     let mail = MailService::new(MailParts {
         db,
         clock: builder.kit.clock.clone(),

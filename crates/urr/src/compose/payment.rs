@@ -10,18 +10,19 @@ use urr_payment::provider::{
     PORTONE_ENDPOINT, PortOneClient, PortOneSettings, ProviderClient, Sandbox, TOSS_ENDPOINT,
     TossClient, TossSettings,
 };
-use urr_payment::{FaultPoints, PaymentParts, PaymentService, PaymentSettings, consumer};
+use urr_payment::{FaultPoints, PaymentParts, PaymentService, PaymentSettings};
 use urr_service::{Caller, Service};
 use urr_storage::Db;
 
 use super::ClockAndIds;
 use super::builder::Builder;
+use super::consumers;
 use crate::config::{Config, PaymentProviderKind, PaymentsConfig};
 use crate::role::ProcessRole;
 
 /// Starts the payment service.
 pub fn start(builder: &mut Builder<'_>, db: Db) -> Result<Service> {
-    builder.consume(&db, consumer::GROUP, consumer::TOPICS, consumer::handle);
+    builder.consume(&db, &consumers::PAYMENT);
     let tickets = TicketClient::new(builder.upstream(Caller::Payment, ProcessRole::Ticket)?);
     let payment = payment_service(builder.config, db, &builder.sources(), tickets)?;
     let jobs = payment.clone().run_jobs(builder.stopping.clone());
@@ -90,6 +91,7 @@ fn portone(payments: &PaymentsConfig) -> Option<PortOneSettings> {
         api_secret: payments.portone_api_secret.clone()?,
         store_id: payments.portone_store_id.clone()?,
         channel_key: payments.portone_channel_key.clone()?,
+        accepts_test_channel: payments.dangerous_test_payments,
         webhook_secrets: secrets.into_iter().flatten().cloned().collect(),
         endpoint: PORTONE_ENDPOINT.to_owned(),
         timeout: Duration::from_secs(payments.timeout_seconds),

@@ -8,7 +8,7 @@ use urr_contracts::clients::TicketClient;
 use urr_kernel::{Clock, Uuid};
 use urr_outbound::Outbound;
 use urr_queue::draw::{BeaconSource, DrandClient, DrawSeal};
-use urr_queue::{QueueParts, QueueService, QueueSettings, consumer};
+use urr_queue::{QueueParts, QueueService, QueueSettings};
 use urr_room::Rooms;
 use urr_room::memory::MemoryRooms;
 use urr_room::redis::{RedisRooms, RoomTime};
@@ -17,6 +17,7 @@ use urr_service::{Caller, Health, Service};
 use urr_storage::Db;
 
 use super::builder::Builder;
+use super::consumers;
 use super::notices;
 use crate::config::{Config, DrawBeacon};
 use crate::engines;
@@ -33,7 +34,7 @@ pub struct OpenRooms {
 
 /// Starts the queue service.
 pub async fn start(builder: &mut Builder<'_>, db: Db) -> Result<Service> {
-    builder.consume(&db, consumer::GROUP, consumer::TOPICS, consumer::handle);
+    builder.consume(&db, &consumers::QUEUE);
     let rooms = OpenRooms::open(builder).await?;
     let queue = QueueService::new(QueueParts {
         db,

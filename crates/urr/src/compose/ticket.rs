@@ -9,17 +9,17 @@ use urr_service::{Caller, Service};
 use urr_storage::Db;
 use urr_ticket::{
     PersonFinder, SeatLocks, Signer, SlotChecker, TicketParts, TicketService, TicketSettings,
-    consumer,
 };
 
 use super::ClockAndIds;
 use super::builder::Builder;
+use super::consumers;
 use crate::config::Config;
 use crate::role::ProcessRole;
 
 /// Starts the ticket service.
 pub fn start(builder: &mut Builder<'_>, db: Db) -> Result<Service> {
-    builder.consume(&db, consumer::GROUP, consumer::TOPICS, consumer::handle);
+    builder.consume(&db, &consumers::TICKET);
     let sources = builder.sources();
     let locks = match &builder.redis {
         Some(redis) => SeatLocks::redis(redis.clone()),

@@ -81,6 +81,7 @@ section! {
         identity_provider: IdentityProviderKind = value(choice(IDENTITY_PROVIDER));
         identity_kept_days: u16 = value(number(0..=365));
         portone_channel_key: Option<String> = value(optional(text()));
+        dangerous_test_identities: bool = value(flag());
         data_key: Secret = own_secret(secret(OWN_SECRET_BYTES_MIN));
         data_key_version: u16 = value(number(1..=u16::MAX));
         /// Another key that stored data may need, and its version.

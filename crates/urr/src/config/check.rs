@@ -163,4 +163,11 @@ fn check_payments(config: &Config, read: &mut SettingReader) {
         let problem = "this provider cannot be called without it; set it";
         read.require(&["payments.provider", key], given, problem);
     }
+    let payments = &config.payments;
+    read.require(
+        &["payments.toss_secret_key", "payments.dangerous_test_payments"],
+        !payments.has_test_key() || payments.dangerous_test_payments,
+        "a secret key for tests moves no money: whoever buys gets real tickets for nothing; set the \
+         live key, or allow that by setting payments.dangerous_test_payments to true",
+    );
 }

@@ -24,6 +24,8 @@ section! {
         rate_limit_auth_rpm: u32 = value(rpm()), "RATE_LIMIT_AUTH_RPM";
         rate_limit_queue_rpm: u32 = value(rpm()), "RATE_LIMIT_QUEUE_RPM";
         rate_limit_booking_rpm: u32 = value(rpm()), "RATE_LIMIT_BOOKING_RPM";
+        rate_limit_pay_rpm: u32 = value(rpm());
+        rate_limit_pay_target_rpm: u32 = value(rpm());
         rate_limit_general_rpm: u32 = value(rpm()), "RATE_LIMIT_GENERAL_RPM";
         rate_limit_webhook_rpm: u32 = value(rpm());
         rate_limit_users_per_address: u32 = value(number(1..=1_000_000));

@@ -2,7 +2,7 @@
 
 use urr_kernel::Secret;
 
-use super::rule::{choice, millis, number, optional, password, text};
+use super::rule::{choice, flag, millis, number, optional, password, text};
 use super::section::section;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +24,7 @@ section! {
         timeout_seconds: u64 = value(number(1..=60));
         reconciliation_interval_ms: u64 =
             value(millis()), "RESERVATION_RECONCILIATION_INTERVAL_MS";
+        dangerous_test_payments: bool = value(flag());
         support_refund_max_won: i64 = value(number(0..=100_000_000));
         /// Public: the pages carry it.
         toss_client_key: Option<String> = value(optional(text())), "TOSS_CLIENT_KEY";
@@ -55,6 +56,12 @@ impl PaymentsConfig {
                 ("payments.portone_api_secret", self.portone_api_secret.is_some()),
             ],
         }
+    }
+
+    /// Whether the provider of new orders is Toss with a secret key for tests: no money would move.
+    pub fn has_test_key(&self) -> bool {
+        let key = self.toss_secret_key.as_ref().map_or("", |key| key.expose().trim());
+        self.provider == PaymentProviderKind::Toss && key.starts_with("test_")
     }
 
     /// Providers that have some of their keys and not all, and what they lack.

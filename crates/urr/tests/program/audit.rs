@@ -205,10 +205,16 @@ fn the_doctor_says_who_takes_the_money_and_warns_of_a_sandbox_that_others_reach(
     check(&[open], "note     payments go through the sandbox, and others can reach 0.0.0.0")?;
     let toss = [
         ("URR_PAYMENTS_PROVIDER", "toss"),
-        ("TOSS_CLIENT_KEY", "test_ck"),
-        ("TOSS_SECRET_KEY", "test_sk"),
+        ("TOSS_CLIENT_KEY", "live_ck"),
+        ("TOSS_SECRET_KEY", "live_sk"),
     ];
     check(&[open, toss[0], toss[1], toss[2]], "ok       payments go through Toss")?;
+    let test_key = ("TOSS_SECRET_KEY", "test_sk");
+    let refused = doctor(&[toss[0], toss[1], test_key])?;
+    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+    assert!(refused.stdout.contains("payments.dangerous_test_payments"), "{refused:?}");
+    let allowed = ("URR_PAYMENTS_DANGEROUS_TEST_PAYMENTS", "true");
+    check(&[toss[0], toss[1], test_key, allowed], "note     payments.dangerous_test_payments")?;
     check(&toss[1..2], "note     Toss has some of its keys but not payments.toss_secret_key")?;
     let keyless = doctor(&toss[..2])?;
     assert_eq!(keyless.status.code(), Some(1), "{keyless:?}");

@@ -6,7 +6,9 @@ use urr_kernel::{Timestamp, Won};
 use urr_storage::{DbResult, Row, Tx, from_row, params};
 
 use super::TestCard;
-use crate::provider::{CURRENCY, ChargeRequest, ProviderPayment, ProviderState, RefundRequest};
+use crate::provider::{
+    CURRENCY, ChargeRequest, PaymentChannel, ProviderPayment, ProviderState, RefundRequest,
+};
 
 /// The result of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,7 +65,12 @@ impl SandboxPayment {
     }
 
     fn into_payment(self) -> ProviderPayment {
+        let channel = match TestCard::of_key(&self.payment_key) {
+            Some(TestCard::TestChannel) => PaymentChannel::Test,
+            _ => PaymentChannel::Configured,
+        };
         ProviderPayment {
+            channel,
             state: self.state(),
             amount: if self.is_charged() { self.charged } else { self.amount },
             order_id: self.order_id,
@@ -228,6 +235,16 @@ pub(super) fn payment_list(
     );
     let lines = tx.query(&sql, params![from, to], SandboxPayment::read)?;
     Ok(lines.into_iter().map(SandboxPayment::into_payment).collect())
+}
+
+/// Deletes checkouts that were never charged. Returns how many.
+pub(super) fn payments_delete_old(tx: &mut Tx<'_>, before: Timestamp, limit: u32) -> DbResult<u64> {
+    tx.execute(
+        "delete from sandbox_payments where payment_key in \
+         (select payment_key from sandbox_payments where charged = 0 and created_at < $1 \
+          limit $2)",
+        params![before, limit],
+    )
 }
 
 fn payment_lock(tx: &mut Tx<'_>, payment_key: &str) -> DbResult<Option<SandboxPayment>> {

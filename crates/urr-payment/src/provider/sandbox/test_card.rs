@@ -25,6 +25,8 @@ pub enum TestCard {
     Duplicate,
     /// `wrong-amount`: one won less is charged than was agreed to.
     WrongAmount,
+    /// `test-channel`: charged by a channel for tests, which moves no money.
+    TestChannel,
     /// `unknown-code`: never charged, and refused with an unknown code.
     UnknownCode,
     /// `refund-timeout`: charged; a refund is made, and the answer is lost.
@@ -46,6 +48,7 @@ named_enum!(TestCard {
     ChargeThenFail => "charge-500",
     Duplicate => "duplicate",
     WrongAmount => "wrong-amount",
+    TestChannel => "test-channel",
     UnknownCode => "unknown-code",
     RefundTimesOut => "refund-timeout",
     RefundDeclined => "refund-decline",

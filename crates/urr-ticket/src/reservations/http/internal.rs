@@ -1,8 +1,8 @@
 //! The internal calls about reservations: payments cancel and reconcile them, mails describe them.
 
 use urr_contracts::internal::ticket::{
-    CancelReservation, GetReservationSummary, ListPaidReservations, PaidReservationPage,
-    PayableAnswer, ReservationSummary, ReservationSummaryAnswer,
+    Acknowledged, CancelReservation, GetReservationSummary, ListPaidReservations,
+    PaidReservationPage, PayableAnswer, ReleaseHold, ReservationSummary, ReservationSummaryAnswer,
 };
 use urr_kernel::CallContext;
 use urr_service::ApiError;
@@ -47,6 +47,16 @@ pub async fn cancel_reservation(
     };
     let payable = reservation_view(record, ticket.clock.now());
     Ok(PayableAnswer { payable })
+}
+
+/// Releases a hold whose payments were declined too often.
+pub async fn release_hold(
+    ticket: TicketService,
+    ReleaseHold { id, user_id, fencing_token }: ReleaseHold,
+    context: CallContext,
+) -> Result<Acknowledged, ApiError> {
+    ticket.release_hold(ReservationId(id), user_id, Some(fencing_token), context).await?;
+    Ok(Acknowledged {})
 }
 
 pub async fn get_reservation_summary(

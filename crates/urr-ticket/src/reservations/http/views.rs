@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use crate::reservations::rules::ReservationPhase;
 use crate::reservations::store::list::StoredTicket;
 use crate::reserve::http::{HeldSeatView, HeldTicketsView, item_views};
-use crate::{ReservationDetails, ReservationStatus, SignedTicket, Signer};
+use crate::{ReservationDetails, ReservationStatus, Signer, etickets};
 
 /// A reservation with its items.
 #[derive(Serialize, ToSchema)]
@@ -152,17 +152,15 @@ impl TicketView {
     fn new(ticket: &StoredTicket, details: &ReservationDetails, signer: &Signer) -> TicketView {
         let place = details.inventory.as_ref().zip(ticket.seat_id);
         let place = place.and_then(|(inventory, seat_id)| inventory.layout.place(seat_id));
-        let StoredTicket { id: ticket_id, event_id, seat_id, issue, is_valid, .. } = *ticket;
-        let signed = SignedTicket { ticket_id, event_id, seat_id, issue };
         TicketView {
             number: ticket.number.clone(),
-            seat_id,
+            seat_id: ticket.seat_id,
             seat_label: place.map(|place| place.label()),
             ticket_type_name: ticket.ticket_type_name.clone(),
-            is_valid,
+            is_valid: ticket.is_valid,
             price: ticket.unit_price,
             checked_in_at: ticket.checked_in_at,
-            qr: is_valid.then(|| signer.payload(&signed)),
+            qr: ticket.is_valid.then(|| etickets::payload(ticket, signer)),
         }
     }
 }

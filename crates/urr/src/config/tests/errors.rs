@@ -85,6 +85,14 @@ fn settings_that_contradict_each_other_are_refused_with_the_reason() {
         ),
         (vec![("URR_PAYMENTS_PROVIDER", "toss"), ("TOSS_CLIENT_KEY", "k")], "payments.provider"),
         (
+            vec![
+                ("URR_PAYMENTS_PROVIDER", "toss"),
+                ("TOSS_CLIENT_KEY", "test_ck"),
+                ("TOSS_SECRET_KEY", " test_sk_1"),
+            ],
+            "payments.toss_secret_key",
+        ),
+        (
             vec![("URR_MAIL_SENDER", "smtp"), ("URR_MAIL_FROM", "tickets@urr.example")],
             "mail.sender = \"smtp\"",
         ),
