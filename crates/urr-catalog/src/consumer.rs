@@ -21,7 +21,12 @@ pub const GROUP: &str = "catalog-service-group";
 pub const CONSUMED_TOPICS: &[&str] = &[inventory::TOPIC, membership::TOPIC];
 
 /// The types that [`handle`] handles. It ignores others.
-pub const CONSUMED_TYPES: &[&str] = &[InventoryReady::TYPE, TicketTypeChanged::TYPE];
+pub const CONSUMED_TYPES: &[&str] = &[
+    InventoryReady::TYPE,
+    TicketTypeChanged::TYPE,
+    MembershipActivated::TYPE,
+    MembershipExpired::TYPE,
+];
 
 pub fn handle(
     tx: &mut Tx<'_>,

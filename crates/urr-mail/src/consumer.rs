@@ -30,9 +30,13 @@ pub const TOPICS: &[&str] =
 pub const TYPES: &[&str] = &[
     ReservationConfirmed::TYPE,
     ReservationCancelled::TYPE,
+    ReservationPartlyCancelled::TYPE,
+    ReservationRescheduled::TYPE,
     PaymentRefunded::TYPE,
+    ChargeReversed::TYPE,
     TransferCompleted::TYPE,
     AdmissionNear::TYPE,
+    AccountLinkIssued::TYPE,
 ];
 
 /// By then a waiting user has been admitted or has given up.

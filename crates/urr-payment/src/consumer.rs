@@ -20,7 +20,13 @@ pub const GROUP: &str = "payment-service-group";
 pub const TOPICS: &[&str] = &[catalog::TOPIC, reservation::TOPIC, transfer::TOPIC];
 
 /// The types that [`handle`] handles. It ignores others.
-pub const TYPES: &[&str] = &[ReservationCancelled::TYPE, TransferCompleted::TYPE];
+pub const TYPES: &[&str] = &[
+    ReservationCancelled::TYPE,
+    ReservationPartlyCancelled::TYPE,
+    TransferCompleted::TYPE,
+    EventCreated::TYPE,
+    EventUpdated::TYPE,
+];
 
 /// Starts the refund of a purchase that its buyer no longer owns.
 ///

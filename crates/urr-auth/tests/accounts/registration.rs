@@ -100,7 +100,11 @@ contract! {
         let events = world.rows(sql, |row| Ok((row.get("topic")?, row.get("body")?))).await;
         let events: Vec<(String, String, serde_json::Value)> = events.into_iter()
             .map(|(topic, body): (String, String)| {
-                let event = DomainEvent::from_bytes(body.as_bytes()).unwrap();
+                let mut event = DomainEvent::from_bytes(body.as_bytes()).unwrap();
+                // What the data of every event have.
+                for common in ["type", "sagaId"] {
+                    event.data.as_object_mut().unwrap().remove(common).unwrap();
+                }
                 (topic, event.event_type, event.data)
             }).collect();
         let registered = serde_json::json!({ "userId": user.id.0, "role": "user" });
