@@ -63,6 +63,8 @@ fn no_input_of_any_role_brings_one_either() -> Result<()> {
     let answers = installation.path("answers.txt");
     installation.set("FUZZ_ANSWERS", &answers.display().to_string());
     installation.set("SCHEMATHESIS_HOOKS", HOOKS);
+    // Nothing is left beside the hooks.
+    installation.set("PYTHONDONTWRITEBYTECODE", "1");
     let running = installation.up(&[])?;
     let shop = Shop::open(&installation, &running)?;
     fs::write(installation.path("ids.json"), shop.ids.to_string())?;
