@@ -1,23 +1,39 @@
-//! The interface, tried with whatever its description allows and forbids.
+//! The interface, tried with whatever its description allows and forbids, in every role and with
+//! ids that exist.
 
+mod shop;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::path::Path;
-use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use axum::http::HeaderMap;
+use axum::http::Method;
+use serde_json::Value;
+use urr_gateway::{Policy, RouteMatch, match_route};
+use urr_service::UserRole;
 use urr_test::servers;
 
-use crate::http_client::{self, request};
+use self::shop::Shop;
+use crate::http_client;
 use crate::process::{Installation, Process, Running, free_port};
 
 /// Inputs per operation. More find more, and take longer.
 const EXAMPLES: &str = "20";
+/// The same where several seeds are tried.
+const EXAMPLES_PER_SEED: &str = "8";
+const SEEDS: [&str; 2] = ["1", "20261116"];
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
                       response_schema_conformance";
 /// It tries thousands of requests, one after the other.
 const PATIENCE: Duration = Duration::from_secs(600);
-const PASSWORD: &str = "a long enough secret";
+/// So many operations may be refused whatever is tried, for example a login with an unknown token.
+const REFUSED_MAX: usize = 9;
+/// What would end the sessions it is tried with, and streams, which do not end.
+const LEFT_OUT: &str =
+    "logout|/password$|/stream|/auth/me$|/role$|/suspend$|/end-sessions$|/release-address$";
+const HOOKS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/program/openapi_fuzz_hooks.py");
 
 /// With default settings and without a log-in.
 #[test]
@@ -25,23 +41,53 @@ fn no_input_brings_an_answer_that_the_description_does_not_have() -> Result<()> 
     let Some(schemathesis) = servers::schemathesis()? else { return Ok(()) };
     let installation = unlimited()?;
     let running = installation.up(&[])?;
-    try_everything(&installation, &running, &schemathesis, None)?;
+    let description = format!("http://127.0.0.1:{}/docs/openapi.json", running.port);
+    let mut command = installation.command_of(schemathesis.to_str().context("a path in UTF-8")?);
+    command.args(["run", &description, "--max-examples", EXAMPLES, "--seed", "1"]);
+    command.args(["--phases", "examples,coverage,fuzzing", "--checks", CHECKS]);
+    command.args(["--suppress-health-check", "all", "--no-color"]);
+    command.args(["--exclude-path-regex", LEFT_OUT]);
+    run_to_end(command)?;
     running.stop("TERM")?.succeeded()?;
     Ok(())
 }
 
-/// Behind the check for programs, which would keep this one out, and as an administrator.
+/// In each role the operations that it may call, behind the check for programs, with ids that exist:
+/// no 5xx, nothing undescribed, and few operations that are only ever refused.
 #[test]
-fn no_input_of_an_administrator_brings_one_either() -> Result<()> {
+fn no_input_of_any_role_brings_one_either() -> Result<()> {
     let Some(schemathesis) = servers::schemathesis()? else { return Ok(()) };
     let mut installation = unlimited()?;
     installation.set("URR_AUTH_BOT_CHECK", "off");
+    installation.set("FUZZ_IDS", &installation.path("ids.json").display().to_string());
+    let answers = installation.path("answers.txt");
+    installation.set("FUZZ_ANSWERS", &answers.display().to_string());
+    installation.set("SCHEMATHESIS_HOOKS", HOOKS);
+    // Nothing is left beside the hooks.
+    installation.set("PYTHONDONTWRITEBYTECODE", "1");
     let running = installation.up(&[])?;
-    let token = admin_token(&installation, &running)?;
-    let header = format!("Authorization: Bearer {token}");
-    try_everything(&installation, &running, &schemathesis, Some(&header))?;
+    let shop = Shop::open(&installation, &running)?;
+    fs::write(installation.path("ids.json"), shop.ids.to_string())?;
+    let roles = [UserRole::User, UserRole::Staff, UserRole::Organiser, UserRole::Support];
+    // What an administrator does changes what the others find, so it comes last.
+    let senders = [None].into_iter().chain(roles.map(Some)).chain([Some(UserRole::Admin)]);
+    for role in senders {
+        fs::write(&answers, "")?;
+        for seed in SEEDS {
+            try_role(&installation, &running, &schemathesis, (&shop, role), seed)?;
+        }
+        let refused = only_refused(&fs::read_to_string(&answers)?);
+        ensure!(refused.len() <= REFUSED_MAX, "{role:?} is only refused: {refused:#?}");
+    }
     running.stop("TERM")?.succeeded()?;
     Ok(())
+}
+
+/// The record of answers names an operation that was only refused, and no other.
+#[test]
+fn an_operation_that_is_only_refused_is_found() {
+    let answers = "GET /a 404\nGET /a 403\nGET /b 404\nGET /b 200\nPOST /a 400\n";
+    assert_eq!(only_refused(answers), ["GET /a: 403, 404"]);
 }
 
 /// Metrics and the state of the parts are for operators, not for everybody who can reach the listener
@@ -78,40 +124,78 @@ fn unlimited() -> Result<Installation> {
     Ok(installation)
 }
 
-fn try_everything(
+fn try_role(
     installation: &Installation,
     running: &Running,
     schemathesis: &Path,
-    header: Option<&str>,
+    (shop, role): (&Shop, Option<UserRole>),
+    seed: &str,
 ) -> Result<()> {
-    let description = format!("http://127.0.0.1:{}/docs/openapi.json", running.port);
+    let document = running.get("/docs/openapi.json")?.json()?;
+    let file = installation.path("openapi.json");
+    fs::write(&file, operations_of(document, role).to_string())?;
+    let address = format!("http://127.0.0.1:{}", running.port);
     let mut command = installation.command_of(schemathesis.to_str().context("a path in UTF-8")?);
-    command.args(["run", &description, "--max-examples", EXAMPLES, "--seed", "1"]);
+    command.arg("run").arg(&file).args(["--url", &address]);
+    command.args(["--max-examples", EXAMPLES_PER_SEED, "--seed", seed]);
     command.args(["--phases", "examples,coverage,fuzzing", "--checks", CHECKS]);
     command.args(["--suppress-health-check", "all", "--no-color"]);
-    // It would end the very session that it tries the others with.
-    command.args(["--exclude-path-regex", "logout|/password$"]);
-    if let Some(header) = header {
-        command.args(["--header", header]);
+    command.args(["--exclude-path-regex", LEFT_OUT]);
+    for header in shop.headers(role) {
+        command.args(["--header", &header]);
     }
+    run_to_end(command).with_context(|| format!("{role:?} with the seed {seed}"))
+}
+
+fn run_to_end(command: std::process::Command) -> Result<()> {
     let outcome = Process::start(command)?.await_end_within(PATIENCE)?;
     ensure!(outcome.status.success(), "{}\n{}", outcome.stdout, outcome.stderr);
     ensure!(outcome.stdout.contains("generated"), "nothing was tried: {}", outcome.stdout);
     Ok(())
 }
 
-/// Makes an administrator on the command line and logs in.
-fn admin_token(installation: &Installation, running: &Running) -> Result<String> {
-    let mut create = installation.command(&["admin", "create", "--email", "boss@example.com"]);
-    let mut create = create.stdin(Stdio::piped()).stdout(Stdio::null()).spawn()?;
-    let mut stdin = create.stdin.take().context("its input is ours")?;
-    std::io::Write::write_all(&mut stdin, format!("{PASSWORD}\n").as_bytes())?;
-    drop(stdin);
-    ensure!(create.wait()?.success(), "the administrator could not be made");
-    let mut headers = HeaderMap::new();
-    headers.insert("content-type", "application/json".parse()?);
-    let body = format!(r#"{{"email":"boss@example.com","password":"{PASSWORD}"}}"#);
-    let reply = request(running.port, "POST", "/api/auth/login", &headers, &body)?;
-    ensure!(reply.status == 200, "{reply:?}");
-    Ok(reply.json()?["token"].as_str().context("a token")?.to_owned())
+/// The description with the operations that are this role's own: a user's are not tried again by
+/// door staff, whose answers would be the same.
+fn operations_of(mut document: Value, role: Option<UserRole>) -> Value {
+    let paths = document["paths"].as_object_mut().expect("a description has paths");
+    for (path, item) in &mut *paths {
+        let operations = item.as_object_mut().expect("a path has operations");
+        operations.retain(|method, _| {
+            let Ok(method) = Method::from_bytes(method.to_uppercase().as_bytes()) else {
+                return false;
+            };
+            match match_route(&method, path) {
+                RouteMatch::Route(_, route) => is_tried(route.policy, role),
+                RouteMatch::OtherMethods(_) | RouteMatch::None => false,
+            }
+        });
+    }
+    paths.retain(|_, item| item.as_object().is_some_and(|operations| !operations.is_empty()));
+    document
+}
+
+fn is_tried(policy: Policy, role: Option<UserRole>) -> bool {
+    match (policy, role) {
+        (Policy::Public, role) => role.is_none(),
+        (Policy::User | Policy::Admitted, role) => role == Some(UserRole::User),
+        (Policy::Role(_), None) => false,
+        (Policy::Role(group), Some(UserRole::Admin)) => {
+            UserRole::ALL.into_iter().filter(|role| group.contains(*role)).count() == 1
+        }
+        (Policy::Role(group), Some(role)) => group.contains(role),
+    }
+}
+
+/// The operations that were answered with 401, 403 and 404 only, with the answers.
+fn only_refused(answers: &str) -> Vec<String> {
+    let mut statuses: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (operation, status) in answers.lines().filter_map(|line| line.rsplit_once(' ')) {
+        statuses.entry(operation).or_default().insert(status);
+    }
+    let is_refusal = |status: &&str| matches!(*status, "401" | "403" | "404");
+    let refused = statuses.into_iter().filter(|(_, all)| all.iter().all(is_refusal));
+    let name = |(operation, all): (&str, BTreeSet<&str>)| {
+        format!("{operation}: {}", all.into_iter().collect::<Vec<_>>().join(", "))
+    };
+    refused.map(name).collect()
 }
