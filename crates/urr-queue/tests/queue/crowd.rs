@@ -120,7 +120,7 @@ contract! {
         let commit = move |tx: &mut Tx<'_>| {
             let (secret, commitment) = (vec![1_u8; 32], vec![0xab_u8; 32]);
             tx.execute(
-                "insert into draws (event_id, secret, commitment, committed_at) \
+                "insert into draws (event_id, sealed_secret, commitment, committed_at) \
                  values ($1, $2, $3, $4)",
                 params![event, secret, commitment, now],
             )

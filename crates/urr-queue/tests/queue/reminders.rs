@@ -144,6 +144,7 @@ contract! {
         Fan::is_noted(&fans[2].ask_reminder(event).await);
         world.remind(event).await;
         let mut announced = world.announced().await.remove(0);
+        assert_eq!(announced["data"]["sagaId"], announced["correlationid"]);
         for id in ["id", "correlationid"] {
             let id = announced.as_object_mut().unwrap().remove(id).unwrap();
             assert_ne!(id.as_str().unwrap().parse::<Uuid>().unwrap(), Uuid::nil());
@@ -156,7 +157,8 @@ contract! {
             "data": {
                 "eventId": event, "userId": fans[2].id, "eventTitle": "한강의 밤",
                 "position": 3, "estimatedWaitSeconds": 3,
-                "saleEndsAt": "2026-12-11T12:00:00Z",
+                "saleEndsAt": "2026-12-11T12:00:00Z", "type": "ADMISSION_NEAR",
+                "sagaId": announced["data"]["sagaId"],
             },
         });
         assert_eq!(announced, expected);

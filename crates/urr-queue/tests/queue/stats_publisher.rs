@@ -31,7 +31,8 @@ contract! {
         assert_eq!(told.len(), 1, "{told:?}");
         assert_eq!(told[0], json!({
             "eventId": event_id, "waiting": 3, "inside": 2, "joinedTotal": 3,
-            "admittedTotal": 2, "leftTotal": 0,
+            "admittedTotal": 2, "leftTotal": 0, "type": "QUEUE_OBSERVED",
+            "sagaId": told[0]["sagaId"],
         }));
         world.clock.advance(MINUTE);
         world.queue.publish_stats().await;

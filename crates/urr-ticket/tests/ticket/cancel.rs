@@ -171,7 +171,7 @@ contract! {
         let record = world.hold(event_id, world.ids.next_id(), &[0]).await;
         let stranger = CallerIdentity::User(world.ids.next_id());
         let path = format!("/api/reservations/{}", record.reservation.id);
-        let seats = json!({"seatIds": [1]});
+        let seats = json!({"seatIds": [1], "overwrite": true});
         for (method, path, body) in [
             (Method::GET, path.clone(), Value::Null),
             (Method::GET, format!("/api/seats/reservation/{}", record.reservation.id), Value::Null),
@@ -197,7 +197,7 @@ contract! {
         for (method, path, body) in [
             (Method::POST, format!("{path}/cancel"), Value::Null),
             (Method::DELETE, path.clone(), Value::Null),
-            (Method::PUT, format!("{path}/seats"), json!({"seatIds": [1]})),
+            (Method::PUT, format!("{path}/seats"), json!({"seatIds": [1], "overwrite": true})),
         ] {
             let (status, body) = world.call(CallerIdentity::User(mina), method, &path, body).await;
             assert_eq!((status, &body["code"]), (409, &json!("PAYMENT_IN_PROGRESS")));

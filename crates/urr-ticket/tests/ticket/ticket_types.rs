@@ -120,10 +120,13 @@ contract! {
             assert_eq!(told["subject"], event_id.to_string(), "in the order of its event's changes");
             assert_eq!(told["correlationid"], json!(context().correlation_id));
         }
+        let (kind, saga) = ("TICKET_TYPE_CHANGED", context().correlation_id);
         assert_eq!(news[0]["data"], json!({"eventId": event_id, "ticketTypeId": made,
-            "name": "앞줄", "description": "무대 앞", "price": 120_000, "total": 3, "fence": 1}));
+            "name": "앞줄", "description": "무대 앞", "price": 120_000, "total": 3, "fence": 1,
+            "type": kind, "sagaId": saga}));
         assert_eq!(news[1]["data"], json!({"eventId": event_id, "ticketTypeId": type_id,
-            "name": "스탠딩", "description": "", "price": 77_000, "total": 20, "fence": 2}));
+            "name": "스탠딩", "description": "", "price": 77_000, "total": 20, "fence": 2,
+            "type": kind, "sagaId": saga}));
     }
 
     /// a hundred buy while the total goes up and down; no sale is forgotten.
