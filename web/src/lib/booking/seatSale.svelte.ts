@@ -292,7 +292,7 @@ export class SeatSale {
       call(
         api.PUT('/api/reservations/{id}/seats', {
           params: { path: { id: hold.id } },
-          body: { seatIds: this.chosenSeats, fencingToken: hold.fencingToken },
+          body: { seatIds: this.chosenSeats, fencingToken: hold.fencingToken ?? null },
           headers,
         }),
       ),
