@@ -60,7 +60,7 @@ test('a lottery is promised, drawn and verified in the browser', async ({ page, 
   // The file is the program's, the computation is the page's: the places are those of the line.
   const rank = await page.locator('.rank').textContent();
   const file = await (await page.request.get(`/api/queue/draw/${eventId}/file`)).text();
-  expect(file.trimEnd().split('\n')).toHaveLength(15);
+  expect(file.trimEnd().split('\n')).toHaveLength(17);
   expect(Number(rank?.match(/(\d+)번째/)?.[1])).toBeGreaterThanOrEqual(1);
   expect(Number(rank?.match(/(\d+)번째/)?.[1])).toBeLessThanOrEqual(5);
   await look(page, 'ko');
