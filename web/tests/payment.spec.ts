@@ -293,6 +293,7 @@ test.describe('the window of a real provider', () => {
         URR_PAYMENTS_PROVIDER: 'toss',
         URR_PAYMENTS_TOSS_CLIENT_KEY: 'test_ck_fan',
         URR_PAYMENTS_TOSS_SECRET_KEY: 'test_sk_not_used',
+        URR_PAYMENTS_DANGEROUS_TEST_PAYMENTS: 'true',
       },
       script: 'https://js.tosspayments.com/v2/standard',
       fake: TOSS,
