@@ -79,14 +79,14 @@ test('a lottery is promised, drawn and verified in the browser', async ({ page, 
   // A file in which two have changed their places is not believed.
   await visitor.route('**/api/queue/draw/*/file', async (route) => {
     const lines = file.split('\n');
-    [lines[10], lines[11]] = [lines[11] ?? '', lines[10] ?? ''];
+    [lines[12], lines[13]] = [lines[13] ?? '', lines[12] ?? ''];
     await route.fulfill({ contentType: 'text/plain', body: lines.join('\n') });
   });
   await visitor.reload();
   await expect(
     visitor.getByRole('heading', { name: 'The records of the draw do not fit' }),
   ).toBeVisible();
-  await expect(visitor.getByText('It is line 12 of the file.')).toBeVisible();
+  await expect(visitor.getByText('It is line 14 of the file.')).toBeVisible();
   await look(visitor, 'en');
 
   for (const one of [...others, organiser]) await one.dispose();

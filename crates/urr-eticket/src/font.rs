@@ -18,8 +18,12 @@ const CMAP: Name<'static> = Name(b"Custom");
 const SYSTEM: SystemInfo<'static> =
     SystemInfo { registry: Str(b"Adobe"), ordering: Str(b"Identity"), supplement: 0 };
 
+/// Nothing if there was nothing to pack.
 fn unpack(packed: &[u8]) -> Vec<u8> {
     let mut font = Vec::new();
+    if packed.is_empty() {
+        return font;
+    }
     DeflateDecoder::new(packed).read_to_end(&mut font).expect("the build script packed it");
     font
 }
@@ -149,5 +153,16 @@ impl DocumentFont {
 
     fn per_thousand(&self, units: u16) -> f32 {
         f32::from(units) * 1000.0 / f32::from(self.face.units_per_em())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_without_fonts_has_none() {
+        let nothing: &'static [u8] = unpack(&[]).leak();
+        assert!(DocumentFont::open(Name(b"Regular"), Ref::new(1), nothing).is_none());
     }
 }
