@@ -21,8 +21,8 @@ pub use self::handler::{HandleError, Handler, HandlerContext, HandlerOutcome, de
 use crate::dead_letters::{self, HandlingFailure};
 use crate::{Bus, BusError, BusMetrics, Delivery, DeliveryBatch, LagReader, Subscription, backoff};
 
-/// So many events are handled in one transaction, unless one key has more. A larger transaction
-/// would keep other writers waiting.
+/// The most events of one transaction, unless one key has more. A larger transaction would keep
+/// other writers waiting.
 const TRANSACTION_EVENTS_MAX: usize = 64;
 
 /// Attempts before a message becomes a dead letter, if waiting will hardly help.

@@ -111,7 +111,7 @@ fn draw(
     labels: &ETicketLabels,
 ) -> Result<Vec<u8>, PdfError> {
     let Document { regular, bold, .. } = document;
-    let mut page = Page { content: Content::new(), y: HEIGHT - MARGIN };
+    let mut page = TicketPage { content: Content::new(), y: HEIGHT - MARGIN };
 
     let title = wrap(bold, &ticket.event, 20.0, 3);
     #[expect(clippy::cast_precision_loss, reason = "at most three lines")]
@@ -142,12 +142,12 @@ fn draw(
 }
 
 /// A page that is filled from the top. Text is centred.
-struct Page {
+struct TicketPage {
     content: Content,
     y: f32,
 }
 
-impl Page {
+impl TicketPage {
     fn fill(&mut self, [red, green, blue]: [f32; 3], (x, y, width, height): (f32, f32, f32, f32)) {
         self.content.set_fill_rgb(red, green, blue);
         self.content.rect(x, y, width, height).fill_nonzero();

@@ -1,6 +1,8 @@
 //! The outermost layer: sees every request first and every response last.
 //!
-//! It gives every body a least pace, whoever reads it later. It also closes the connection after a request with chunked encoding, so that nothing can be
+//! It gives every body a least pace, whatever reads it later.
+//!
+//! It also closes the connection after a request with chunked encoding, so that nothing can be
 //! smuggled in behind it. Hyper drops a `Content-Length` that follows `Transfer-Encoding`, so we
 //! cannot tell an ambiguous request from a harmless one. Browsers do not send chunked requests.
 

@@ -18,9 +18,9 @@ use crate::routes::{BodySize, Route};
 
 /// What providers send is far smaller.
 const WEBHOOK_BYTES_MAX: usize = 64 * 1024;
-/// So much of each body is read into memory without asking.
+/// A body up to this size needs none of the places for large bodies.
 const SMALL_BYTES: usize = 16 * 1024;
-/// How many bodies may grow beyond that at once.
+/// How many larger bodies may be in memory at once.
 pub const LARGE_BODIES_MAX: usize = 64;
 
 /// How much of a refused body is read and discarded, as a multiple of the limit. A client that is

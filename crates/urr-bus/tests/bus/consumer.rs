@@ -231,12 +231,25 @@ mod cases {
         }
         fixture.publish_events(&foreign).await;
         fixture.publish_events(&[fixture.event(seat, 0)]).await;
-        let consumer = fixture.consumer_of("group", Some(&["SEAT_PAINTED"]), paint());
-        assert_each_seat_in_order(&fixture.effects_become(1).await);
+        let calls = Calls::default();
+        let handler: Handler = {
+            let calls = calls.clone();
+            Arc::new(move |tx, event, _| {
+                calls.count(event);
+                let painted =
+                    DomainEvent { event_type: "SEAT_PAINTED".to_owned(), ..event.clone() };
+                effect_insert(tx, &painted)?;
+                Ok(HandlerOutcome::Done)
+            })
+        };
+        let consumer = fixture.consumer_of("group", Some(&["SEAT_PAINTED"]), handler);
+        fixture.effects_become(1).await;
         consumer.stop().await;
-        assert_eq!(fixture.db.stats().committed, 1, "the event of the consumed type");
-        let lags = fixture.lags("group").await;
-        assert_eq!(lags, 0, "the others are acknowledged");
+        assert_eq!(fixture.lags("group").await, 0, "the others are acknowledged");
+        assert_eq!(fixture.effects().await.len(), 1, "the event of the consumed type");
+        assert_eq!(fixture.db.stats().committed, 1);
+        assert!(foreign.iter().all(|event| calls.of(event) == 0));
+        assert_eq!(list(&fixture).await, []);
     }
 
     pub async fn an_event_that_cannot_be_handled_harms_no_other_of_its_batch(fixture: Fixture) {
