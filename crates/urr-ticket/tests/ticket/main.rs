@@ -15,6 +15,7 @@ mod contention;
 mod etickets;
 mod event_access;
 mod expiry;
+mod extend;
 mod fixture;
 mod gateway;
 mod holdings;
