@@ -1,5 +1,7 @@
 //! A hold gets more time once, while it is not paid.
 
+use std::time::Duration;
+
 use axum::http::Method;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -90,7 +92,7 @@ contract! {
         let expected = (404, "RESERVATION_NOT_FOUND".to_owned());
         assert_eq!(refusal(world.ids.next_id(), token).await, expected, "someone else's");
         assert_eq!(refusal(owner, token - 1).await, (409, "STALE_FENCING_TOKEN".to_owned()));
-        let never = TicketSettings { hold_extension: 0 * SECOND, ..TicketSettings::default() };
+        let never = TicketSettings { hold_extension: Duration::ZERO, ..TicketSettings::default() };
         let strict = world.ticket_with(never);
         assert_eq!(extend(&strict, &record).await, Err(ReservationRejection::NotExtendable.into()));
         let claim = world.pin(&record).await;
