@@ -67,9 +67,11 @@ pub struct HandlerContext {
     effects: CommitEffects,
 }
 
+type CommitEffect = Box<dyn FnOnce() + Send>;
+
 /// What is done once a transaction is committed. Clones share it.
 #[derive(Clone, Default)]
-pub(super) struct CommitEffects(Arc<Mutex<Vec<Box<dyn FnOnce() + Send>>>>);
+pub(super) struct CommitEffects(Arc<Mutex<Vec<CommitEffect>>>);
 
 impl CommitEffects {
     /// Forgets what a run that was undone asked for.
@@ -83,7 +85,7 @@ impl CommitEffects {
         }
     }
 
-    fn take(&self) -> Vec<Box<dyn FnOnce() + Send>> {
+    fn take(&self) -> Vec<CommitEffect> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
