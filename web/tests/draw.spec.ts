@@ -115,7 +115,7 @@ test('a draw by the public beacon is fair, and a changed signature is not', asyn
     beaconRound: 657_413,
     doneAt: '2023-09-15T11:00:10Z',
   };
-  let shown = { file, answer };
+  let shown: { file: string; answer: Record<string, unknown> } = { file, answer };
   const path = `/api/queue/draw/${header.event}`;
   await page.route(`**${path}`, (route) => route.fulfill({ json: shown.answer }));
   await page.route(`**${path}/file`, (route) =>
