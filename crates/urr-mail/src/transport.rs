@@ -28,6 +28,14 @@ pub struct OutgoingMail {
     pub address: String,
     pub rendered: RenderedMail,
     pub created_at: Timestamp,
+    pub attachment: Option<MailAttachment>,
+}
+
+/// A file that goes with a mail. It is never stored.
+#[derive(Clone, PartialEq, Eq)]
+pub struct MailAttachment {
+    pub file_name: String,
+    pub pdf: Vec<u8>,
 }
 
 impl MailTransport {

@@ -26,6 +26,10 @@ pub enum MailKind {
     Refund,
     /// A user in a waiting room is about to be admitted.
     AdmissionNear,
+    /// A sale is about to open for a fan who asked to be told.
+    SaleAlert,
+    /// Seats have returned, and it is the turn of a fan who asked to be told.
+    SeatAlert,
     /// A link by which a user proves that the address is theirs.
     EmailVerification,
     /// A link by which a user chooses another password.
@@ -39,21 +43,32 @@ storable_enum!(MailKind {
     EventMoved => "event_moved",
     Refund => "refund",
     AdmissionNear => "admission_near",
+    SaleAlert => "sale_alert",
+    SeatAlert => "seat_alert",
     EmailVerification => "email_verification",
     PasswordReset => "password_reset",
 });
 
 impl MailKind {
+    /// Whether the tickets are attached to it.
+    pub const fn has_tickets(self) -> bool {
+        matches!(self, MailKind::Purchase)
+    }
+
     /// Whether it carries a link with a secret. Such a mail is sent to addresses that nobody has
     /// verified, too, and no other mail is.
     pub const fn is_link(self) -> bool {
         matches!(self, MailKind::EmailVerification | MailKind::PasswordReset)
     }
 
-    /// Smaller ones are sent first: admissions and links are of no use later.
+    /// Smaller ones are sent first: admissions, alerts and links are of no use later.
     pub const fn priority(self) -> u16 {
         match self {
-            MailKind::AdmissionNear | MailKind::EmailVerification | MailKind::PasswordReset => 0,
+            MailKind::AdmissionNear
+            | MailKind::SaleAlert
+            | MailKind::SeatAlert
+            | MailKind::EmailVerification
+            | MailKind::PasswordReset => 0,
             MailKind::Purchase
             | MailKind::Cancellation
             | MailKind::PartCancellation

@@ -89,6 +89,42 @@ pub fn free_cancellation(language: MailLanguage) -> String {
     )
 }
 
+pub fn presale(language: MailLanguage) -> String {
+    pick(
+        language,
+        "멤버십 선예매로 구매하실 수 있습니다.",
+        "As a member you can buy in the pre-sale.",
+    )
+}
+
+/// How long a fan has returned seats before others are told.
+pub fn head_start(until: Timestamp, language: MailLanguage) -> String {
+    let time = date(until, language);
+    pick(
+        language,
+        &format!("{time}까지는 알림을 먼저 신청하신 분만 예매하실 수 있습니다."),
+        &format!("Until {time} only fans who asked first can take them."),
+    )
+}
+
+/// Where the tickets are. Whoever has the code of a ticket can enter with it.
+pub fn attachment(is_attached: bool, language: MailLanguage) -> String {
+    match is_attached {
+        true => pick(
+            language,
+            "티켓은 첨부된 PDF에 있습니다. QR 코드를 가진 사람은 누구나 입장할 수 있으니 이 메일을 전달하지 \
+             마세요.",
+            "Your tickets are attached as a PDF. Whoever has a QR code can enter with it, so please \
+             do not forward this mail.",
+        ),
+        false => pick(
+            language,
+            "티켓은 아래 예매 내역에서 보거나 PDF로 받으실 수 있습니다.",
+            "Your tickets are on the page below, where you can also get them as a PDF.",
+        ),
+    }
+}
+
 pub fn position(position: u32, language: MailLanguage) -> String {
     match position {
         0 => pick(language, "지금 입장하실 수 있습니다", "you can enter now"),

@@ -78,6 +78,8 @@ const fn template(kind: MailKind, language: MailLanguage) -> &'static str {
         MailKind::EventMoved => text!("event_moved"),
         MailKind::Refund => text!("refund"),
         MailKind::AdmissionNear => text!("admission_near"),
+        MailKind::SaleAlert => text!("sale_alert"),
+        MailKind::SeatAlert => text!("seat_alert"),
         MailKind::EmailVerification => text!("email_verification"),
         MailKind::PasswordReset => text!("password_reset"),
     }
@@ -91,7 +93,11 @@ fn link(kind: MailKind, data: &TemplateData, public_url: &str) -> String {
     };
     match (kind, data.reservation_id, data.event_id) {
         (MailKind::AdmissionNear, _, Some(event_id)) => format!("{public_url}/queue/{event_id}"),
-        (MailKind::AdmissionNear, _, None) => format!("{public_url}/"),
+        (MailKind::SaleAlert, _, Some(event_id)) => format!("{public_url}/events/{event_id}"),
+        (MailKind::SeatAlert, _, Some(event_id)) => format!("{public_url}/queue/{event_id}"),
+        (MailKind::AdmissionNear | MailKind::SaleAlert | MailKind::SeatAlert, _, None) => {
+            format!("{public_url}/")
+        }
         (MailKind::EmailVerification, ..) => with_token("verify"),
         (MailKind::PasswordReset, ..) => with_token("reset"),
         (_, Some(reservation_id), _) => format!("{public_url}/reservations/{reservation_id}"),
@@ -122,6 +128,13 @@ impl TemplateContext<'_> {
             "previous_date" => data.previous_starts_at.map(|time| phrases::date(time, language)),
             "free_cancellation" => {
                 data.is_free_to_cancel?.then(|| phrases::free_cancellation(language))
+            }
+            "opens_at" => data.opens_at.map(|time| phrases::date(time, language)),
+            "presale" => data.is_presale?.then(|| phrases::presale(language)),
+            "grade" => data.grade.clone(),
+            "head_start" => data.head_start_until.map(|time| phrases::head_start(time, language)),
+            "attachment" => {
+                Some(phrases::attachment(data.has_attached_tickets.unwrap_or(false), language))
             }
             "date" => data.starts_at.map(|time| phrases::date(time, language)),
             "venue" => data.venue_name.clone(),

@@ -28,7 +28,7 @@ contract! {
         assert_eq!(way, ("tickets@urr.example", "mina@example.com"));
         assert_eq!(taken.header("Message-ID"), format!("<mail-{}@urr.example>", mail.id));
         assert_eq!(taken.header("Auto-Submitted"), "auto-generated");
-        assert!(taken.header("Content-Type").starts_with("multipart/alternative"));
+        assert!(taken.header("Content-Type").starts_with("multipart/mixed"));
         assert_eq!(mail.template_data.event_title.as_deref(), Some("한강의 밤"));
         assert_eq!(mail.template_data.places, ["1층 A-12-7", "1층 A-12-8"]);
         assert_eq!(send(&world.service_over(&server)).await, 0, "what was sent is not due");

@@ -22,6 +22,7 @@ fn mail(address: &str) -> OutgoingMail {
         address: address.to_owned(),
         rendered: render(MailKind::Purchase, MailLanguage::Korean, &data, PUBLIC_URL),
         created_at: "2026-12-01T12:00:00Z".parse::<Timestamp>().unwrap(),
+        attachment: None,
     }
 }
 

@@ -25,6 +25,7 @@ fn data(kind: MailKind) -> TemplateData {
         MailKind::Purchase => TemplateData {
             amount: Some(Won::new(198_000)),
             method: Some("card".to_owned()),
+            has_attached_tickets: Some(true),
             ..booked
         },
         MailKind::Cancellation => TemplateData {
@@ -57,6 +58,21 @@ fn data(kind: MailKind) -> TemplateData {
         MailKind::AdmissionNear => {
             TemplateData { position: Some(120), wait_seconds: Some(170), ..known }
         }
+        MailKind::SaleAlert => TemplateData {
+            venue_name: Some("강변 홀".to_owned()),
+            starts_at: Some("2026-12-24T10:30:00Z".parse().unwrap()),
+            opens_at: Some("2026-12-01T11:00:00Z".parse().unwrap()),
+            is_presale: Some(true),
+            ..known
+        },
+        MailKind::SeatAlert => TemplateData {
+            venue_name: Some("강변 홀".to_owned()),
+            starts_at: Some("2026-12-24T10:30:00Z".parse().unwrap()),
+            grade: Some("VIP".to_owned()),
+            quantity: Some(2),
+            head_start_until: Some("2026-12-05T04:03:00Z".parse().unwrap()),
+            ..known
+        },
         MailKind::EmailVerification | MailKind::PasswordReset => {
             TemplateData { link_token: Some(LinkToken("5f2b".repeat(16))), ..Default::default() }
         }
@@ -115,6 +131,7 @@ fn what_people_write_begins_neither_a_tag_nor_a_header_nor_a_line() {
                 places: vec![text.to_owned()],
                 reservation_number: Some(text.to_owned()),
                 reason: Some(text.to_owned()),
+                grade: Some(text.to_owned()),
                 method: Some(text.to_owned()),
                 ..data(kind)
             };
