@@ -109,6 +109,8 @@ impl From<SeatAlert> for SeatAlertView {
 }
 
 /// Lists the user's alerts.
+///
+/// Both kinds, the newest first. Alerts whose event or sale is over are not listed.
 #[utoipa::path(
     get, path = "/api/alerts", tag = "alerts",
     responses((status = 200, body = AlertListView), Errors<401>),
