@@ -15,11 +15,11 @@ use urr_contracts::internal::auth::{AccountLanguage, GetAccountLink};
 use urr_contracts::internal::ticket::{
     GetReservationSummary, GetTicketDocument, TicketDocumentAnswer,
 };
-use urr_kernel::{CallContext, Timestamp, Uuid};
+use urr_kernel::{CallContext, Language, Timestamp, Uuid};
 use urr_storage::{DbResult, Tx};
 
 use crate::MailService;
-use crate::domain::mail::{Mail, MailId, MailLanguage, MailStatus};
+use crate::domain::mail::{Mail, MailId, MailStatus};
 use crate::domain::retry::{
     ATTEMPTS_MAX, DeliveryDecision, DeliveryOutcome, decide_delivery, failed,
 };
@@ -186,7 +186,7 @@ impl MailService {
     async fn find_tickets(
         &self,
         mail: &Mail,
-        language: MailLanguage,
+        language: Language,
         context: &CallContext,
     ) -> Result<Option<MailAttachment>, TicketsLater> {
         let reservation_id = mail.template_data.reservation_id;
@@ -195,8 +195,8 @@ impl MailService {
             return Ok(None);
         }
         let language = match language {
-            MailLanguage::Korean => AccountLanguage::Korean,
-            MailLanguage::English => AccountLanguage::English,
+            Language::Korean => AccountLanguage::Korean,
+            Language::English => AccountLanguage::English,
         };
         let asked = GetTicketDocument { id, user_id: mail.user_id, language };
         match self.parts.ticket.call(asked, context).await {

@@ -34,7 +34,7 @@ use urr_storage::{Db, Schema, migrations};
 use utoipa::openapi::OpenApi;
 
 pub use consumer::{GROUP, TOPICS, TYPES, handle};
-pub use domain::mail::{Mail, MailId, MailKind, MailLanguage, MailStatus};
+pub use domain::mail::{Mail, MailId, MailKind, MailStatus};
 pub use domain::retry::{ATTEMPTS_MAX, DeliveryOutcome};
 pub use domain::template::{RenderedMail, render};
 pub use domain::template_data::{LinkToken, TemplateData};

@@ -4,9 +4,9 @@ pub mod smtp;
 
 use std::sync::Arc;
 
-use urr_kernel::Timestamp;
+use urr_kernel::{Language, Timestamp};
 
-use crate::domain::mail::{MailId, MailKind, MailLanguage};
+use crate::domain::mail::{MailId, MailKind};
 use crate::domain::retry::DeliveryOutcome;
 use crate::domain::template::RenderedMail;
 use smtp::SmtpTransport;
@@ -24,7 +24,7 @@ pub enum MailTransport {
 pub struct OutgoingMail {
     pub id: MailId,
     pub kind: MailKind,
-    pub language: MailLanguage,
+    pub language: Language,
     pub address: String,
     pub rendered: RenderedMail,
     pub created_at: Timestamp,

@@ -1,6 +1,6 @@
 //! Mails and their states.
 
-use urr_kernel::{Timestamp, Uuid, define_id};
+use urr_kernel::{Language, Timestamp, Uuid, define_id};
 use urr_storage::{storable_enum, storable_id};
 
 use super::template_data::TemplateData;
@@ -96,16 +96,6 @@ storable_enum!(MailStatus {
     Dropped => "dropped",
 });
 
-/// The language of a mail.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum MailLanguage {
-    #[default]
-    Korean,
-    English,
-}
-
-storable_enum!(MailLanguage { Korean => "ko", English => "en" });
-
 /// A mail as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mail {
@@ -118,7 +108,7 @@ pub struct Mail {
     /// Whether the ticket service was asked for what the event did not say.
     pub is_complete: bool,
     /// The language of the last attempt.
-    pub language: Option<MailLanguage>,
+    pub language: Option<Language>,
     pub status: MailStatus,
     pub last_error: Option<String>,
     pub attempts: u32,
@@ -136,7 +126,7 @@ mod tests {
     fn kinds_states_and_languages_are_found_by_their_names() {
         assert!(MailKind::ALL.iter().all(|kind| kind.as_str().parse() == Ok(*kind)));
         assert!(MailStatus::ALL.iter().all(|status| status.as_str().parse() == Ok(*status)));
-        assert!(MailLanguage::ALL.iter().all(|one| one.as_str().parse() == Ok(*one)));
-        assert!("news".parse::<MailKind>().is_err() && "fr".parse::<MailLanguage>().is_err());
+        assert!(Language::ALL.iter().all(|one| one.as_str().parse() == Ok(*one)));
+        assert!("news".parse::<MailKind>().is_err() && "fr".parse::<Language>().is_err());
     }
 }
