@@ -19,6 +19,8 @@ export interface SaleOptions {
   readonly artistId?: string;
   /** Further fields of the event, such as `requiresIdentity`. */
   readonly event?: object;
+  /** The sale opens in this time; without it, it is open. */
+  readonly opensInSeconds?: number;
   /** How many users may book at once. */
   readonly threshold?: number;
   /** Opens by lottery: so many seconds to gather, so many until the sale. */
@@ -45,7 +47,8 @@ export class Organiser {
 
   /** Creates an event and waits until it can be booked, or, for a lottery, joined. */
   async createSale(options: SaleOptions = {}): Promise<string> {
-    const opensAt = options.lottery ? Date.now() + 7_200_000 : Date.now() - 60_000;
+    const opensIn = options.lottery ? 7_200 : (options.opensInSeconds ?? -60);
+    const opensAt = Date.now() + opensIn * 1_000;
     const { event } = await answer(
       this.api.post('/api/admin/events', {
         data: {
@@ -64,7 +67,7 @@ export class Organiser {
       .toBe(true);
     if (options.threshold) await this.setRoom(event.id, { threshold: options.threshold });
     if (options.lottery) await this.makeLottery(event.id, options.lottery);
-    else
+    else if (!options.opensInSeconds)
       await expect
         .poll(async () => (await this.crowd(event.id))?.phase, { timeout: 15_000 })
         .toBe('open');
