@@ -4,6 +4,7 @@
 //! is about. The aggregate's id is the partition key: events of one aggregate keep their order.
 
 pub mod catalog;
+pub mod community;
 pub mod inventory;
 pub mod membership;
 pub mod payment;
@@ -16,6 +17,9 @@ use urr_kernel::EventData;
 
 use self::catalog::{
     ArtistCreated, ArtistUpdated, EventCancelled, EventCreated, EventDeleted, EventUpdated,
+};
+use self::community::{
+    CommentCreated, CommentStatusChanged, PostCreated, PostStatusChanged,
 };
 use self::inventory::{InventoryReady, TicketTypeChanged};
 use self::membership::{MembershipActivated, MembershipExpired};
@@ -31,6 +35,7 @@ use self::user::{AccountLinkIssued, UserDeleted, UserRegistered, UserRoleChanged
 /// Every topic, in alphabetical order.
 pub const TOPICS: &[&str] = &[
     catalog::TOPIC,
+    community::TOPIC,
     inventory::TOPIC,
     membership::TOPIC,
     payment::TOPIC,
@@ -65,6 +70,12 @@ domain_events! {
         EventUpdated, "EVENT_UPDATED", |data| data.0.event_id;
         EventCancelled, "EVENT_CANCELLED", |data| data.event_id;
         EventDeleted, "EVENT_DELETED", |data| data.event_id;
+    }
+    community::TOPIC => {
+        PostCreated, "POST_CREATED", |data| data.post_id;
+        PostStatusChanged, "POST_STATUS_CHANGED", |data| data.post_id;
+        CommentCreated, "COMMENT_CREATED", |data| data.post_id;
+        CommentStatusChanged, "COMMENT_STATUS_CHANGED", |data| data.post_id;
     }
     inventory::TOPIC => {
         InventoryReady, "INVENTORY_READY", |data| data.event_id;

@@ -81,6 +81,7 @@ config! {
     catalog: CatalogConfig,
     payments: PaymentsConfig,
     mail: MailConfig,
+    community: CommunityConfig,
     sqs: SqsConfig,
 }
 

@@ -123,8 +123,10 @@ fn make_auth(
     settings: AuthSettings,
 ) -> AuthService {
     let ticket = Some(tickets.client(clock, ids));
+    let community = Some(tickets.community(clock, ids));
     let (db, clock, ids, token_key) = (db.clone(), clock.clone(), ids.clone(), token_key());
-    AuthService::new(AuthParts { db, clock, ids, token_key, data_keys, ticket, settings })
+    let parts = AuthParts { db, clock, ids, token_key, data_keys, ticket, community, settings };
+    AuthService::new(parts)
 }
 
 pub fn token_key() -> TokenKey {

@@ -22,6 +22,13 @@ pub const CATALOG: EventConsumer = EventConsumer {
     handle: urr_catalog::handle,
 };
 
+pub const COMMUNITY: EventConsumer = EventConsumer {
+    group: urr_community::GROUP,
+    topics: urr_community::TOPICS,
+    types: Some(urr_community::TYPES),
+    handle: urr_community::handle,
+};
+
 pub const MAIL: EventConsumer = EventConsumer {
     group: urr_mail::GROUP,
     topics: urr_mail::TOPICS,
@@ -98,7 +105,7 @@ mod tests {
         let db = Db::open_sqlite(&folder.path().join("empty"), &SqliteOptions::default()).unwrap();
         let events = events_of_every_type();
         assert!(events.len() > 20, "{}", events.len());
-        for consumer in [CATALOG, MAIL, PAYMENT, QUEUE, TICKET] {
+        for consumer in [CATALOG, COMMUNITY, MAIL, PAYMENT, QUEUE, TICKET] {
             let types = consumer.types.unwrap();
             for event in events.iter().filter(|event| !types.contains(&event.event_type.as_str())) {
                 let (event, name) = (event.clone(), event.event_type.clone());
