@@ -72,15 +72,15 @@ fn seed_artist(
     if let Some(last) = posts.last()
         && let Some(post) = post_find(tx, PostId(last.event_id))?
     {
-        let comment = (comment, Comment {
+        let written = Comment {
             id: CommentId(comment.event_id),
             post_id: post.summary.id,
             author_id: Some(DEMO_AUTHOR),
             content: COMMENT.to_owned(),
             status: PostStatus::Visible,
             created_at: comment.time,
-        });
-        insert_comment(tx, &comment.1, (&post, DEMO_AUTHOR), comment.0)?;
+        };
+        insert_comment(tx, &written, (&post, DEMO_AUTHOR), comment)?;
     }
     Ok(prepared.len())
 }

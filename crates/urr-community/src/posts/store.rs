@@ -2,7 +2,7 @@
 
 use urr_kernel::{Timestamp, Uuid};
 use urr_service::CursorPage;
-use urr_storage::{DbResult, Row, ToValue, Tx, Value, from_row, params};
+use urr_storage::{DbResult, Row, Tx, Value, from_row, params};
 
 use super::search_store::search_condition;
 use super::{NewPost, Post, PostFilter, PostId, PostKind, PostStatus, PostSummary};
@@ -143,8 +143,7 @@ fn list_statement<'a>(
         values.push(Value::Uuid(cursor));
         wanted += &format!(" and p.id < ${}", values.len());
     }
-    values.push(page.rows_max().to_value());
-    // A variable of its own, because the value would be gone before the statement is run.
+    values.push(Value::Int(i64::from(page.rows_max())));
     let at_limit = values.len();
     let sql = format!(
         "select {COLUMNS} from {TABLES} where {wanted} order by p.id desc limit ${at_limit}"

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use urr_kernel::{Timestamp, Uuid};
-use urr_storage::{StorageError, Tx, params};
+use urr_storage::{StorageError, Tx, Value, params};
 
 use crate::contract;
 use crate::fixture::{BAND, MINA, OTHER_BAND, World};
@@ -47,9 +47,8 @@ fn fill(tx: &mut Tx<'_>, now: Timestamp) -> Result<(), StorageError> {
     for chunk in 0..COMMENTS / CHUNK {
         let ids: Vec<Uuid> =
             (0..CHUNK).map(|number| comment_id(chunk * CHUNK + number)).collect();
-        let mut values: Vec<urr_storage::Value<'_>> =
-            params![post_id(0), MINA, now].to_vec();
-        values.extend(ids.iter().map(|id| urr_storage::Value::Uuid(*id)));
+        let mut values = vec![Value::Uuid(post_id(0)), Value::Uuid(MINA), Value::Time(now)];
+        values.extend(ids.into_iter().map(Value::Uuid));
         tx.execute(&sql, &values)?;
     }
     tx.execute("analyze", &[])?;
