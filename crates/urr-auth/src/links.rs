@@ -4,7 +4,7 @@
 //! so the mail service can ask for it again when it repeats a mail, and a copy of the tables opens
 //! no account. A link is for one state of the account: another address or password makes it void.
 //!
-//! Whoever uses a link has proved that the address is theirs. If it was not verified before, a
+//! Using a link proves that the address is the user's. If it was not verified before, a
 //! stranger may have opened the account: what gives lasting access beside the password (linked
 //! logins) ends, and so does what names that stranger if the account never bought anything.
 

@@ -1,7 +1,7 @@
 //! A user's own data: a copy of all of it, and the end of the account.
 //!
 //! Tickets, memberships and offers are in the ticket service, which knows users by their ids only.
-//! Whoever deletes an account with valid tickets loses them, so the user is told what is lost first,
+//! Deleting an account with valid tickets loses them, so the user is told what is lost first,
 //! and must accept exactly that.
 
 pub mod http;

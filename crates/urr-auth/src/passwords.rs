@@ -258,7 +258,7 @@ mod tests {
         assert_eq!((pool.running(), pool.waiting(), pool.rejected()), (1, 1, 0));
         assert_eq!(pool.run(|| ()).await, Err(HashingBusy));
         assert_eq!(pool.rejected(), 1);
-        // Who goes away while waiting gives up the place; who runs keeps it until the work is done.
+        // A caller that leaves while waiting gives up its permit; a running one keeps it to the end.
         waits.abort();
         assert!(waits.await.is_err());
         runs.abort();

@@ -154,7 +154,7 @@ impl Relay {
     /// Takes the lease, publishes what waits, marks what arrived.
     async fn round(&self, progress: &mut RelayProgress) -> DbResult<RelayRound> {
         let lease = self.has_lease(&mut progress.leased_at).await;
-        // Whoever has the lease by now: these were published.
+        // These were published, whichever process has the lease by now.
         self.mark(&mut progress.unmarked).await?;
         if !lease? {
             return Ok(RelayRound::NotOurs);

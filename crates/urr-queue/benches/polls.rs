@@ -41,7 +41,7 @@ const CONNECTIONS: usize = 64;
 const ROUNDS: u32 = 5;
 const ROUND: Duration = Duration::from_millis(1_500);
 const CROWDS: [u128; 3] = [1_000, 100_000, 1_000_000];
-/// So many of those who wait ask, from all over the line.
+/// How many of the waiting users poll, spread over the queue.
 const ASKING: u128 = 1_024;
 const BARE_RATIO_MIN: f64 = 0.5;
 const CROWD_RATIO_MIN: f64 = 0.8;

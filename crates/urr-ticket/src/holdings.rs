@@ -157,7 +157,7 @@ fn ticket_records(tx: &mut Tx<'_>, user_id: Uuid) -> DbResult<Vec<Value>> {
     })
 }
 
-/// Who sold to them or bought from them is not theirs to know.
+/// The other party of a transfer stays private.
 fn transfer_records(tx: &mut Tx<'_>, user_id: Uuid) -> DbResult<Vec<Value>> {
     let sql = "select id, reservation_id, status, original_price, fee, created_at, completed_at, \
                case when seller_id = $1 then 'seller' else 'buyer' end as part from transfers \

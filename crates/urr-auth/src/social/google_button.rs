@@ -1,6 +1,6 @@
 //! Login by Google's button, which gives the page an ID token for us.
 //!
-//! Whoever holds such a token could use it. So the page asks us for a nonce first, which is derived
+//! Anybody who holds such a token could use it. So the page asks us for a nonce first, which is derived
 //! from a secret in the cookie of the browser, and the button puts it into the token. A token that
 //! was stolen elsewhere has another nonce or none. Each nonce can be used once.
 

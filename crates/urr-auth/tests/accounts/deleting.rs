@@ -19,7 +19,7 @@ async fn delete(auth: &AuthService, world: &World, id: UserId) {
 }
 
 contract! {
-    /// Whoever could leave and come back at once would have as many accounts as they like, one
+    /// If users could leave and return at once, they would have as many accounts as they like, one
     /// after the other.
     async fn a_closed_account_frees_its_person_after_a_month(world: World) {
         let auth = sandbox_auth(&world);

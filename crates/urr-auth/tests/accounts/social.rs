@@ -239,7 +239,7 @@ async fn identities(world: &World) -> i64 {
     world.number("select count(*) as n from social_identities").await
 }
 
-/// Whoever did not get in: told at the login page, without a session.
+/// A failed login: the login page says so, and there is no session.
 fn assert_turned_away(answer: &Answer, code: &str) {
     assert_eq!(answer.location(), format!("/login?error={code}"));
     assert_eq!(answer.cookie("access_token"), None);
@@ -696,7 +696,7 @@ contract! {
         });
         let mut ids = Vec::new();
         for answer in all(logins).await {
-            // Who was overtaken too often is asked to try again, and nothing worse.
+            // A request that lost the race too often is asked to try again, and nothing worse.
             match answer.location() {
                 "/events?page=2" => ids.push(site.whose(&answer).await),
                 other => assert_eq!(other, "/login?error=LOGIN_BUSY"),

@@ -351,7 +351,7 @@ async fn on_kafka_a_batch_that_takes_long_keeps_its_place_in_the_group() {
     let consumer = fixture.consumer_with("group", handler, BusMetrics::register(&mut registry));
     assert_each_seat_in_order(&fixture.effects_become(1_000).await);
     consumer.stop().await;
-    // Who loses the place gets the messages a second time.
+    // A consumer that loses its offset gets the messages a second time.
     let text = metrics_text(&registry);
     assert!(text.contains("outcome=\"done\"} 1000"), "{text}");
     assert!(!text.contains("outcome=\"duplicate\""), "{text}");

@@ -374,7 +374,7 @@ async fn on_kafka_missing_partitions_are_created_for_topics_and_their_dead_lette
         let message = BusMessage { partition: Some(3), ..BusMessage::new(topic, "", "") };
         assert_eq!(fixture.publish(vec![message]).await[0].partition, 3);
     }
-    // Who gave the topic more partitions forgot the dead letters.
+    // An operator gave the topic more partitions, and forgot the dead letters.
     uneven_topics(&mut fixture).await;
     let letters = urr_bus::dead_letter_topic(&fixture.topic);
     fixture.bus.ensure_topics(&[TopicSpec::new(&fixture.topic)]).await.unwrap();

@@ -244,7 +244,7 @@ async fn a_relay_whose_storage_is_closed_ends_loudly() {
     assert!(lines.len() == 1 && lines[0].starts_with("ERROR"), "{lines:?}");
 }
 
-/// Whoever reads on behind stuck events must notice one of a lower number that was committed since.
+/// A relay that reads past stuck events must notice one of a lower number that was committed since.
 #[tokio::test]
 async fn a_late_event_is_noticed_behind_which_another_would_be_read() {
     let fixture = Fixture::embedded().await;

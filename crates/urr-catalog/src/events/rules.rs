@@ -375,7 +375,7 @@ pub fn decide_edit(
         reject_change_after_start(event, change)?;
     }
     if let Some(starts_at) = change.starts_at.filter(|time| *time != event.schedule.starts_at()) {
-        // Who was there would get a free cancellation.
+        // Visitors of the event would get a free cancellation.
         if event.has_begun(now) {
             return Err(EditRejection::HasBegun);
         }

@@ -161,7 +161,7 @@ contract! {
         assert_eq!(world.delete(&path).await.status, StatusCode::NO_CONTENT);
     }
 
-    /// Who was there keeps the ticket: the event vanishes from sight, and nobody is paid back.
+    /// Visitors keep their tickets: the event is hidden, and nobody is refunded.
     async fn an_event_that_has_taken_place_is_not_cancelled_and_deleting_it_says_so(world: World) {
         let (seen, off) = (world.some_event().await, world.some_other_event().await);
         let path = |id: &str| format!("/api/admin/events/{id}");

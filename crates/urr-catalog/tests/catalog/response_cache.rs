@@ -278,7 +278,7 @@ contract! {
         assert_eq!(again.header(ETAG), etag);
         let fresh = world.get(&path).await;
         assert_eq!(fresh.header(ETAG), etag);
-        // Whoever is told that nothing changed has nothing that did: no time of the server.
+        // An answer that can be `not modified` contains nothing that changes: no server time.
         assert_eq!(fresh.bytes, shown.bytes);
         assert!(fresh.body["now"].is_null());
         world.put(&format!("/api/admin/events/{id}"), &json!({ "revision": 1, "title": "새" })).await;

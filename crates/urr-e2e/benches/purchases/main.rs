@@ -1,11 +1,11 @@
 //! Complete purchases per second through the gateway, beside what the databases alone can do,
 //! in the same run.
 //!
-//! The whole system runs in one process: embedded, or on PostgreSQL, Redis and Kafka. So many
-//! buyers have a connection each, and buy as fast as they are answered: each time as someone new
-//! who comes to the waiting room, reserves a seat, pays it by the sandbox and has the ticket. All
-//! seats are of one event, whose changes come one after the other: the sale that everybody waits
-//! for. Buyers, services and servers share all cores; relays, consumers and statistics run as ever.
+//! The whole system runs in one process: embedded, or on PostgreSQL, Redis and Kafka. Each buyer
+//! has a connection and buys again as soon as the last purchase is done, each time as a new user
+//! who enters the waiting room, reserves a seat, pays with the sandbox and gets the ticket. All
+//! seats belong to one event, so its changes are serial. Buyers, services and servers share all
+//! cores; relays, consumers and statistics run as usual.
 //!
 //! The baseline commits as often as a round did, as many transactions of the same size, and does
 //! nothing else: a bare `rusqlite` loop per service on SQLite, pgbench on PostgreSQL. The commits

@@ -82,8 +82,12 @@ pub type CommitCounts = BTreeMap<String, CommitCount>;
 impl BenchSystem {
     pub fn open(runtime: &Runtime, form: BenchDeployment) -> Result<BenchSystem> {
         let folder = tempfile::tempdir()?;
-        // Everybody is admitted at once: waiting is not measured.
-        let mut variables = vec![("URR_QUEUE_ADMISSION_BATCH_SIZE", "100000".to_owned())];
+        let mut variables = vec![
+            // Everybody is admitted at once: waiting is not measured.
+            ("URR_QUEUE_ADMISSION_BATCH_SIZE", "100000".to_owned()),
+            // All buyers come from one address.
+            ("URR_GATEWAY_RATE_LIMIT_USERS_PER_ADDRESS", "1000000".to_owned()),
+        ];
         let (mut servers, mut postgres_url) = (None, None);
         if form == BenchDeployment::Distributed {
             let (postgres, kafka, redis) =

@@ -402,7 +402,7 @@ cases! {
         }
     }
 
-    /// Who waits holds nothing, and cannot make it up (D-4).
+    /// A user who waits holds no token, and cannot forge one (D-4).
     async fn d_4_who_waits_does_not_book(app: &TestApp) {
         let shop = AttackFixture::open(app).await;
         for way in WAYS {

@@ -17,7 +17,7 @@ use urr_test::eventually;
 use crate::fixture::{HeldSeats, Order, Shop, run, text};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// So many days after the opening the event takes place.
+/// Days from the opening until the event.
 const EVENT_IN_DAYS: u32 = 40;
 
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ enum Step {
     Cancel {
         at: usize,
     },
-    /// So many per cent of the price.
+    /// In per cent of the price.
     Gift {
         at: usize,
         percent: i64,

@@ -62,7 +62,7 @@ async fn each_class_has_its_own_limit() {
     assert_eq!(allowed(|| gateway.get("/api/artists").bearer(other)).await, 1);
 }
 
-/// Whoever tries cards pays for it with their own attempts: nobody can use up another's.
+/// Card attempts count for the user who makes them: nobody can use up another's.
 #[tokio::test]
 async fn paying_is_limited_per_user_and_per_what_is_paid() {
     let gateway = leak(limited());

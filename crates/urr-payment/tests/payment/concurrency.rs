@@ -154,7 +154,7 @@ contract! {
         world.assert_whole().await;
     }
 
-    /// Whoever waits for a provider that says nothing keeps nobody else from their money.
+    /// A payment that waits for a silent provider delays no other payment.
     async fn neither_refunds_nor_purchases_wait_for_one_that_waits(world: World) {
         let (reached, faults) = stopped_before("call find", 1);
         let (_, unclear) = world.pay(TestCard::ChargeThenTimeOut).await;

@@ -427,7 +427,7 @@ impl World {
         }
     }
 
-    /// Who was told of a charge was told once, and of every return once.
+    /// Every charge and every refund was announced once.
     async fn assert_announced_whole(&self) {
         let announced = self.announced().await;
         let count = |kind: &str| announced.iter().filter(|e| e.event_type == kind).count();

@@ -151,7 +151,7 @@ contract! {
         let path = format!("/api/admin/payments/{}/refund", sold.id);
         let (status, _) = api.post_as_admin(&path, "a", &json!({"reason": "please"})).await;
         assert_eq!(status, 409, "not even by an administrator");
-        // Whoever says that the seller's payment paid for a cancelled ticket is wrong.
+        // The seller's payment did not pay for a cancelled ticket.
         let wrong = FakePayable {
             payment_id: Some(sold.id.0), refund_amount: Some(PRICE), ..ticket.clone()
         };

@@ -1,4 +1,4 @@
-//! Who clicks twice, who uses a key twice, and who waits for whom.
+//! Double clicks, repeated keys, and requests that wait for each other.
 
 use std::future::pending;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use crate::fixture::settings;
 const PROCESS: &str = "/api/payments/process";
 const CONFIRM: &str = "/api/payments/confirm";
 
-/// Whoever comes to this call stays there.
+/// Every caller of this step blocks.
 fn hanging_at(name: &'static str) -> FaultPoints {
     let here = FaultPoint { moment: FaultMoment::Before, name };
     FaultPoints::listening(move |point| {

@@ -7,7 +7,7 @@ use urr_payment::provider::{ProviderListing, ProviderLookup, ProviderOutcome};
 use crate::fake_provider::Fault;
 use crate::fixture::{Kind, ORDER, PATIENCE, charge, code, connect};
 
-/// So many failures in a row open the breaker.
+/// Consecutive failures that open the breaker.
 const FAILURES: usize = 10;
 const OPEN_FOR: Duration = Duration::from_secs(10);
 
@@ -25,7 +25,7 @@ both_providers! {
         assert!(matches!(world.confirm().await, ProviderOutcome::Done(_)));
     }
 
-    /// Who compares the books asks for a lot, and nobody waits for it.
+    /// Reconciliation makes many calls, and no user waits for them.
     async fn what_fails_for_the_books_closes_nothing_to_buyers(world: World) {
         let (from, to) = (world.clock.now() - OPEN_FOR, world.clock.now());
         for _ in 0..FAILURES {

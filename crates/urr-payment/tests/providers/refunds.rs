@@ -87,7 +87,7 @@ both_providers! {
         assert!(world.returns().is_empty());
     }
 
-    /// Who has failed by a key repeats that: only another key is another question.
+    /// A repeated key repeats the failure; only another key is a new request.
     async fn a_failure_is_repeated_by_key_and_another_key_is_another_question(world: World) {
         charged(&world).await;
         let failure = Fault::RefusalForGood(500, "FAILED_REFUND_PROCESS");

@@ -21,7 +21,7 @@ const PUBLIC_KEY: &str = "83cf0f2896adee7eb8b5f01fcad3912212c437e0073e911fb90022
                           5ed66304de9cf809bd274ca73bab4af5a6e9c76a4bc09e76eae8991ef5ece45a";
 const GENESIS_SECOND: i64 = 1_692_803_367;
 const PERIOD_SECONDS: i64 = 3;
-/// So many rounds after the present one: at least one period lies between the list and its round.
+/// Rounds after the present one: at least one period lies between the list and its round.
 const ROUNDS_AHEAD: i64 = 2;
 const SIGNATURE_BYTES: usize = 48;
 

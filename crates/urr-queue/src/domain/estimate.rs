@@ -332,7 +332,7 @@ mod tests {
         }
         // Not thirty seconds for each, nor a floor of five.
         assert_eq!(wait_estimator.wait_at(1), EstimatedWait { seconds: 1, from: 0, to: 2 });
-        // Who comes after the room is full waits for slots, and nobody knows how long.
+        // A user who joins a full room waits for slots, for an unknown time.
         let wait = wait_estimator.wait_at(50_000);
         assert!(wait.from < 500 && wait.to > 10_000, "{wait:?}");
         assert!(wait_estimator.wait_at(900).to <= 11, "{:?}", wait_estimator.wait_at(900));

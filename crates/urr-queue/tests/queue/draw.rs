@@ -65,7 +65,7 @@ async fn stand_as_drawn(world: &World, event: Uuid, fans: &[Fan]) {
     }
 }
 
-/// So many steps of a draw are taken before the process is killed.
+/// The steps of a draw that are taken before the process is killed.
 async fn take_steps(queue: &QueueService, event: Uuid, now: Timestamp, steps: usize) {
     if steps > 0 {
         draw::close(queue, event, now).await.unwrap();
@@ -309,7 +309,7 @@ contract! {
         assert!(report.contains("NO PUBLIC BEACON"), "{report}");
     }
 
-    /// Whoever reads the database before the draw does not learn the secret.
+    /// The database does not reveal the secret before the draw.
     async fn the_secret_is_sealed_in_the_database(world: World) {
         let event = lottery(&world).await;
         world.come(event, 3).await;
@@ -395,7 +395,7 @@ contract! {
         let event = lottery(&world).await;
         let fans = world.come(event, 3).await;
         world.clock.advance(30 * MINUTE);
-        // Who was not seen for so long would be dropped.
+        // A user who was not seen for this long would be dropped.
         for fan in &fans {
             fan.status(event).await.ok();
         }

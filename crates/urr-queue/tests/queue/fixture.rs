@@ -273,7 +273,7 @@ impl World {
         self.queue.load().await.unwrap();
     }
 
-    /// So many more people ask for a place, one after the other.
+    /// This many more people join, one after the other.
     pub async fn come(&self, event_id: Uuid, count: usize) -> Vec<Fan> {
         let mut fans = Vec::with_capacity(count);
         for _ in 0..count {

@@ -66,7 +66,7 @@ contract! {
         world.fan().leave(Uuid::from_u128(404)).await.refused(404, "EVENT_NOT_FOUND");
     }
 
-    /// Who waits for as many events as they may has to find out for which.
+    /// A user who waits for as many events as allowed can list them.
     async fn everybody_can_see_their_own_lines_and_nobody_elses(world: World) {
         let (waiting, inside, other) =
             (world.open_event().await, world.open_event().await, world.open_event().await);

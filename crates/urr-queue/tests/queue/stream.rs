@@ -46,7 +46,7 @@ contract! {
         }
     }
 
-    /// Who follows is seen: no polls are needed beside it.
+    /// A user on the stream counts as seen: no polls are needed.
     async fn a_stream_keeps_the_place(world: World) {
         let event = world.open_event().await;
         world.set_room(event, "is_paused = true").await;

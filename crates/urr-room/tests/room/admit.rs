@@ -171,7 +171,7 @@ on_all_forms! {
     }
 }
 
-/// So many turns at once.
+/// Admissions per step.
 async fn admit_by_workers(world: &World, count: usize) -> Vec<Uuid> {
     let mut workers = JoinSet::new();
     for _ in 0..count {

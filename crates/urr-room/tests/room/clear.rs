@@ -48,7 +48,7 @@ on_all_forms! {
         assert_eq!(shut.entrants(i64::MAX).await, NOBODY);
         let other = shut.another_event();
         for user in users.iter().step_by(100) {
-            // Who waited is told off elsewhere soon, not at once.
+            // Users who waited learn it soon, not at once.
             eventually("they may wait for another event", async || {
                 other.try_check(*user).await.ok()
             })

@@ -1,7 +1,7 @@
 //! kill -9 of a process in which a hundred thousand wait, while others come, go and are let in;
 //! again and again on the same journal.
 //!
-//! Whoever was told of a place has it afterwards, in order, and nobody has two. The control tells
+//! Every confirmed position exists afterwards, in order, and nobody has two. The control tells
 //! people of their place before it is kept, and is caught.
 
 mod audit;

@@ -1,4 +1,4 @@
-//! Who comes first is first: a hundred thousand people from 64 tasks, and how it is measured.
+//! First come, first served: a hundred thousand people from 64 tasks, and how it is measured.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -86,7 +86,7 @@ fn who_was_overtaken_is_noticed() {
     assert_eq!(count_overtaken(&unfair), 1);
 }
 
-/// So many people line up, from 64 tasks at once.
+/// This many people join, from 64 tasks at once.
 async fn gather(world: &World, count: usize) -> Vec<Arrival> {
     let users = Arc::new(world.users(count));
     let (next, moment) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicU64::new(1)));

@@ -143,7 +143,7 @@ impl World {
         waiting(self.check(user_id).await)
     }
 
-    /// So many people, one behind the other.
+    /// This many people, one after the other.
     pub async fn line(&self, count: usize) -> Vec<Uuid> {
         let users = self.users(count);
         for user in &users {
@@ -152,7 +152,7 @@ impl World {
         users
     }
 
-    /// So many people who come at the same time, in the order in which they stand then.
+    /// This many people at the same time, in the order of their positions.
     pub async fn throng(&self, count: usize) -> Vec<Uuid> {
         let arrivals = self.users(count).into_iter().map(|user| async move {
             let place = self.line_up(user).await;
@@ -201,7 +201,7 @@ impl World {
         self.rooms.holds_slot(self.request(user_id), slot_id, &self.rules).await.unwrap()
     }
 
-    /// Who was let in, in order.
+    /// The admitted users, in order.
     pub async fn admit(&self) -> Vec<Uuid> {
         let admitted = self.rooms.admit(self.event_id, &self.rules, self.now()).await.unwrap();
         admitted.into_iter().map(|admitted| admitted.user_id).collect()

@@ -1,4 +1,4 @@
-//! Who waits and was not seen for long is dropped.
+//! Users who wait and were not seen for long are dropped.
 
 use urr_room::{AdmissionState, LinePosition, UserStatus};
 

@@ -180,7 +180,7 @@ pub(crate) struct HoldConfirmation<'a> {
     pub now: Timestamp,
 }
 
-/// Who has bought, and for which event.
+/// The buyer and the event.
 pub(crate) struct Purchase {
     pub event_id: Uuid,
     pub user_id: Uuid,

@@ -74,7 +74,7 @@ impl SalesLock {
     }
 }
 
-/// So many ask, each for so many seats; they have asked when this returns.
+/// This many requests, each for this many seats; all were sent when this returns.
 fn ask<'a>(
     world: &'a World,
     event_id: Uuid,

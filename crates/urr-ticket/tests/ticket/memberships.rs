@@ -165,7 +165,7 @@ contract! {
         assert_eq!(world.subscribe(user_id, artist_id).await.amount(), Won::new(20_000));
         let impossible = artist_told(&world, "ARTIST_UPDATED", artist_id, -1);
         assert!(deliver(&world, &impossible).await.is_err());
-        // Who has not begun to pay pays what it costs then.
+        // A buyer who has not begun to pay pays the new price.
         world.tell_artist("ARTIST_UPDATED", artist_id, 25_000).await;
         assert_eq!(world.subscribe(user_id, artist_id).await.amount(), Won::new(25_000));
     }
@@ -495,7 +495,7 @@ contract! {
             "timestamp": world.clock.now()})]);
         let other = world.membership(late.id).await;
         assert_eq!(other.status(world.clock.now()), MembershipStatus::Active);
-        // Who comes back begins now.
+        // A returning member begins now.
         world.clock.advance(10 * DAY);
         let (back, _) = world.join(user_id, artist_id).await;
         assert_eq!((back.id, back.expires_at), (membership.id, at("2028-12-11T12:00:00Z")));
@@ -534,7 +534,7 @@ contract! {
             sweeps.spawn(async move { ticket.end_memberships().await.unwrap() });
         }
         let swept: u64 = sweeps.join_all().await.into_iter().sum();
-        // Who leaves a row to another one may be done before that one is.
+        // A transaction that skips a locked row may end before the other one.
         assert_eq!(swept + world.ticket.end_memberships().await.unwrap(), 501);
         let told = world.announced("MEMBERSHIP_EXPIRED").await;
         assert_eq!(told.len(), 501);

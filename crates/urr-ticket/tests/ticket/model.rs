@@ -289,7 +289,7 @@ impl Case<'_> {
         };
         let request = ReserveRequest { user_id: self.users[user], event_id, requested, key: None };
         let held = world.ticket.reserve(request, world.context()).await;
-        // Who is refused for another reason may still have the old one, until it is swept.
+        // A user refused for another reason may still have the old hold, until it is swept.
         if let Some(at) = overdue {
             let is_over =
                 world.find(self.ids[at]).await.reservation.status == ReservationStatus::Expired;

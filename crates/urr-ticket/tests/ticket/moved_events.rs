@@ -155,7 +155,7 @@ contract! {
         assert_eq!(world.announced("RESERVATION_RESCHEDULED").await.len(), 1);
     }
 
-    /// Who buys a ticket from someone else agrees to the start that they saw when they paid.
+    /// The buyer of a transfer agrees to the start that they saw when they paid.
     async fn a_new_owner_has_agreed_to_what_they_saw(world: World) {
         let event_id = world.open_sale(hall(1, 5)).await;
         let mut claims = Vec::new();

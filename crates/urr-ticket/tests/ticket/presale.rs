@@ -301,7 +301,7 @@ contract! {
         let presale = Presale::begun(&world, HOUR).await;
         let gold = presale.member(&world, "gold").await;
         let record = world.hold(presale.event_id, gold.user_id, &[0]).await;
-        // Who pays for the seats alone has not paid.
+        // A payment for the seats alone is too little.
         let short = PaymentClaim { amount: Won::new(100_000), ..world.claim(&record) };
         let refused = world.ticket.pin_hold(record.reservation.id, gold.user_id, short).await;
         assert_eq!(refused, Err(TransitionError::Rejected(ReservationRejection::WrongAmount)));

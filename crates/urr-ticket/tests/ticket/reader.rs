@@ -1,4 +1,4 @@
-//! Whoever reads from the ticket service over HTTP, through the gateway.
+//! A client that reads from the ticket service over HTTP, through the gateway.
 
 use axum::Router;
 use axum::body::{Body, BodyDataStream};

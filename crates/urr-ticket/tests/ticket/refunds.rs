@@ -116,7 +116,7 @@ contract! {
         let grace = GracePeriod { hours: 0, days_before_min: 0 };
         let strict = Arc::new(CancelPolicy::new(grace, vec![all]).unwrap());
         let office = world.ticket_with(TicketSettings { cancel_policy: strict, ..TicketSettings::default() });
-        // Who bought before is not concerned; who buys now agrees to it.
+        // Earlier buyers are not affected; new buyers agree to it.
         let user_id = paid.record.reservation.user_id;
         let old = office.preview_refund(paid.id(), user_id).await.unwrap();
         assert_eq!(old.refund_amount, Won::new(202_000));

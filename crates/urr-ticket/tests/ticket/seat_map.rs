@@ -525,7 +525,7 @@ contract! {
     }
 }
 
-/// So many look at the same time; how many see a map.
+/// This many clients read at the same time; the result is how many got a map.
 async fn look_all(reader: &HttpReader, event_id: Uuid, count: usize) -> usize {
     let mut looking = JoinSet::new();
     for _ in 0..count {

@@ -12,7 +12,7 @@ use urr_ticket::inventory::store;
 
 use crate::fixture::World;
 
-/// Whoever wants the lock of the sale waits until their time is over.
+/// Requests for the sale's lock wait until their deadline.
 pub enum Stall {
     /// Someone has the lock.
     Postgres { stop: mpsc::Sender<()>, holder: JoinHandle<()> },

@@ -198,7 +198,7 @@ contract! {
         let (status, body) = gateway.reserve(&fan, event_id, &[2, 3]).await;
         assert_eq!((status.as_u16(), &body["code"]), (409, &json!("SEAT_BEING_DECIDED")));
         assert_eq!((&body["seatIds"], &body["retryAfter"]), (&json!([3]), &json!(1)));
-        // Who waits a moment learns how it ended: the other one gets nothing …
+        // A waiting request learns how it ended: the other one gets nothing …
         let give_up = world.locks.abandon(event_id, &[3], attempt);
         let ((status, body), ()) = tokio::join!(gateway.reserve(&fan, event_id, &[3]), give_up);
         assert_eq!(status, StatusCode::CREATED, "{body}");

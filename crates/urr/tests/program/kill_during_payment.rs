@@ -218,7 +218,7 @@ impl PaymentRun {
 fn m_17_killed_again_and_again_the_program_loses_no_ticket_and_no_won() -> Result<()> {
     let mut installation = Installation::new()?;
     installation.share_secrets();
-    // Whoever is killed at work has claimed it for longer than all calls could take.
+    // A killed process keeps its claim for longer than all calls could take.
     installation.set("URR_PAYMENTS_TIMEOUT_SECONDS", TIME_LIMIT_SECONDS);
     let first = installation.up(&[])?;
     let run = PaymentRun::open(installation, first.port)?;

@@ -28,7 +28,7 @@ const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_co
                       response_schema_conformance";
 /// It tries thousands of requests, one after the other.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// So many operations may be refused whatever is tried, for example a login with an unknown token.
+/// Operations that may be refused whatever is tried, for example a login with an unknown token.
 const REFUSED_MAX: usize = 9;
 /// What would end the sessions it is tried with, and streams, which do not end.
 const LEFT_OUT: &str =

@@ -199,7 +199,7 @@ fn text(value: &serde_json::Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// Who says it is an administrator is refused by the service and not heard by the gateway.
+/// A forged administrator header is refused by the service and removed by the gateway.
 fn check_forged_identity(catalog_port: u16, gateway_port: u16) -> Result<()> {
     let forge = |port: u16, headers: &HeaderMap| {
         request(port, "POST", "/api/admin/artists", headers, r#"{"name":"Forger"}"#)

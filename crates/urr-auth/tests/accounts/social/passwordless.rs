@@ -4,7 +4,7 @@ use super::*;
 
 const NEW: &str = "강변의 밤을 걷다";
 
-/// Whoever is logged in, with the token that says in which session.
+/// A logged-in user, with the token of the session.
 struct Browser {
     user: UserId,
     token: String,

@@ -15,7 +15,7 @@ pub struct Acknowledged {
     /// The numbers of their places; none if they were told before there was one.
     pub places: BTreeMap<u64, Option<i64>>,
     pub slots: BTreeMap<u64, Uuid>,
-    /// Who began to leave may be gone; who was told so must be.
+    /// A user whose leaving began may be gone; a user whose leaving was confirmed must be.
     pub leaving: BTreeSet<u64>,
     pub left: BTreeSet<u64>,
 }

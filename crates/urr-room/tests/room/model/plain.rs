@@ -180,7 +180,7 @@ impl Plain {
         holds
     }
 
-    /// Who is let in; the ids are those of their slots, as far as there are any.
+    /// The users who are admitted, with the ids of their slots if there are any.
     pub fn admit(&mut self, event: usize, slot_ids: &[Uuid], world: &World) -> Vec<usize> {
         let (rules, now) = (&world.rules, world.now());
         let room = &mut self.rooms[event];

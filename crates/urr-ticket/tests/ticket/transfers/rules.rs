@@ -89,7 +89,7 @@ contract! {
         assert_eq!(expired, refused(TransferRejection::SellerNotMember));
     }
 
-    /// Who has sold has bought nothing: points are not made by passing tickets round.
+    /// A seller has bought nothing: transfers earn no points.
     async fn the_points_of_a_sold_ticket_go_back_with_the_money(world: World) {
         let (artist_id, event_id) = (world.artist().await, world.ids.next_id());
         let mut sale = new_sale(event_id, hall(2, 5), &world.clock);
@@ -119,7 +119,7 @@ contract! {
         assert_eq!(pinned, refused(TransferRejection::SeatLimit));
         world.release(&mine).await;
         let claim = world.pin_transfer(&transfer, buyer_id).await;
-        // Who takes more while they are paying: the money goes back.
+        // A buyer who exceeds the limit while paying gets the money back.
         let mine = world.hold(event_id, buyer_id, &[2, 3, 4]).await;
         assert_eq!(world.complete(transfer.id, claim).await, refused(TransferRejection::SeatLimit));
         assert_eq!(world.find(paid.id()).await.reservation.user_id, seller(&paid));
