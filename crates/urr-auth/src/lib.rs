@@ -41,7 +41,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::extract::FromRef;
-use urr_contracts::clients::{CommunityClient, TicketClient};
+use urr_contracts::clients::TicketClient;
 use urr_contracts::events::user;
 use urr_kernel::{Clock, IdSource};
 use urr_outbound::Outbound;
@@ -123,8 +123,6 @@ pub struct AuthParts {
     pub data_keys: DataKeys,
     /// Says what a user would lose. `None` in commands; then no account can be closed.
     pub ticket: Option<TicketClient>,
-    /// Says what a user wrote. `None` in commands; then no copy of a user's data can be made.
-    pub community: Option<CommunityClient>,
     pub settings: AuthSettings,
 }
 
@@ -139,7 +137,6 @@ struct Inner {
     token_key: TokenKey,
     data_keys: DataKeys,
     ticket: Option<TicketClient>,
-    community: Option<CommunityClient>,
     settings: AuthSettings,
     passwords: passwords::PasswordPool,
     bot_pressure: bot_check::PressureCounter,
@@ -163,7 +160,7 @@ pub fn openapi() -> OpenApi {
 
 impl AuthService {
     pub fn new(parts: AuthParts) -> AuthService {
-        let AuthParts { db, clock, ids, token_key, data_keys, ticket, community, settings } = parts;
+        let AuthParts { db, clock, ids, token_key, data_keys, ticket, settings } = parts;
         let passwords = passwords::PasswordPool::new(
             settings.password_cost,
             settings.hashing_parallel_max,
@@ -177,7 +174,6 @@ impl AuthService {
             token_key,
             data_keys,
             ticket,
-            community,
             settings,
             passwords,
             bot_pressure: bot_check::PressureCounter::default(),

@@ -7,7 +7,6 @@
 pub mod http;
 
 use serde_json::Value;
-use urr_contracts::internal::community::GetContributions;
 use urr_contracts::internal::ticket::{GetHoldings, Holding, HoldingsAnswer};
 use urr_kernel::{CallContext, hex};
 use urr_service::Page;
@@ -63,8 +62,6 @@ impl Losses {
 pub enum ExportError {
     #[error("We cannot see your tickets at the moment. Please try again later.")]
     TicketsUnknown,
-    #[error("We cannot see your posts at the moment. Please try again later.")]
-    PostsUnknown,
     #[error(transparent)]
     NotConfirmed(#[from] ReauthenticationError),
     #[error(transparent)]
@@ -92,16 +89,6 @@ impl AuthService {
             tracing::warn!(%error, "what a user has is not known");
             TicketsUnknown
         })
-    }
-
-    /// What the community service has of a user; none if it does not answer.
-    async fn contributions(&self, user_id: UserId, context: &CallContext) -> Option<Value> {
-        let community = self.0.community.as_ref()?;
-        let answer = community.call(GetContributions { user_id: user_id.0 }, context).await;
-        let answer = answer.inspect_err(|error| {
-            tracing::warn!(%error, "what a user wrote is not known");
-        });
-        answer.ok().map(|answer| answer.records)
     }
 
     /// Deletes the account of a user who has nothing that is still valid, or accepts its loss.
@@ -134,7 +121,6 @@ impl AuthService {
         let profile = self.get_profile(id).await?;
         let known = self.holdings(id, &context).await;
         let known = known.map_err(|_| ExportError::TicketsUnknown)?;
-        let community = self.contributions(id, &context).await.ok_or(ExportError::PostsUnknown)?;
         let sessions = self.list_sessions(id).await?;
         let (logins, _) = self.list_logins(id, Page::new(1, LOGINS_MAX)).await?;
         let identities = self.list_identities(id).await?;
@@ -147,7 +133,6 @@ impl AuthService {
             identities,
             terms,
             tickets: known.records,
-            community,
         }))
     }
 }

@@ -259,7 +259,6 @@ const KOREAN: &[(&str, &str)] = &[
     ("PAYMENT_NOT_CONFIRMED", "환불할 결제가 없습니다."),
     ("PAYMENT_NOT_FOUND", "결제 내역을 찾을 수 없습니다."),
     ("PAYMENT_RETURNED", "예매가 확정되지 않아 결제 금액을 돌려드렸습니다."),
-    ("POSTS_UNAVAILABLE", "지금은 작성한 글을 확인할 수 없습니다. 잠시 후 다시 시도해 주세요."),
     ("POST_NOT_FOUND", "게시글을 찾을 수 없습니다."),
     ("PRESALE_MEMBERS_ONLY", "지금은 선예매 대상 회원만 구매할 수 있습니다."),
     ("PRICE_IS_FIXED", "양도 가격은 결제한 금액으로 정해져 있습니다."),

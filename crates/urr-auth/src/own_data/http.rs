@@ -66,12 +66,10 @@ pub struct ExportParts {
     pub identities: Vec<LinkedIdentity>,
     pub terms: Vec<AgreedTerms>,
     pub tickets: Value,
-    pub community: Value,
 }
 
 pub fn export_document(parts: ExportParts) -> Value {
-    let ExportParts { exported_at, profile, sessions, logins, .. } = parts;
-    let ExportParts { identities, terms, tickets, community, .. } = parts;
+    let ExportParts { exported_at, profile, sessions, logins, identities, terms, tickets } = parts;
     let user = profile.user;
     let session = |session: LiveSession| {
         json!({
@@ -121,7 +119,6 @@ pub fn export_document(parts: ExportParts) -> Value {
         "sessions": sessions.into_iter().map(session).collect::<Vec<_>>(),
         "logins": logins.into_iter().map(login).collect::<Vec<_>>(),
         "tickets": tickets,
-        "community": community,
     })
 }
 
@@ -146,9 +143,6 @@ impl From<ExportError> for ApiError {
         let sentence = error.to_string();
         match error {
             ExportError::TicketsUnknown => tickets_unknown(sentence),
-            ExportError::PostsUnknown => {
-                ApiError::unavailable("POSTS_UNAVAILABLE", sentence, RETRY_AFTER)
-            }
             ExportError::NotConfirmed(error) => error.into(),
             ExportError::User(error) => error.into(),
             ExportError::Internal(error) => error.into(),

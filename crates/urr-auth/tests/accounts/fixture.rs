@@ -123,10 +123,8 @@ fn make_auth(
     settings: AuthSettings,
 ) -> AuthService {
     let ticket = Some(tickets.client(clock, ids));
-    let community = Some(tickets.community(clock, ids));
     let (db, clock, ids, token_key) = (db.clone(), clock.clone(), ids.clone(), token_key());
-    let parts = AuthParts { db, clock, ids, token_key, data_keys, ticket, community, settings };
-    AuthService::new(parts)
+    AuthService::new(AuthParts { db, clock, ids, token_key, data_keys, ticket, settings })
 }
 
 pub fn token_key() -> TokenKey {

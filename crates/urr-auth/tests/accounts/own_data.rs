@@ -109,7 +109,6 @@ contract! {
         assert_eq!(copy.body["sessions"].as_array().unwrap().len(), 1);
         assert_eq!(copy.body["logins"][0]["method"], "registration");
         assert_eq!(copy.body["tickets"]["reservations"][0], "R-7ZQ0");
-        assert_eq!(copy.body["community"]["posts"][0]["title"], "첫 글");
         let text = copy.body.to_string();
         assert!(!text.contains("argon2") && !text.contains("juno"), "{text}");
         let other = post(&world, path).of(&juno).json(&body).send().await;
@@ -126,9 +125,6 @@ contract! {
         world.clock.advance(11 * MINUTE);
         let old = export(Reauthentication::by_session(&mina.access_token)).await;
         assert_eq!(old, Err(ExportError::NotConfirmed(ReauthenticationError::RecentLoginRequired)));
-        world.tickets.posts_unavailable(true);
-        let half = export(Reauthentication::by_password(PASSWORD)).await;
-        assert_eq!(half, Err(ExportError::PostsUnknown));
         world.tickets.unavailable(true);
         let half = export(Reauthentication::by_password(PASSWORD)).await;
         assert_eq!(half, Err(ExportError::TicketsUnknown));

@@ -1,4 +1,4 @@
-//! The ticket and community services, as far as accounts call them. They fail on demand.
+//! The ticket service, as far as accounts call it. It fails on demand.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -10,8 +10,7 @@ use axum::routing::get;
 use axum::{Json, Router};
 use serde_json::{Value, json};
 use urr_auth::UserId;
-use urr_contracts::clients::{CommunityClient, TicketClient};
-use urr_contracts::internal::community::GetContributions;
+use urr_contracts::clients::TicketClient;
 use urr_contracts::internal::ticket::GetHoldings;
 use urr_kernel::{Clock, IdSource, Uuid};
 use urr_service::{Caller, InternalCall, Metrics, RequestLimits, ServiceKit, Upstream};
@@ -25,21 +24,20 @@ struct FakeState {
     holdings: HashMap<Uuid, Vec<Value>>,
     buyers: Vec<Uuid>,
     is_unavailable: bool,
-    posts_are_unavailable: bool,
     asked: usize,
 }
 
 impl FakeTickets {
     pub fn client(&self, clock: &Clock, ids: &IdSource) -> TicketClient {
+        let kit = ServiceKit {
+            clock: clock.clone(),
+            ids: ids.clone(),
+            metrics: Metrics::new(),
+            limits: RequestLimits::default(),
+        };
         let router =
             Router::new().route(GetHoldings::SPEC.path, get(holdings)).with_state(self.clone());
-        TicketClient::new(Upstream::local(Caller::Auth, "ticket", router, &kit(clock, ids)))
-    }
-
-    pub fn community(&self, clock: &Clock, ids: &IdSource) -> CommunityClient {
-        let router = Router::new().route(GetContributions::SPEC.path, get(contributions));
-        let router = router.with_state(self.clone());
-        CommunityClient::new(Upstream::local(Caller::Auth, "community", router, &kit(clock, ids)))
+        TicketClient::new(Upstream::local(Caller::Auth, "ticket", router, &kit))
     }
 
     /// The user has a ticket for an event that is still to come.
@@ -63,30 +61,10 @@ impl FakeTickets {
         self.0.lock().unwrap().is_unavailable = is_unavailable;
     }
 
-    pub fn posts_unavailable(&self, are_unavailable: bool) {
-        self.0.lock().unwrap().posts_are_unavailable = are_unavailable;
-    }
-
     /// How often they were asked.
     pub fn asked(&self) -> usize {
         self.0.lock().unwrap().asked
     }
-}
-
-fn kit(clock: &Clock, ids: &IdSource) -> ServiceKit {
-    ServiceKit {
-        clock: clock.clone(),
-        ids: ids.clone(),
-        metrics: Metrics::new(),
-        limits: RequestLimits::default(),
-    }
-}
-
-async fn contributions(State(tickets): State<FakeTickets>) -> Response {
-    if tickets.0.lock().unwrap().posts_are_unavailable {
-        return StatusCode::SERVICE_UNAVAILABLE.into_response();
-    }
-    Json(json!({ "records": { "posts": [{ "title": "첫 글" }] } })).into_response()
 }
 
 async fn holdings(State(tickets): State<FakeTickets>, Path(user_id): Path<Uuid>) -> Response {

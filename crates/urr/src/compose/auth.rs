@@ -8,7 +8,7 @@ use urr_auth::{
     PORTONE_ENDPOINT, PortOneIdentity, ProviderEndpoints, RemoteVerifier, RemoteVerifierKind,
     SocialProvider, SocialProviderSettings, SocialSettings, TermsVersions,
 };
-use urr_contracts::clients::{CommunityClient, TicketClient};
+use urr_contracts::clients::TicketClient;
 use urr_kernel::Secret;
 use urr_service::token::TokenKey;
 use urr_service::{Caller, Service};
@@ -21,18 +21,16 @@ use crate::role::ProcessRole;
 
 /// Starts the auth service.
 pub async fn start(builder: &mut Builder<'_>, db: Db) -> Result<Service> {
-    let peer = |role| {
-        let upstream = builder.upstream(Caller::Auth, role);
-        let warn = |error: &anyhow::Error| {
+    let ticket = match builder.upstream(Caller::Auth, ProcessRole::Ticket) {
+        Ok(ticket) => Some(TicketClient::new(ticket)),
+        Err(error) => {
             let error = format!("{error:#}");
             tracing::warn!(error, "no account can be closed or copied here");
-        };
-        upstream.inspect_err(warn).ok()
+            None
+        }
     };
-    let ticket = peer(ProcessRole::Ticket).map(TicketClient::new);
-    let community = peer(ProcessRole::Community).map(CommunityClient::new);
     let parts = auth_parts(builder.config, db, &builder.sources())?;
-    let auth = AuthService::new(AuthParts { ticket, community, ..parts });
+    let auth = AuthService::new(AuthParts { ticket, ..parts });
     auth.check_data_keys().await?;
     auth.register_metrics(&builder.kit.metrics);
     let (jobs, stopping) = (auth.clone(), builder.stopping.clone());
@@ -52,7 +50,6 @@ pub fn auth_parts(config: &Config, db: Db, sources: &ClockAndIds) -> Result<Auth
         token_key: TokenKey::new(&auth.jwt_key()),
         data_keys: data_keys(config)?,
         ticket: None,
-        community: None,
         settings: urr_auth::AuthSettings {
             access_lifetime: Duration::from_secs(auth.jwt_expiration_seconds),
             refresh_lifetime: Duration::from_secs(auth.jwt_refresh_expiration_seconds),
