@@ -107,11 +107,14 @@ impl CommunityService {
     pub async fn send_due_awards(&self) -> DbResult<usize> {
         let mut sent = 0;
         loop {
+            // Usually none is waiting, and then nothing is written.
+            if self.count_waiting().await? == 0 {
+                return Ok(sent);
+            }
             let now = self.0.clock.now();
             let lease = move |tx: &mut Tx<'_>| store::awards_lease(tx, now, BATCH_MAX);
             let due = self.0.db.write(lease).await?;
             if due.is_empty() {
-                self.count_waiting().await?;
                 return Ok(sent);
             }
             sent += due.len();
@@ -122,9 +125,10 @@ impl CommunityService {
         }
     }
 
-    async fn count_waiting(&self) -> DbResult<()> {
-        self.0.metrics.waiting.set(self.0.db.read(store::awards_count_waiting).await?);
-        Ok(())
+    async fn count_waiting(&self) -> DbResult<i64> {
+        let waiting = self.0.db.read(store::awards_count_waiting).await?;
+        self.0.metrics.waiting.set(waiting);
+        Ok(waiting)
     }
 
     async fn send_award(&self, due: DueAward) -> DbResult<()> {
