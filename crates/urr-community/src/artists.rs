@@ -63,8 +63,7 @@ pub fn may_moderate(
 fn is_organiser_of(tx: &mut Tx<'_>, organiser_id: Uuid, artist_id: Uuid) -> DbResult<bool> {
     let sql = "select event_id from artist_events where organiser_id = $1 and artist_id = $2 \
                and is_live limit 1";
-    let found = tx.query_opt(sql, params![organiser_id, artist_id], |row| {
-        row.get::<Uuid>("event_id")
-    })?;
+    let found =
+        tx.query_opt(sql, params![organiser_id, artist_id], |row| row.get::<Uuid>("event_id"))?;
     Ok(found.is_some())
 }

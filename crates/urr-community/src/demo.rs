@@ -54,11 +54,7 @@ pub async fn seed_demo(
 }
 
 /// The id of what is announced is that of its event: a closure may run twice.
-fn seed_artist(
-    tx: &mut Tx<'_>,
-    artist_id: Uuid,
-    prepared: &[EventMetadata],
-) -> DbResult<usize> {
+fn seed_artist(tx: &mut Tx<'_>, artist_id: Uuid, prepared: &[EventMetadata]) -> DbResult<usize> {
     let sql = "select id from posts where author_id = $1 and artist_id = $2 limit 1";
     let known = tx.query_opt(sql, params![DEMO_AUTHOR, artist_id], |row| row.get::<Uuid>("id"))?;
     let [news, comment, posts @ ..] = prepared else { return Ok(0) };

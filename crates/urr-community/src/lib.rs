@@ -50,9 +50,7 @@ pub use limits::TooMuchWritten;
 pub use moderation::{ModerationError, NewReport, ReportError, ReportReason};
 pub use plans::PagePlan;
 pub use points::{PointOutcome, PointStep};
-pub use posts::{
-    NewPost, Post, PostError, PostFilter, PostId, PostKind, PostStatus, PostSummary,
-};
+pub use posts::{NewPost, Post, PostError, PostFilter, PostId, PostKind, PostStatus, PostSummary};
 pub use settings::{CommunitySettings, WritingLimit};
 pub use text::{InvalidWriting, PostText};
 

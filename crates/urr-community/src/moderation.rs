@@ -260,11 +260,7 @@ fn find_shown(tx: &mut Tx<'_>, id: PostId) -> DbResult<Option<Post>> {
     Ok(post_find(tx, id)?.filter(|post| post.summary.status == PostStatus::Visible))
 }
 
-fn find_shown_comment(
-    tx: &mut Tx<'_>,
-    post: &Post,
-    id: CommentId,
-) -> DbResult<Option<Comment>> {
+fn find_shown_comment(tx: &mut Tx<'_>, post: &Post, id: CommentId) -> DbResult<Option<Comment>> {
     let found = comment_find(tx, id)?;
     Ok(found.filter(|comment| {
         comment.status == PostStatus::Visible && comment.post_id == post.summary.id

@@ -14,8 +14,7 @@ use urr_service::cache::{Cache, CacheOptions};
 
 use crate::demo::{DEMO_AUTHOR, DEMO_NAME};
 
-const OPTIONS: CacheOptions =
-    CacheOptions { ttl: Duration::from_mins(5), entries_max: 20_000 };
+const OPTIONS: CacheOptions = CacheOptions { ttl: Duration::from_mins(5), entries_max: 20_000 };
 /// Readers wait no longer than this for names.
 const WAIT_MAX: Duration = Duration::from_secs(1);
 
@@ -33,7 +32,7 @@ impl AuthorNames {
     /// The names that are known of these authors.
     pub async fn find(
         &self,
-        ids: impl IntoIterator<Item = Option<Uuid>>,
+        ids: Vec<Option<Uuid>>,
         context: &CallContext,
     ) -> HashMap<Uuid, String> {
         let ids: BTreeSet<Uuid> = ids.into_iter().flatten().collect();

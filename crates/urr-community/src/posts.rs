@@ -7,7 +7,7 @@ pub mod store;
 
 use urr_contracts::events::community::{PostCreated, PostStatusChanged};
 use urr_kernel::search::{SearchQuery, SearchText};
-use urr_kernel::{CallContext, Timestamp, Uuid, define_id};
+use urr_kernel::{Timestamp, Uuid, define_id};
 use urr_service::admin_log::{self, AdminAction};
 use urr_service::idempotency::{KeyClaim, KeyedRequest, key_claim, key_complete};
 use urr_service::{CursorPage, UserRole};
@@ -44,6 +44,13 @@ pub struct PostSummary {
     pub comment_count: i64,
     pub created_at: Timestamp,
     pub edited_at: Option<Timestamp>,
+}
+
+impl PostSummary {
+    /// Whose name is shown. News speaks for the artist and names nobody.
+    pub fn named_author(&self) -> Option<Uuid> {
+        self.author_id.filter(|_| self.kind == PostKind::Post)
+    }
 }
 
 /// A whole post.
@@ -225,17 +232,6 @@ impl CommunityService {
         self.0.views.count(id);
         Ok(post)
     }
-
-    /// The names of the authors of posts.
-    pub(crate) async fn author_names<'a>(
-        &self,
-        posts: impl IntoIterator<Item = &'a PostSummary>,
-        context: &CallContext,
-    ) -> std::collections::HashMap<Uuid, String> {
-        // News speaks for the artist and names nobody.
-        let authors = posts.into_iter().filter(|post| post.kind == PostKind::Post);
-        self.0.names.find(authors.map(|post| post.author_id), context).await
-    }
 }
 
 fn refusal(kind: PostKind, role: UserRole) -> PostError {
@@ -292,14 +288,9 @@ fn find_created(
     find_visible(tx, PostId(id), kind)
 }
 
-pub(crate) fn find_visible(
-    tx: &mut Tx<'_>,
-    id: PostId,
-    kind: PostKind,
-) -> Result<Post, PostError> {
+pub(crate) fn find_visible(tx: &mut Tx<'_>, id: PostId, kind: PostKind) -> Result<Post, PostError> {
     let found = store::post_find(tx, id)?;
-    let found = found.filter(|post| {
-        post.summary.status == PostStatus::Visible && post.summary.kind == kind
-    });
+    let found = found
+        .filter(|post| post.summary.status == PostStatus::Visible && post.summary.kind == kind);
     found.ok_or(PostError::NotFound)
 }

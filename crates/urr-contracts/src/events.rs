@@ -18,9 +18,7 @@ use urr_kernel::EventData;
 use self::catalog::{
     ArtistCreated, ArtistUpdated, EventCancelled, EventCreated, EventDeleted, EventUpdated,
 };
-use self::community::{
-    CommentCreated, CommentStatusChanged, PostCreated, PostStatusChanged,
-};
+use self::community::{CommentCreated, CommentStatusChanged, PostCreated, PostStatusChanged};
 use self::inventory::{InventoryReady, TicketTypeChanged};
 use self::membership::{MembershipActivated, MembershipExpired};
 use self::payment::{ChargeReversed, PaymentConfirmed, PaymentRefunded};

@@ -141,7 +141,10 @@ const KOREAN: &[(&str, &str)] = &[
     ("INVALID_BODY", "요청 본문이 올바르지 않습니다."),
     ("INVALID_CANCELLER", "취소 주체가 올바르지 않습니다."),
     ("INVALID_CANCEL_POLICY", "취소 수수료 규정이 올바르지 않습니다."),
-    ("INVALID_CONTENT", "내용을 확인해 주세요. 비어 있거나 너무 길거나 표시할 수 없는 문자가 있습니다."),
+    (
+        "INVALID_CONTENT",
+        "내용을 확인해 주세요. 비어 있거나 너무 길거나 표시할 수 없는 문자가 있습니다.",
+    ),
     ("INVALID_COUNT", "매수가 올바르지 않습니다."),
     ("INVALID_CREDENTIAL", "내부 호출의 인증 정보가 올바르지 않습니다."),
     ("INVALID_CREDENTIALS", "이메일 또는 비밀번호가 올바르지 않습니다."),
@@ -189,7 +192,10 @@ const KOREAN: &[(&str, &str)] = &[
     ("INVALID_TICKET", "유효한 티켓이 아닙니다."),
     ("INVALID_TICKETS", "취소할 티켓을 1장 이상 10장 이하로 골라 주세요."),
     ("INVALID_TICKET_TYPES", "권종 정보가 올바르지 않습니다."),
-    ("INVALID_TITLE", "제목을 확인해 주세요. 비어 있거나 너무 길거나 표시할 수 없는 문자가 있습니다."),
+    (
+        "INVALID_TITLE",
+        "제목을 확인해 주세요. 비어 있거나 너무 길거나 표시할 수 없는 문자가 있습니다.",
+    ),
     ("INVALID_TOKEN", "토큰이 유효하지 않습니다."),
     ("INVALID_TOTAL", "판매 수량이 올바르지 않습니다."),
     ("INVALID_USER_IDS", "사용자 목록이 올바르지 않습니다."),

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid};
 use urr_service::idempotency::{KeyedRequest, fingerprint, header_key};
 use urr_service::{
-    Admin, ApiError, Errors, EventReader, EventScope, Json, Page, Paged, Pagination, Path, Query, parse_search,
+    Admin, ApiError, Errors, EventReader, EventScope, Json, Page, Paged, Pagination, Path, Query,
+    parse_search,
 };
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;

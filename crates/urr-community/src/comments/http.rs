@@ -38,11 +38,7 @@ pub struct CommentView {
 }
 
 impl CommentView {
-    fn new(
-        comment: Comment,
-        names: &HashMap<Uuid, String>,
-        reader: Option<Uuid>,
-    ) -> CommentView {
+    fn new(comment: Comment, names: &HashMap<Uuid, String>, reader: Option<Uuid>) -> CommentView {
         CommentView {
             id: comment.id,
             author_name: comment.author_id.and_then(|id| names.get(&id).cloned()),
@@ -82,7 +78,7 @@ pub async fn list_comments(
     page: CursorPage,
 ) -> Result<Json<CommentListView>, ApiError> {
     let (comments, next_cursor) = community.list_comments(id, page).await?;
-    let authors = comments.iter().map(|comment| comment.author_id);
+    let authors = comments.iter().map(|comment| comment.author_id).collect();
     let names = community.0.names.find(authors, &context).await;
     let reader = reader.map(|reader| reader.user_id);
     let views = comments.into_iter().map(|comment| CommentView::new(comment, &names, reader));
@@ -117,7 +113,7 @@ pub async fn create_comment(
     let request = keyed(&headers, actor, "create_comment", &(post_id, &body))?;
     let new = NewComment { post_id, content: parse_comment(&body.content)?, request };
     let comment = community.create_comment(new, actor).await?;
-    let names = community.0.names.find([comment.author_id], &actor.context).await;
+    let names = community.0.names.find(vec![comment.author_id], &actor.context).await;
     let comment = CommentView::new(comment, &names, Some(actor.user_id));
     Ok((StatusCode::CREATED, Json(CommentDetailView { comment })))
 }

@@ -65,11 +65,7 @@ fn list_statement(post_id: PostId, page: CursorPage) -> (String, Vec<Value<'stat
 }
 
 /// Visible comments, oldest first, and one more than a page has.
-pub fn comment_list(
-    tx: &mut Tx<'_>,
-    post_id: PostId,
-    page: CursorPage,
-) -> DbResult<Vec<Comment>> {
+pub fn comment_list(tx: &mut Tx<'_>, post_id: PostId, page: CursorPage) -> DbResult<Vec<Comment>> {
     let (sql, values) = list_statement(post_id, page);
     tx.query(&sql, &values, comment_read)
 }

@@ -36,11 +36,7 @@ pub struct ReportBody {
 }
 
 impl ReportBody {
-    fn parse(
-        self,
-        post_id: PostId,
-        comment_id: Option<CommentId>,
-    ) -> Result<NewReport, ApiError> {
+    fn parse(self, post_id: PostId, comment_id: Option<CommentId>) -> Result<NewReport, ApiError> {
         let note = parse_note(&self.note)?;
         Ok(NewReport { post_id, comment_id, reason: self.reason, note })
     }

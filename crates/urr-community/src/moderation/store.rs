@@ -16,9 +16,8 @@ impl NewReport {
 
 pub fn report_exists(tx: &mut Tx<'_>, report: &NewReport, reporter_id: Uuid) -> DbResult<bool> {
     let sql = "select id from reports where subject_id = $1 and reporter_id = $2";
-    let found = tx.query_opt(sql, params![report.subject_id(), reporter_id], |row| {
-        row.get::<Uuid>("id")
-    })?;
+    let found =
+        tx.query_opt(sql, params![report.subject_id(), reporter_id], |row| row.get::<Uuid>("id"))?;
     Ok(found.is_some())
 }
 

@@ -3,7 +3,7 @@
 use urr_kernel::{Timestamp, Uuid};
 use urr_storage::{DbResult, Row, Tx, from_row, params};
 
-use super::{DueAward, LEASE_TTL, CommunityAward, PointOutcome, next_attempt_at};
+use super::{CommunityAward, DueAward, LEASE_TTL, PointOutcome, next_attempt_at};
 
 const ERROR_CHARS_MAX: usize = 200;
 

@@ -70,8 +70,7 @@ impl PostSummaryView {
         names: &HashMap<Uuid, String>,
         reader: Option<Uuid>,
     ) -> PostSummaryView {
-        let is_post = post.kind == PostKind::Post;
-        let author_id = post.author_id.filter(|_| is_post);
+        let author_id = post.named_author();
         PostSummaryView {
             id: post.id,
             artist_id: post.artist_id,
@@ -95,7 +94,7 @@ impl CommunityService {
         reader: Option<Uuid>,
         context: Context,
     ) -> PostView {
-        let names = self.author_names([&post.summary], &context.0).await;
+        let names = self.0.names.find(vec![post.summary.named_author()], &context.0).await;
         let summary = PostSummaryView::new(post.summary, &names, reader);
         PostView { summary, content: post.content, image_urls: post.image_urls }
     }
@@ -108,7 +107,9 @@ impl CommunityService {
         context: Context,
     ) -> Result<PostPageView, ApiError> {
         let listed = self.list_posts(filter, page).await?;
-        let names = self.author_names(listed.pinned.iter().chain(&listed.posts), &context.0).await;
+        let all = listed.pinned.iter().chain(&listed.posts);
+        let authors = all.map(PostSummary::named_author).collect();
+        let names = self.0.names.find(authors, &context.0).await;
         let views = |posts: Vec<PostSummary>| {
             posts.into_iter().map(|post| PostSummaryView::new(post, &names, reader)).collect()
         };

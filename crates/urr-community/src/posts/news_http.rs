@@ -4,9 +4,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
 use urr_kernel::Uuid;
-use urr_service::{
-    ApiError, Context, CursorPage, Errors, Json, MaybeUser, Organiser, Path, Query,
-};
+use urr_service::{ApiError, Context, CursorPage, Errors, Json, MaybeUser, Organiser, Path, Query};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;

@@ -102,8 +102,9 @@ contract! {
             let comments = world.get(&format!("{path}/comments")).await;
             assert_eq!(comments.texts("comments", "id").len(), usize::try_from(shown).unwrap());
         }
-        let wrong = moderate(&world, (ADMIN, UserRole::Admin), &status, &json!({ "status": "deleted" }));
-        assert_eq!(wrong.await.refusal(), (400, "INVALID_BODY"));
+        let deleted = json!({ "status": "deleted" });
+        let wrong = moderate(&world, (ADMIN, UserRole::Admin), &status, &deleted).await;
+        assert_eq!(wrong.refusal(), (400, "INVALID_BODY"));
     }
 
     /// Somebody else's board: an organiser of another artist, a fan.

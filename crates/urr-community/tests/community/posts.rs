@@ -7,9 +7,7 @@ use urr_kernel::Uuid;
 use urr_service::UserRole;
 
 use crate::contract;
-use crate::fixture::{
-    ADMIN, BAND, HOUR, JUNHO, MINA, MINUTE, ORGANISER, OTHER_BAND, World,
-};
+use crate::fixture::{ADMIN, BAND, HOUR, JUNHO, MINA, MINUTE, ORGANISER, OTHER_BAND};
 
 const POSTS: &str = "/api/community/posts";
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use axum::http::Method;
 use serde_json::json;
-use urr_kernel::DomainEvent;
 use urr_e2e::TestApp;
+use urr_kernel::DomainEvent;
 use urr_test::eventually;
 
 use crate::fixture::{FAR, Shop, text};

@@ -134,7 +134,7 @@ impl Shop {
         let user = self.user_id(UserRole::User).to_owned();
         let mails = self.make(Admin, "GET", "/api/admin/mails", &json!({}))?;
         let mail = mails["mails"][0]["id"].clone();
-        let [post, comment, news] = self.write(&artist)?;
+        let writings = self.write(&artist)?;
         self.ids = json!({
             "eventId": [seated, standing], "artistId": [artist], "venueId": [venue],
             "hallId": [hall], "ticketTypeId": [ticket_type], "userId": [user, staff],
@@ -164,22 +164,14 @@ impl Shop {
             "/api/seats/reservation/{id} id": [reservation],
             "/api/transfers/{id} id": [transfer["transfer"]["id"]],
             "/api/transfers/{id}/cancel id": [transfer["transfer"]["id"]],
-            "commentId": [comment],
-            "/api/community/posts/{id} id": [post],
-            "/api/community/posts/{id}/comments id": [post],
-            "/api/community/posts/{id}/reports id": [post],
-            "/api/community/posts/{id}/comments/{commentId} id": [post],
-            "/api/community/posts/{id}/comments/{commentId}/reports id": [post],
-            "/api/admin/community/posts/{id}/status id": [post],
-            "/api/admin/community/posts/{id}/pin id": [post],
-            "/api/admin/community/comments/{id}/status id": [comment],
-            "/api/news/{id} id": [news],
         });
+        let all = self.ids.as_object_mut().context("an object")?;
+        all.extend(writings.as_object().context("an object")?.clone());
         Ok(())
     }
 
-    /// A post with a comment, and news, on the board of an artist.
-    fn write(&self, artist: &str) -> Result<[String; 3]> {
+    /// A post with a comment, and news, on the board of an artist: their ids by parameter.
+    fn write(&self, artist: &str) -> Result<Value> {
         let writing = json!({ "artistId": artist, "title": "글", "content": "내용" });
         let mut news = None;
         eventually("the community knows the artist", || {
@@ -192,7 +184,19 @@ impl Shop {
         let post = text(&post["post"]["id"])?;
         let path = format!("/api/community/posts/{post}/comments");
         let comment = self.make(UserRole::User, "POST", &path, &json!({ "content": "댓글" }))?;
-        Ok([post, text(&comment["comment"]["id"])?, text(&news["news"]["id"])?])
+        let (comment, news) = (&comment["comment"]["id"], &news["news"]["id"]);
+        Ok(json!({
+            "commentId": [comment],
+            "/api/community/posts/{id} id": [post],
+            "/api/community/posts/{id}/comments id": [post],
+            "/api/community/posts/{id}/reports id": [post],
+            "/api/community/posts/{id}/comments/{commentId} id": [post],
+            "/api/community/posts/{id}/comments/{commentId}/reports id": [post],
+            "/api/admin/community/posts/{id}/status id": [post],
+            "/api/admin/community/posts/{id}/pin id": [post],
+            "/api/admin/community/comments/{id}/status id": [comment],
+            "/api/news/{id} id": [news],
+        }))
     }
 
     /// A seated event on sale, a standing one on sale, and one that may be cancelled and deleted.
