@@ -4,12 +4,13 @@ use serde_json::{Value, json};
 use urr_contracts::internal::community::{ContributionsAnswer, GetContributions};
 use urr_kernel::{CallContext, Timestamp, Uuid};
 use urr_service::ApiError;
+use urr_service::own_records::bounded_records;
 use urr_storage::{DbResult, StorageError, Tx, params};
 
 use crate::CommunityService;
 
 /// The newest of each kind, at most.
-const CONTRIBUTIONS_MAX: u32 = 1_000;
+const RECORDS_MAX: u32 = 2_000;
 
 pub async fn get_contributions(
     community: CommunityService,
@@ -18,11 +19,12 @@ pub async fn get_contributions(
 ) -> Result<ContributionsAnswer, ApiError> {
     let user_id = call.user_id;
     let records = community.0.db.read(move |tx| {
-        Ok::<_, StorageError>(json!({
-            "posts": posts(tx, user_id)?,
-            "comments": comments(tx, user_id)?,
-            "reports": reports(tx, user_id)?,
-        }))
+        let tables = [
+            ("posts", posts(tx, user_id)?),
+            ("comments", comments(tx, user_id)?),
+            ("reports", reports(tx, user_id)?),
+        ];
+        Ok::<_, StorageError>(bounded_records(tables, RECORDS_MAX))
     });
     Ok(ContributionsAnswer { records: records.await? })
 }
@@ -31,7 +33,7 @@ fn posts(tx: &mut Tx<'_>, user_id: Uuid) -> DbResult<Vec<Value>> {
     tx.query(
         "select id, kind, artist_id, title, content, image_urls, status, created_at from posts \
          where author_id = $1 and status <> 'deleted' order by created_at desc limit $2",
-        params![user_id, CONTRIBUTIONS_MAX],
+        params![user_id, RECORDS_MAX + 1],
         |row| {
             Ok(json!({
                 "id": row.get::<Uuid>("id")?,
@@ -51,7 +53,7 @@ fn comments(tx: &mut Tx<'_>, user_id: Uuid) -> DbResult<Vec<Value>> {
     tx.query(
         "select id, post_id, content, status, created_at from comments \
          where author_id = $1 and status <> 'deleted' order by created_at desc limit $2",
-        params![user_id, CONTRIBUTIONS_MAX],
+        params![user_id, RECORDS_MAX + 1],
         |row| {
             Ok(json!({
                 "id": row.get::<Uuid>("id")?,
@@ -68,7 +70,7 @@ fn reports(tx: &mut Tx<'_>, user_id: Uuid) -> DbResult<Vec<Value>> {
     tx.query(
         "select subject_id, reason, note, created_at from reports where reporter_id = $1 \
          order by created_at desc limit $2",
-        params![user_id, CONTRIBUTIONS_MAX],
+        params![user_id, RECORDS_MAX + 1],
         |row| {
             Ok(json!({
                 "subjectId": row.get::<Uuid>("subject_id")?,

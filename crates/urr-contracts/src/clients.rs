@@ -9,6 +9,7 @@ use urr_service::{ApiError, InternalCall, Upstream, UpstreamError};
 
 use crate::internal::auth::AuthCalls;
 use crate::internal::community::CommunityCalls;
+use crate::internal::mail::MailCalls;
 use crate::internal::payment::PaymentCalls;
 use crate::internal::queue::QueueCalls;
 pub use crate::internal::ticket::PayableRef;
@@ -16,6 +17,7 @@ use crate::internal::ticket::TicketCalls;
 
 pub type AuthClient = ServiceClient<AuthCalls>;
 pub type CommunityClient = ServiceClient<CommunityCalls>;
+pub type MailClient = ServiceClient<MailCalls>;
 pub type PaymentClient = ServiceClient<PaymentCalls>;
 pub type QueueClient = ServiceClient<QueueCalls>;
 pub type TicketClient = ServiceClient<TicketCalls>;

@@ -36,6 +36,7 @@ macro_rules! internal_calls {
 pub mod auth;
 pub mod catalog;
 pub mod community;
+pub mod mail;
 pub mod payment;
 pub mod queue;
 pub mod ticket;
@@ -48,6 +49,7 @@ pub fn calls() -> impl Iterator<Item = &'static CallSpec> {
         auth::CALLS,
         catalog::CALLS,
         community::CALLS,
+        mail::CALLS,
         payment::CALLS,
         queue::CALLS,
         ticket::CALLS,

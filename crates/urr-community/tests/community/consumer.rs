@@ -102,7 +102,8 @@ contract! {
         assert_eq!([length("posts"), length("comments"), length("reports")], [1, 1, 1]);
         assert_eq!(own["posts"][0]["title"], "글");
         world.handle(&UserDeleted { user_id: MINA }).await;
-        assert_eq!(written().await, json!({ "posts": [], "comments": [], "reports": [] }));
+        let nothing = json!({ "posts": [], "comments": [], "reports": [], "truncated": [] });
+        assert_eq!(written().await, nothing);
         let read = world.get(&format!("/api/community/posts/{post}")).await;
         assert_eq!(read.body["post"]["authorName"], Value::Null);
         assert_eq!(read.body["post"]["title"], "글");
