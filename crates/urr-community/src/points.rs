@@ -80,7 +80,7 @@ pub enum PointOutcome {
 
 /// The pause before the next attempt.
 fn pause(attempts: i64) -> Duration {
-    let doublings = u32::try_from(attempts - 1).unwrap_or(0).min(16);
+    let doublings = u32::try_from(attempts - 1).unwrap_or(u32::MAX).min(16);
     (PAUSE_FIRST * 2_u32.pow(doublings)).min(PAUSE_MAX)
 }
 

@@ -94,7 +94,7 @@ contract! {
         let written = async || {
             let path = GetContributions::SPEC.path.replace("{userId}", &MINA.to_string());
             let mut call = world.call(Method::GET, &path);
-            call = call.as_caller(urr_service::Caller::Auth);
+            call = call.by_program(urr_service::Caller::Auth);
             call.send().await.body["records"].take()
         };
         let own = written().await;

@@ -224,7 +224,7 @@ impl Call {
     }
 
     /// As one of our own programs asks.
-    pub fn as_caller(mut self, caller: Caller) -> Call {
+    pub fn by_program(mut self, caller: Caller) -> Call {
         self.request.extensions_mut().insert(caller);
         self
     }
