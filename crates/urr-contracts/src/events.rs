@@ -3,6 +3,7 @@
 //! The table at the end of this file gives each event its topic, its type and the aggregate that it
 //! is about. The aggregate's id is the partition key: events of one aggregate keep their order.
 
+pub mod alert;
 pub mod catalog;
 pub mod community;
 pub mod inventory;
@@ -15,6 +16,7 @@ pub mod user;
 
 use urr_kernel::EventData;
 
+use self::alert::{SaleAlertDue, SeatAlertDue};
 use self::catalog::{
     ArtistCreated, ArtistUpdated, EventCancelled, EventCreated, EventDeleted, EventUpdated,
 };
@@ -32,6 +34,7 @@ use self::user::{AccountLinkIssued, UserDeleted, UserRegistered, UserRoleChanged
 
 /// Every topic, in alphabetical order.
 pub const TOPICS: &[&str] = &[
+    alert::TOPIC,
     catalog::TOPIC,
     community::TOPIC,
     inventory::TOPIC,
@@ -61,6 +64,10 @@ macro_rules! domain_events {
 }
 
 domain_events! {
+    alert::TOPIC => {
+        SaleAlertDue, "SALE_ALERT_DUE", |data| data.user_id;
+        SeatAlertDue, "SEAT_ALERT_DUE", |data| data.user_id;
+    }
     catalog::TOPIC => {
         ArtistCreated, "ARTIST_CREATED", |data| data.artist_id;
         ArtistUpdated, "ARTIST_UPDATED", |data| data.artist_id;

@@ -329,6 +329,10 @@ fn visit_other_ticket_calls(visitor: &mut impl CallVisitor) {
     };
     let summary = ReservationSummaryAnswer { reservation: summary };
     visitor.visit(GetReservationSummary { id: id(10) }, summary);
+    let asked =
+        GetTicketDocument { id: id(10), user_id: id(11), language: AccountLanguage::Korean };
+    let (file_name, pdf) = ("tickets-R20261201ABCDEF.pdf".to_owned(), "JVBERi0xLjc=".to_owned());
+    visitor.visit(asked, TicketDocumentAnswer { file_name, pdf });
     let availability = EventAvailability { available: 8, held: 2, total: 10 };
     let booking = BookingHealth { answered: 1_000, failed: 1, p95_micros: 42_000 };
     let health = SalesHealthAnswer { events: [(id(1), availability)].into(), booking };

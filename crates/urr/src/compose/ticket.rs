@@ -8,7 +8,8 @@ use urr_kernel::Won;
 use urr_service::{Caller, Service};
 use urr_storage::Db;
 use urr_ticket::{
-    PersonFinder, SeatLocks, Signer, SlotChecker, TicketParts, TicketService, TicketSettings,
+    AlertSettings, PersonFinder, SeatLocks, Signer, SlotChecker, TicketParts, TicketService,
+    TicketSettings,
 };
 
 use super::ClockAndIds;
@@ -73,6 +74,12 @@ fn settings(config: &Config) -> TicketSettings {
         hold_ttl: Duration::from_secs(config.seats.hold_ttl_seconds),
         lock_ttl: Duration::from_secs(config.seats.lock_ttl_seconds),
         expiry_interval: Duration::from_millis(config.reservations.cleanup_interval_ms),
+        alerts: AlertSettings {
+            sale_lead: Duration::from_secs(config.alerts.sale_lead_seconds),
+            head_start: Duration::from_secs(config.alerts.head_start_seconds),
+            exclusive_max: Duration::from_secs(config.alerts.exclusive_seconds),
+            ..AlertSettings::default()
+        },
         support_refund_max: Won::new(config.payments.support_refund_max_won),
         ..TicketSettings::default()
     }
