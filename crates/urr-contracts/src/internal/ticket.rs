@@ -235,6 +235,9 @@ pub struct PinPayable {
     pub user_id: Uuid,
     pub fencing_token: i64,
     pub amount: Won,
+    /// The event, if it is known: calls about one event share a transaction.
+    #[serde(default)]
+    pub event_id: Option<Uuid>,
 }
 
 /// The payment has failed: the payable may expire again.
@@ -257,6 +260,9 @@ pub struct ConfirmPayable {
     pub amount: Won,
     #[serde(default)]
     pub payment_method: Option<String>,
+    /// As in [`PinPayable`].
+    #[serde(default)]
+    pub event_id: Option<Uuid>,
 }
 
 /// The money has gone back.

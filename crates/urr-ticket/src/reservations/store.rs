@@ -308,13 +308,12 @@ pub fn hold_pin(
     payment_id: Uuid,
     now: Timestamp,
 ) -> DbResult<()> {
-    let rows = tx.execute(
+    tx.change_later(
         "update reservations set pinned_by = $2, pinned_at = $3, updated_at = $3 \
          where id = $1 and status = 'pending' and pinned_by is null",
         params![id, payment_id, now],
-    )?;
-    assert_eq!(rows, 1, "the hold was seen to be free under the lock");
-    Ok(())
+        1,
+    )
 }
 
 pub fn hold_unpin(

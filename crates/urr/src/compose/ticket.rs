@@ -30,7 +30,7 @@ pub fn start(builder: &mut Builder<'_>, db: Db) -> Result<Service> {
     let auth = builder.upstream(Caller::Ticket, ProcessRole::Auth)?;
     let peers = (slots, PersonFinder::Auth(AuthClient::new(auth)));
     let ticket = service(builder.config, db.clone(), &sources, locks, peers);
-    builder.consume_with(&db, &consumers::TICKET, ticket.event_handler());
+    builder.consume_with(&db, &consumers::TICKET, ticket.event_handler().into());
     let (jobs, stopping) = (ticket.clone(), builder.stopping.clone());
     builder.add_jobs("the ticket jobs", async move { jobs.run_jobs(stopping).await });
     let maps = ticket.seat_maps().clone();
