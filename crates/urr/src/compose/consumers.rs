@@ -44,7 +44,7 @@ pub const COMMUNITY: EventConsumer = EventConsumer {
     group: urr_community::GROUP,
     topics: urr_community::TOPICS,
     types: Some(urr_community::TYPES),
-    handle: urr_community::handle,
+    handle: ConsumerHandle::Each(urr_community::handle),
 };
 
 pub const MAIL: EventConsumer = EventConsumer {
