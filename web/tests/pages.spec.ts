@@ -45,7 +45,11 @@ const PAGES: {
   { name: 'artists', path: () => '/artists', ready: 'li h2' },
   { name: 'an artist', path: async (page) => `/artists/${await firstArtist(page)}`, ready: 'h1' },
   { name: 'community', path: () => '/community', ready: 'li h2' },
-  { name: 'a post', path: async (page) => `/community/${await firstPost(page)}`, ready: 'article h1' },
+  {
+    name: 'a post',
+    path: async (page) => `/community/${await firstPost(page)}`,
+    ready: 'article h1',
+  },
   { name: 'writing, logged out', path: () => '/community/write', ready: '.state' },
   { name: 'writing', path: () => '/community/write', ready: 'form textarea', fan: true },
   { name: 'news', path: () => '/news', ready: 'li h2' },
