@@ -29,7 +29,7 @@ pub enum PlotStyle {
 pub fn plot(series: &[Series<'_>], unit: &str, style: PlotStyle) -> String {
     let all = || series.iter().flat_map(|it| it.points.iter());
     let x_max = all().map(|(x, _)| *x).fold(1.0, f64::max);
-    let y_max = all().map(|(_, y)| *y).fold(1e-9, f64::max) * 1.05;
+    let y_max = all().map(|(_, y)| *y).fold(1.0, f64::max) * 1.05;
     let x_of = |x: f64| LEFT + x / x_max * (WIDTH - LEFT - RIGHT);
     let y_of = |y: f64| HEIGHT - BOTTOM - y / y_max * (HEIGHT - BOTTOM - TOP);
     let mut svg = format!(r#"<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img">"#);
