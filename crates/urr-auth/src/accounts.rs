@@ -4,18 +4,16 @@ pub mod account;
 pub mod email;
 pub mod http;
 pub mod internal_http;
-pub mod language;
 pub mod profile;
 pub mod store;
 pub mod views;
 
-use urr_kernel::{CallContext, Secret};
+use urr_kernel::{CallContext, Language, Secret};
 use urr_service::UserRole;
 use urr_storage::{DbResult, Tx, outbox};
 
 use crate::accounts::account::{AccountStatus, PersonalDetails, UserAccount, UserId};
 use crate::accounts::email::Email;
-use crate::accounts::language::Language;
 use crate::accounts::profile::{PersonName, PhoneNumber};
 use crate::accounts::store::{self as users, StoredUser};
 use crate::internal_error::from_internal_errors;

@@ -9,10 +9,10 @@ use utoipa_axum::routes;
 
 use crate::sessions::cookies;
 use crate::{
-    AuthService, ChangeRoleError, ClientInfo, InvalidEmail, InvalidLanguage, InvalidName,
-    InvalidPassword, InvalidPhone, InviteError, LoginError, Reauthentication,
-    ReauthenticationError, RefreshError, RegisterError, UserError, VerifyTokenError, accounts,
-    administrators, bot_check, identity_check, links, own_data, sessions, social, terms,
+    AuthService, ChangeRoleError, ClientInfo, InvalidEmail, InvalidName, InvalidPassword,
+    InvalidPhone, InviteError, LoginError, Reauthentication, ReauthenticationError, RefreshError,
+    RegisterError, UserError, VerifyTokenError, accounts, administrators, bot_check,
+    identity_check, links, own_data, sessions, social, terms,
 };
 
 const ADMIN_LOG: AdminLogRoute = AdminLogRoute {
@@ -62,7 +62,6 @@ bad_input! {
     InvalidEmail => "INVALID_EMAIL";
     InvalidName => "INVALID_NAME";
     InvalidPhone => "INVALID_PHONE";
-    InvalidLanguage => "INVALID_LANGUAGE";
     InvalidPassword => "INVALID_PASSWORD";
 }
 

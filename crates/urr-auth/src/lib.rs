@@ -41,7 +41,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::extract::FromRef;
-use urr_contracts::clients::TicketClient;
 use urr_contracts::events::user;
 use urr_kernel::{Clock, IdSource};
 use urr_outbound::Outbound;
@@ -52,7 +51,6 @@ use utoipa::openapi::OpenApi;
 
 pub use accounts::account::{AccountStatus, PersonalDetails, UserAccount, UserId};
 pub use accounts::email::{Email, InvalidEmail};
-pub use accounts::language::{InvalidLanguage, Language};
 pub use accounts::profile::{InvalidName, InvalidPhone, PersonName, PhoneNumber};
 pub use accounts::{Credentials, Profile, RegisterError, Registration, UserError};
 pub use administrators::accounts::{
@@ -73,7 +71,7 @@ pub use internal_error::InternalError;
 pub use jobs::{KeyRotationProgress, PurgeCounts};
 pub use key_check::DataKeyError;
 pub use links::LinkError;
-pub use own_data::{AccountDeletion, DeleteAccountError, ExportError, Losses};
+pub use own_data::{AccountDeletion, AuthPeers, DeleteAccountError, ExportError, Losses};
 pub use passwords::PasswordCost;
 pub use passwords::rules::{InvalidPassword, Password};
 pub use personal_data::{DataKey, DataKeys, DuplicateKeyVersion, UnsealError};
@@ -121,8 +119,8 @@ pub struct AuthParts {
     pub token_key: TokenKey,
     /// Encrypt personal data. `DataKeys::single` if the key was never changed.
     pub data_keys: DataKeys,
-    /// Says what a user would lose. `None` in commands; then no account can be closed.
-    pub ticket: Option<TicketClient>,
+    /// Say what a user has. `None` in commands, where no account is closed or copied.
+    pub peers: Option<AuthPeers>,
     pub settings: AuthSettings,
 }
 
@@ -136,7 +134,7 @@ struct Inner {
     ids: IdSource,
     token_key: TokenKey,
     data_keys: DataKeys,
-    ticket: Option<TicketClient>,
+    peers: Option<AuthPeers>,
     settings: AuthSettings,
     passwords: passwords::PasswordPool,
     bot_pressure: bot_check::PressureCounter,
@@ -160,7 +158,7 @@ pub fn openapi() -> OpenApi {
 
 impl AuthService {
     pub fn new(parts: AuthParts) -> AuthService {
-        let AuthParts { db, clock, ids, token_key, data_keys, ticket, settings } = parts;
+        let AuthParts { db, clock, ids, token_key, data_keys, peers, settings } = parts;
         let passwords = passwords::PasswordPool::new(
             settings.password_cost,
             settings.hashing_parallel_max,
@@ -173,7 +171,7 @@ impl AuthService {
             ids,
             token_key,
             data_keys,
-            ticket,
+            peers,
             settings,
             passwords,
             bot_pressure: bot_check::PressureCounter::default(),

@@ -33,8 +33,6 @@ use crate::sessions::store::{self as sessions, SessionSelection};
 use crate::social::store as social;
 use crate::{AuthService, ClientInfo, InternalError};
 
-/// How many links of a kind an address gets within [`REQUESTS_WINDOW`].
-const REQUESTS_MAX: u32 = 3;
 /// How long a request for a link counts.
 pub(crate) const REQUESTS_WINDOW: Duration = Duration::from_secs(60 * 60);
 
@@ -64,6 +62,7 @@ pub(crate) struct NewLink {
     email_index: Vec<u8>,
     created_at: Timestamp,
     expires_at: Timestamp,
+    requests_max: u32,
     metadata: outbox::EventMetadata,
 }
 
@@ -81,8 +80,8 @@ impl NewLink {
     /// Counts a request. `false` if there were too many lately.
     fn count_request(&self, tx: &mut Tx<'_>) -> DbResult<bool> {
         let since = self.created_at - REQUESTS_WINDOW;
-        let count = store::request_count(tx, self.kind, &self.email_index, since, REQUESTS_MAX)?;
-        if count >= REQUESTS_MAX {
+        let max = self.requests_max;
+        if store::request_count(tx, self.kind, &self.email_index, since, max)? >= max {
             return Ok(false);
         }
         store::request_insert(tx, self.kind, &self.email_index, self.created_at)?;
@@ -126,6 +125,7 @@ impl AuthService {
             email_index: self.0.data_keys.email_indexes(email).swap_remove(0),
             created_at: now,
             expires_at: now + self.0.settings.link_lifetime,
+            requests_max: self.0.settings.link_requests_max,
             metadata: self.event_metadata(context),
         }
     }

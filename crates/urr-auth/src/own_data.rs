@@ -7,6 +7,9 @@
 pub mod http;
 
 use serde_json::Value;
+use urr_contracts::clients::{ClientError, MailClient, PaymentClient, TicketClient};
+use urr_contracts::internal::mail::GetMailRecords;
+use urr_contracts::internal::payment::GetPaymentRecords;
 use urr_contracts::internal::ticket::{GetHoldings, Holding, HoldingsAnswer};
 use urr_kernel::{CallContext, hex};
 use urr_service::Page;
@@ -14,6 +17,14 @@ use urr_service::Page;
 use crate::accounts::account::UserId;
 use crate::sessions::hash_of;
 use crate::{AuthService, InternalError, Reauthentication, ReauthenticationError, UserError};
+
+/// The services that have a user's tickets, payments and mails.
+#[derive(Clone, Debug)]
+pub struct AuthPeers {
+    pub ticket: TicketClient,
+    pub payment: PaymentClient,
+    pub mail: MailClient,
+}
 
 /// How many logins a copy has at most, the newest.
 const LOGINS_MAX: i64 = 100;
@@ -60,8 +71,9 @@ impl Losses {
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExportError {
-    #[error("We cannot see your tickets at the moment. Please try again later.")]
-    TicketsUnknown,
+    /// A service that has a part of the data did not answer: `tickets`, `payments` or `mails`.
+    #[error("A part of your data cannot be read at the moment. Please try again later.")]
+    PartUnavailable(&'static str),
     #[error(transparent)]
     NotConfirmed(#[from] ReauthenticationError),
     #[error(transparent)]
@@ -83,8 +95,8 @@ impl AuthService {
         user_id: UserId,
         context: &CallContext,
     ) -> Result<HoldingsAnswer, TicketsUnknown> {
-        let Some(ticket) = &self.0.ticket else { return Err(TicketsUnknown) };
-        let answer = ticket.call(GetHoldings { user_id: user_id.0 }, context).await;
+        let Some(peers) = &self.0.peers else { return Err(TicketsUnknown) };
+        let answer = peers.ticket.call(GetHoldings { user_id: user_id.0 }, context).await;
         answer.map_err(|error| {
             tracing::warn!(%error, "what a user has is not known");
             TicketsUnknown
@@ -120,7 +132,8 @@ impl AuthService {
         self.reauthenticate_either_way(id, reauthentication).await?;
         let profile = self.get_profile(id).await?;
         let known = self.holdings(id, &context).await;
-        let known = known.map_err(|_| ExportError::TicketsUnknown)?;
+        let known = known.map_err(|_| ExportError::PartUnavailable("tickets"))?;
+        let (payments, mails) = self.other_records(id, &context).await?;
         let sessions = self.list_sessions(id).await?;
         let (logins, _) = self.list_logins(id, Page::new(1, LOGINS_MAX)).await?;
         let identities = self.list_identities(id).await?;
@@ -133,6 +146,27 @@ impl AuthService {
             identities,
             terms,
             tickets: known.records,
+            payments,
+            mails,
         }))
+    }
+
+    /// What the payment service and the mail service have of a user.
+    async fn other_records(
+        &self,
+        id: UserId,
+        context: &CallContext,
+    ) -> Result<(Value, Value), ExportError> {
+        let missing = |part: &'static str| {
+            move |error: ClientError| {
+                tracing::warn!(%error, part, "a copy of a user's data is not complete");
+                ExportError::PartUnavailable(part)
+            }
+        };
+        let peers = self.0.peers.as_ref().ok_or(ExportError::PartUnavailable("payments"))?;
+        let payments = peers.payment.call(GetPaymentRecords { user_id: id.0 }, context).await;
+        let payments = payments.map_err(missing("payments"))?;
+        let mails = peers.mail.call(GetMailRecords { user_id: id.0 }, context).await;
+        Ok((payments.records, mails.map_err(missing("mails"))?.records))
     }
 }

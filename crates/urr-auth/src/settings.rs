@@ -39,6 +39,8 @@ pub struct AuthSettings {
     pub admin_invite_lifetime: Duration,
     /// How long a link that is sent by mail works.
     pub link_lifetime: Duration,
+    /// How many links of a kind an address gets within an hour.
+    pub link_requests_max: u32,
     /// The versions of the terms that are in force.
     pub terms: TermsVersions,
     pub bot_check: BotCheckSettings,
@@ -67,6 +69,7 @@ impl Default for AuthSettings {
             login_history_kept: 365 * DAY,
             admin_invite_lifetime: DAY,
             link_lifetime: Duration::from_secs(30 * 60),
+            link_requests_max: 3,
             terms: TermsVersions::all(&TermsVersion::parse("2026-11").expect("it is plain")),
             bot_check: BotCheckSettings::default(),
             identity: IdentityProvider::Off,

@@ -16,6 +16,7 @@ use tracing::{debug, error, info, warn};
 use urr_kernel::{Clock, DomainEvent, error_chain};
 use urr_storage::{Db, StorageError, inbox};
 
+use self::handler::CommitEffects;
 pub use self::handler::{HandleError, Handler, HandlerContext, HandlerOutcome, decode_event};
 
 use crate::dead_letters::{self, HandlingFailure};
@@ -317,8 +318,12 @@ impl Consumer {
     ) -> Result<Vec<Option<HandlerOutcome>>, HandleError> {
         let (group, handler) = (self.group.clone(), Arc::clone(&self.handler));
         let now = self.clock.now();
-        self.db
+        let effects = CommitEffects::default();
+        let asked = effects.clone();
+        let outcomes = self
+            .db
             .write(move |tx| {
+                asked.clear();
                 let ids: Vec<_> = events.iter().map(|event| event.id).collect();
                 let mut fresh = inbox::record_all(tx, &group, &ids, now)?;
                 let handle = |event: &Arc<DomainEvent>| {
@@ -327,11 +332,15 @@ impl Consumer {
                         return Ok(None);
                     }
                     let context = HandlerContext::new(group.clone(), event, now);
-                    handler(tx, event, &context).map(Some)
+                    handler(tx, event, &context.with_effects(&asked)).map(Some)
                 };
                 events.iter().map(handle).collect()
             })
-            .await
+            .await;
+        if outcomes.is_ok() {
+            effects.run();
+        }
+        outcomes
     }
 
     /// Writes the dead letter, for as long as it takes: until then the message is ours.

@@ -105,10 +105,10 @@ impl CatalogService {
         found.filter(|found| found.event.deleted_at.is_none()).ok_or(EditEventError::NotFound)
     }
 
-    /// How many events there are by status, for the administrators' dashboard.
-    pub async fn get_counts(&self) -> DbResult<CatalogCounts> {
+    /// How many events there are by status, for the dashboard; those of one organiser, or all.
+    pub async fn get_counts(&self, organiser_id: Option<Uuid>) -> DbResult<CatalogCounts> {
         let now = self.0.clock.now();
-        self.0.db.read(move |tx| counts_load(tx, now)).await
+        self.0.db.read(move |tx| counts_load(tx, organiser_id, now)).await
     }
 
     /// The database's plan for a search. `None`: the text has nothing to search for.

@@ -6,7 +6,7 @@ use urr_service::admin_log::{self, AdminLogRoute};
 use urr_service::{Admin, ApiError, Context, Identity, Organiser, RequestLimits};
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::{AdminActor, CatalogService, EventActor, artists, events, images, venues};
+use crate::{AdminActor, CatalogService, EventActor, artists, dashboard, events, images, venues};
 
 const ADMIN_LOG: AdminLogRoute = AdminLogRoute {
     path: "/api/admin/catalog/log",
@@ -20,6 +20,7 @@ pub fn routes() -> OpenApiRouter<CatalogService> {
         .merge(venues::http::routes())
         .merge(events::http::routes())
         .merge(events::admin_http::routes())
+        .merge(dashboard::routes())
         .merge(admin_log::routes(ADMIN_LOG))
         .merge(images::http::routes())
         .layer(DefaultBodyLimit::max(RequestLimits::default().body_bytes_max))

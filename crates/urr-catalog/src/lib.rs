@@ -10,10 +10,12 @@
 //!   to make.
 //! - Changes of the catalogue run one after the other; readers never wait for them.
 //!
-//! Deliberately absent: whether a seat is free, and any call to the ticket service.
+//! Deliberately absent: whether a seat is free, and any call to the ticket service but for the
+//! dashboard.
 
 mod artists;
 mod consumer;
+mod dashboard;
 mod demo;
 mod errors;
 mod events;
@@ -37,12 +39,14 @@ use urr_storage::outbox::EventMetadata;
 use urr_storage::{Db, Schema, StorageError, Tx, migrations};
 use utoipa::openapi::OpenApi;
 
+use dashboard::Dashboard;
 use response_cache::ResponseCache;
 
 pub use artists::{
     Artist, ArtistChange, ArtistDetail, ArtistError, ArtistId, InvalidArtist, NewArtist,
 };
 pub use consumer::{CONSUMED_TOPICS, CONSUMED_TYPES, GROUP, handle};
+pub use dashboard::CatalogPeers;
 pub use demo::SeedError;
 pub use events::change::{
     ArtistChoice, CreateEventError, EditEventError, EventLocation, NewEvent, OrganiserFixed,
@@ -101,6 +105,8 @@ pub struct CatalogParts {
     pub clock: Clock,
     pub ids: IdSource,
     pub settings: CatalogSettings,
+    /// None in commands: the dashboard is without reservations then.
+    pub peers: Option<CatalogPeers>,
 }
 
 /// The catalogue service with one method per operation. Clones share it.
@@ -113,6 +119,7 @@ struct Inner {
     ids: IdSource,
     settings: CatalogSettings,
     cache: ResponseCache,
+    dashboard: Dashboard,
 }
 
 /// The interface description, for a process that does not run the service.
@@ -122,9 +129,10 @@ pub fn openapi() -> OpenApi {
 
 impl CatalogService {
     pub fn new(parts: CatalogParts) -> CatalogService {
-        let CatalogParts { db, clock, ids, settings } = parts;
+        let CatalogParts { db, clock, ids, settings, peers } = parts;
+        let dashboard = Dashboard::new(peers, clock.clone());
         let cache = ResponseCache::new(db.clone(), clock.clone(), settings.cache.clone());
-        CatalogService(Arc::new(Inner { db, clock, ids, settings, cache }))
+        CatalogService(Arc::new(Inner { db, clock, ids, settings, cache, dashboard }))
     }
 
     /// The HTTP service, for the network or for calls within the process.

@@ -267,6 +267,7 @@ pub const ROUTES: &[Route] = {
         // Organisers choose the halls of their events.
         route(GET, "/api/admin/halls/{id}", "catalog", ORGANISER, General, Browse, Default),
         route(GET, "/api/admin/seat-layouts", "catalog", ORGANISER, General, Browse, Default),
+        route(GET, "/api/admin/dashboard", "catalog", ORGANISER, General, Browse, Default),
         route(ALL, "/api/admin/**", "catalog", ADMIN, General, Browse, Default),
         route(GET, "/api/image/**", "catalog", Public, General, Browse, Default),
         upload(route(POST, "/api/image/**", "catalog", ORGANISER, General, Browse, Default)),

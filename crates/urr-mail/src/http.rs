@@ -2,6 +2,7 @@
 
 mod admin;
 mod notifications;
+pub mod user_records;
 
 use urr_service::ApiError;
 use urr_service::admin_log::{self, AdminLogRoute};

@@ -93,6 +93,7 @@ impl MailService {
     pub fn service(&self, kit: &ServiceKit) -> Service {
         self.metrics.register(&kit.metrics);
         Service::new("mail", http::routes().with_state(self.clone()), kit)
+            .with_calls(http::user_records::calls(self.clone()))
     }
 }
 

@@ -8,6 +8,7 @@ mod orders;
 mod payment_outcome;
 mod sandbox_checkout;
 mod test_card;
+mod user_records;
 mod views;
 mod webhooks;
 

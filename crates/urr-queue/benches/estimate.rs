@@ -77,8 +77,7 @@ const CHOSEN_BY: [Shape; 7] = [
     },
 ];
 
-/// What the estimate is worth for other sales. Of its constants only one was chosen by them: the
-/// slowest guess before anything is seen, by the slow buyers.
+/// What the estimate is worth for other sales, by which none of its constants was chosen.
 const UNSEEN: [Shape; 6] = [
     Shape {
         name: "more slots",

@@ -194,7 +194,7 @@ fn write_planned(
                         user_id: reminder.user_id,
                         event_title: Some(title.to_owned()),
                         position: Some(position),
-                        estimated_wait_seconds: Some(wait_seconds),
+                        estimated_wait_seconds: wait_seconds,
                         sale_ends_at: Some(sale_ends_at),
                     };
                     sent.push((*stamp, near));

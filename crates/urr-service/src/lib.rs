@@ -28,6 +28,7 @@ mod internal_call;
 pub mod jobs;
 mod messages;
 mod metrics;
+pub mod own_records;
 mod ownership;
 mod paced_body;
 mod page;

@@ -8,9 +8,9 @@ mod seat_preferences;
 
 use jiff::ToSpan;
 use jiff::civil::{Date, Weekday};
-use jiff::tz::{self, TimeZone};
+use jiff::tz::TimeZone;
 use serde::Deserialize;
-use urr_kernel::Timestamp;
+use urr_kernel::{KOREA, Timestamp};
 use utoipa::ToSchema;
 
 pub use counters::{CounterChanges, MethodTotals, StatsCounters};
@@ -28,9 +28,6 @@ pub struct Hour {
     pub day: Date,
     pub hour: u8,
 }
-
-/// Korea is nine hours ahead of UTC all year; no daylight saving, and no time-zone database needed.
-const KOREA: tz::Offset = tz::offset(9);
 
 /// The calendar day in Korea.
 pub fn day_in_korea(time: Timestamp) -> Date {

@@ -1,6 +1,6 @@
 //! Ids and enums of the services as columns and parameters.
 
-use urr_kernel::Tier;
+use urr_kernel::{Language, Tier};
 
 /// Reads a struct whose fields are named like the columns: `from_row!(row => Venue { id, name })`.
 /// Fields with another source follow a semicolon: `from_row!(row => Sale { id; tickets: Vec::new() })`.
@@ -64,6 +64,7 @@ macro_rules! storable_named {
 }
 
 storable_named!(Tier);
+storable_named!(Language);
 
 #[cfg(test)]
 mod tests {

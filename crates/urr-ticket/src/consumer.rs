@@ -1,6 +1,8 @@
 //! Handles the events of the catalog and of payments.
 
-use urr_bus::{HandleError, HandlerContext, HandlerOutcome, decode_event};
+use std::sync::Arc;
+
+use urr_bus::{HandleError, Handler, HandlerContext, HandlerOutcome, decode_event};
 use urr_contracts::events::catalog::{
     self, ArtistCreated, ArtistUpdated, EventCancelled, EventCreated, EventDeleted, EventUpdated,
 };
@@ -8,8 +10,10 @@ use urr_contracts::events::payment::{self, PaymentConfirmed, PaymentRefunded};
 use urr_kernel::{DomainEvent, EventData, Won};
 use urr_storage::{Tx, storable_time};
 
+use crate::TicketService;
 use crate::inventory::projection;
 use crate::memberships::store::{ArtistUpdate, artist_upsert};
+use crate::metrics::TicketMetrics;
 use crate::payables::consumer::{payment_confirmed, payment_refunded};
 
 /// The consumer group of the ticket service.
@@ -29,11 +33,29 @@ pub const TYPES: &[&str] = &[
     PaymentRefunded::TYPE,
 ];
 
+impl TicketService {
+    /// The handler of a process that runs the service: it also counts the reservations that it
+    /// confirms.
+    pub fn event_handler(&self) -> Handler {
+        let metrics = self.metrics.clone();
+        Arc::new(move |tx, event, context| handle_counted(tx, event, context, &metrics))
+    }
+}
+
 /// Handles one event in the transaction of its inbox row.
 pub fn handle(
     tx: &mut Tx<'_>,
     event: &DomainEvent,
     context: &HandlerContext,
+) -> Result<HandlerOutcome, HandleError> {
+    handle_counted(tx, event, context, &TicketMetrics::default())
+}
+
+fn handle_counted(
+    tx: &mut Tx<'_>,
+    event: &DomainEvent,
+    context: &HandlerContext,
+    metrics: &TicketMetrics,
 ) -> Result<HandlerOutcome, HandleError> {
     match event.event_type.as_str() {
         EventCreated::TYPE => projection::create_sale(tx, event, context),
@@ -50,7 +72,7 @@ pub fn handle(
             let announced_at = storable_time(event.time);
             update_artist(tx, &ArtistUpdate { id: artist_id, name, membership_price, announced_at })
         }
-        PaymentConfirmed::TYPE => payment_confirmed(tx, event, context),
+        PaymentConfirmed::TYPE => payment_confirmed(tx, event, context, metrics),
         PaymentRefunded::TYPE => payment_refunded(tx, event, context),
         _ => Ok(HandlerOutcome::Ignored),
     }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use urr_contracts::internal::ticket::{GetHoldings, Holding, HoldingKind, HoldingsAnswer};
 use urr_kernel::{CallContext, Timestamp, Uuid, Won};
 use urr_service::ApiError;
+use urr_service::own_records::bounded_records;
 use urr_storage::{DbResult, Row, StorageError, Tx, params};
 
 use crate::TicketService;
@@ -99,15 +100,16 @@ fn membership_holdings(tx: &mut Tx<'_>, user_id: Uuid, now: Timestamp) -> DbResu
     })
 }
 
-/// All that is stored about a user, the newest first.
+/// All that is stored about a user, the newest first. What did not fit is named.
 fn records(tx: &mut Tx<'_>, user_id: Uuid) -> DbResult<Value> {
-    Ok(json!({
-        "reservations": reservation_records(tx, user_id)?,
-        "tickets": ticket_records(tx, user_id)?,
-        "transfers": transfer_records(tx, user_id)?,
-        "memberships": membership_records(tx, user_id)?,
-        "points": point_records(tx, user_id)?,
-    }))
+    let tables = [
+        ("reservations", reservation_records(tx, user_id)?),
+        ("tickets", ticket_records(tx, user_id)?),
+        ("transfers", transfer_records(tx, user_id)?),
+        ("memberships", membership_records(tx, user_id)?),
+        ("points", point_records(tx, user_id)?),
+    ];
+    Ok(bounded_records(tables, RECORDS_MAX))
 }
 
 fn list_records(
@@ -116,7 +118,7 @@ fn list_records(
     sql: &str,
     read: fn(&Row<'_>) -> DbResult<Value>,
 ) -> DbResult<Vec<Value>> {
-    tx.query(sql, params![user_id, RECORDS_MAX], read)
+    tx.query(sql, params![user_id, RECORDS_MAX + 1], read)
 }
 
 fn reservation_records(tx: &mut Tx<'_>, user_id: Uuid) -> DbResult<Vec<Value>> {

@@ -54,6 +54,7 @@ pub fn internal_calls(ticket: TicketService) -> InternalCalls<TicketService> {
         .serve(sales_health::http::get_sales_health)
         .serve(sales_health::http::get_tier)
         .serve(holdings::get_holdings)
+        .serve(reservations::figures::get_reservation_figures)
         .serve(memberships::points::http::award_points)
         .serve(memberships::points::http::return_points)
 }

@@ -211,12 +211,7 @@ pub(crate) fn reservation_view(record: ReservationRecord, now: Timestamp) -> Pay
         user_id: Some(reservation.user_id),
         event_id: Some(reservation.event_id),
         reservation_number: Some(reservation.number),
-        status: match status {
-            ReservationStatus::Pending => PayableStatus::Pending,
-            ReservationStatus::Confirmed => PayableStatus::Confirmed,
-            ReservationStatus::Cancelled => PayableStatus::Cancelled,
-            ReservationStatus::Expired => PayableStatus::Expired,
-        },
+        status: reservation_status(status),
         payment_status: payment_status(reservation.payment_status),
         total_amount: reservation.total_amount,
         booking_fee: reservation.booking_fee,
@@ -230,6 +225,15 @@ pub(crate) fn reservation_view(record: ReservationRecord, now: Timestamp) -> Pay
         cancelled_amount: record.cancelled_amount,
         updated_at: Some(record.updated_at),
         ..blank_view(PayableKind::Reservation, reservation.id.0)
+    }
+}
+
+pub(crate) fn reservation_status(status: ReservationStatus) -> PayableStatus {
+    match status {
+        ReservationStatus::Pending => PayableStatus::Pending,
+        ReservationStatus::Confirmed => PayableStatus::Confirmed,
+        ReservationStatus::Cancelled => PayableStatus::Cancelled,
+        ReservationStatus::Expired => PayableStatus::Expired,
     }
 }
 

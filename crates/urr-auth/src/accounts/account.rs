@@ -1,11 +1,10 @@
 //! An account and the person it belongs to.
 
-use urr_kernel::{Timestamp, define_id};
+use urr_kernel::{Language, Timestamp, define_id};
 use urr_service::UserRole;
 use urr_storage::{storable_enum, storable_id};
 
 use super::email::Email;
-use super::language::Language;
 use super::profile::{PersonName, PhoneNumber};
 
 define_id!(

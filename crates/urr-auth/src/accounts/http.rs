@@ -4,6 +4,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
 use serde::Deserialize;
+use urr_kernel::Language;
 use urr_service::{ApiError, Context, Errors, Json, User};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -15,9 +16,8 @@ use crate::http::reauthentication;
 use crate::sessions::client_info::ClientInfo;
 use crate::sessions::cookies;
 use crate::{
-    AccountDeletion, AuthService, BotCheckPurpose, Email, Language, Password, PasswordChange,
-    PersonName, PersonalDetails, PhoneNumber, Registration, TermsAnswer, TermsAnswers,
-    TermsVersions, UserId,
+    AccountDeletion, AuthService, BotCheckPurpose, Email, Password, PasswordChange, PersonName,
+    PersonalDetails, PhoneNumber, Registration, TermsAnswer, TermsAnswers, TermsVersions, UserId,
 };
 
 pub fn routes() -> OpenApiRouter<AuthService> {
@@ -71,7 +71,8 @@ fn parse_phone(phone: Option<String>) -> Result<Option<PhoneNumber>, ApiError> {
 
 fn parse_language(language: Option<String>) -> Result<Option<Language>, ApiError> {
     let language = language.filter(|code| !code.is_empty());
-    Ok(language.map(|code| Language::parse(&code)).transpose()?)
+    let parsed = language.map(|code| code.parse()).transpose();
+    parsed.map_err(|_| ApiError::bad_request("INVALID_LANGUAGE", "The language is ko or en."))
 }
 
 /// Creates an account and logs in.

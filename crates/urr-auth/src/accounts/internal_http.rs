@@ -5,10 +5,10 @@ use urr_contracts::internal::auth::{
     GetUserAnswer, ListRevokedTokens, ListUsers, ListUsersAnswer, PersonAnswer, RevokedTokenPage,
     USERS_PER_CALL_MAX,
 };
-use urr_kernel::CallContext;
+use urr_kernel::{CallContext, Language};
 use urr_service::{ApiError, InternalCalls};
 
-use crate::{AuthService, Language, UserAccount, UserId};
+use crate::{AuthService, UserAccount, UserId};
 
 pub fn calls(auth: AuthService) -> InternalCalls<AuthService> {
     InternalCalls::new(auth)

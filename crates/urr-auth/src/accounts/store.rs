@@ -1,12 +1,11 @@
 //! The SQL of users.
 
 use urr_contracts::internal::auth::USERS_PER_CALL_MAX;
-use urr_kernel::Timestamp;
+use urr_kernel::{Language, Timestamp};
 use urr_service::{Page, UserRole};
 use urr_storage::{DbResult, Row, ToValue, Tx, Value, from_row, params};
 
 use crate::accounts::account::{AccountStatus, UserId};
-use crate::accounts::language::Language;
 use crate::personal_data::SealedDetails;
 use crate::sql::parameters;
 

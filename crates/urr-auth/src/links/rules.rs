@@ -55,12 +55,11 @@ pub fn check_link(link: &StoredLink, user: &StoredUser, now: Timestamp) -> Resul
 
 #[cfg(test)]
 mod tests {
-    use urr_kernel::Uuid;
+    use urr_kernel::{Language, Uuid};
     use urr_service::UserRole;
 
     use super::*;
     use crate::accounts::account::UserId;
-    use crate::accounts::language::Language;
     use crate::personal_data::SealedDetails;
 
     fn at(seconds: i64) -> Timestamp {

@@ -30,12 +30,13 @@ pub struct ExportMeBody {
 
 /// Returns a copy of all the user's data, as a file.
 ///
-/// Account, sessions, the last hundred logins, linked logins, answers to terms, and what the ticket
-/// service has: reservations, tickets, transfers, memberships and points. Needs a login at most ten
-/// minutes ago, or `password`.
+/// Account, sessions, the last hundred logins, linked logins, answers to terms, reservations,
+/// tickets, transfers, memberships, points, payments, refunds, and mails with what they said. Of
+/// each up to 2,000, the newest; `truncated` names what was more. Needs a login at most ten minutes
+/// ago, or `password`.
 ///
 /// Errors: 403 `RECENT_LOGIN_REQUIRED`, `WRONG_PASSWORD`; 404 `USER_NOT_FOUND`; 503
-/// `TICKETS_UNAVAILABLE`: a copy is complete or not given.
+/// `EXPORT_UNAVAILABLE` with `missing` (`tickets`, `payments` or `mails`): no copy lacks a part.
 #[utoipa::path(
     post, path = "/api/auth/me/export", tag = "auth", request_body = ExportMeBody,
     responses((status = 200, body = Object), Errors<401, 403, 404>),
@@ -66,10 +67,12 @@ pub struct ExportParts {
     pub identities: Vec<LinkedIdentity>,
     pub terms: Vec<AgreedTerms>,
     pub tickets: Value,
+    pub payments: Value,
+    pub mails: Value,
 }
 
 pub fn export_document(parts: ExportParts) -> Value {
-    let ExportParts { exported_at, profile, sessions, logins, identities, terms, tickets } = parts;
+    let ExportParts { exported_at, profile, sessions, logins, identities, terms, .. } = parts;
     let user = profile.user;
     let session = |session: LiveSession| {
         json!({
@@ -118,7 +121,9 @@ pub fn export_document(parts: ExportParts) -> Value {
         "terms": terms.into_iter().map(agreed).collect::<Vec<_>>(),
         "sessions": sessions.into_iter().map(session).collect::<Vec<_>>(),
         "logins": logins.into_iter().map(login).collect::<Vec<_>>(),
-        "tickets": tickets,
+        "tickets": parts.tickets,
+        "payments": parts.payments,
+        "mails": parts.mails,
     })
 }
 
@@ -142,7 +147,10 @@ impl From<ExportError> for ApiError {
     fn from(error: ExportError) -> ApiError {
         let sentence = error.to_string();
         match error {
-            ExportError::TicketsUnknown => tickets_unknown(sentence),
+            ExportError::PartUnavailable(part) => {
+                ApiError::unavailable("EXPORT_UNAVAILABLE", sentence, RETRY_AFTER)
+                    .with("missing", part)
+            }
             ExportError::NotConfirmed(error) => error.into(),
             ExportError::User(error) => error.into(),
             ExportError::Internal(error) => error.into(),

@@ -3,9 +3,7 @@
 use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
-use urr_kernel::fits_in_line;
-
-use crate::Language;
+use urr_kernel::{Language, fits_in_line};
 
 /// Set by the gateway, which removes it from what clients send.
 const CLIENT_ADDRESS: &str = "x-urr-client-address";
@@ -37,7 +35,7 @@ impl ClientInfo {
         ClientInfo {
             address: text(headers, CLIENT_ADDRESS, ADDRESS_CHARS_MAX),
             user_agent: text(headers, "user-agent", USER_AGENT_CHARS_MAX),
-            language: Language::preferred(&languages),
+            language: Language::preferred([languages.as_str()]),
         }
     }
 }

@@ -122,9 +122,9 @@ fn make_auth(
     data_keys: DataKeys,
     settings: AuthSettings,
 ) -> AuthService {
-    let ticket = Some(tickets.client(clock, ids));
+    let peers = Some(tickets.peers(clock, ids));
     let (db, clock, ids, token_key) = (db.clone(), clock.clone(), ids.clone(), token_key());
-    AuthService::new(AuthParts { db, clock, ids, token_key, data_keys, ticket, settings })
+    AuthService::new(AuthParts { db, clock, ids, token_key, data_keys, peers, settings })
 }
 
 pub fn token_key() -> TokenKey {

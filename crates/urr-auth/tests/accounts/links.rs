@@ -179,6 +179,18 @@ contract! {
         assert!(forgot(&world, EMAIL).await.is_some(), "an hour later it goes on");
     }
 
+    /// The control: without the bound a mailbox is filled.
+    async fn without_the_bound_every_request_sends_a_link(world: World) {
+        let settings = AuthSettings { link_requests_max: u32::MAX, ..cheap_settings() };
+        let auth = world.auth_with(data_keys(), settings);
+        world.try_register(&auth, EMAIL).await.unwrap();
+        let email = Email::parse(EMAIL).unwrap();
+        for _ in 0..10 {
+            auth.request_password_reset(&email, world.context()).await.unwrap();
+        }
+        assert_eq!(links(&world).await, 11);
+    }
+
     async fn only_hashes_of_links_are_stored_and_events_name_ids_only(world: World) {
         world.register(EMAIL).await;
         let link = forgot(&world, EMAIL).await.unwrap();

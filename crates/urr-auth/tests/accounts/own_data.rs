@@ -109,6 +109,8 @@ contract! {
         assert_eq!(copy.body["sessions"].as_array().unwrap().len(), 1);
         assert_eq!(copy.body["logins"][0]["method"], "registration");
         assert_eq!(copy.body["tickets"]["reservations"][0], "R-7ZQ0");
+        assert_eq!(copy.body["payments"]["payments"][0]["of"], json!(mina.user.id.0));
+        assert_eq!(copy.body["mails"]["mails"][0]["to"], json!(mina.user.id.0));
         let text = copy.body.to_string();
         assert!(!text.contains("argon2") && !text.contains("juno"), "{text}");
         let other = post(&world, path).of(&juno).json(&body).send().await;
@@ -127,7 +129,19 @@ contract! {
         assert_eq!(old, Err(ExportError::NotConfirmed(ReauthenticationError::RecentLoginRequired)));
         world.tickets.unavailable(true);
         let half = export(Reauthentication::by_password(PASSWORD)).await;
-        assert_eq!(half, Err(ExportError::TicketsUnknown));
+        assert_eq!(half, Err(ExportError::PartUnavailable("tickets")));
+        world.tickets.unavailable(false);
+        world.tickets.payments_away(true);
+        let half = export(Reauthentication::by_password(PASSWORD)).await;
+        assert_eq!(half, Err(ExportError::PartUnavailable("payments")));
+        world.tickets.payments_away(false);
+        world.tickets.mails_away(true);
+        let body = json!({ "password": PASSWORD });
+        let half = post(&world, "/api/auth/me/export").of(&mina).json(&body).send().await;
+        assert_eq!(half.refusal(), (503, "EXPORT_UNAVAILABLE"));
+        assert_eq!(half.body["missing"], "mails");
+        world.tickets.mails_away(false);
+        assert!(export(Reauthentication::by_password(PASSWORD)).await.is_ok(), "the control");
     }
 
     async fn whoever_has_valid_tickets_is_told_what_is_lost_first(world: World) {

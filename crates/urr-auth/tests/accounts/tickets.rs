@@ -1,4 +1,4 @@
-//! The ticket service, as far as accounts call it. It fails on demand.
+//! The ticket, payment and mail services, as far as accounts call them. Each fails on demand.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -9,8 +9,10 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use serde_json::{Value, json};
-use urr_auth::UserId;
-use urr_contracts::clients::TicketClient;
+use urr_auth::{AuthPeers, UserId};
+use urr_contracts::clients::{MailClient, PaymentClient, TicketClient};
+use urr_contracts::internal::mail::GetMailRecords;
+use urr_contracts::internal::payment::GetPaymentRecords;
 use urr_contracts::internal::ticket::GetHoldings;
 use urr_kernel::{Clock, IdSource, Uuid};
 use urr_service::{Caller, InternalCall, Metrics, RequestLimits, ServiceKit, Upstream};
@@ -24,20 +26,30 @@ struct FakeState {
     holdings: HashMap<Uuid, Vec<Value>>,
     buyers: Vec<Uuid>,
     is_unavailable: bool,
+    payments_away: bool,
+    mails_away: bool,
     asked: usize,
 }
 
 impl FakeTickets {
-    pub fn client(&self, clock: &Clock, ids: &IdSource) -> TicketClient {
+    pub fn peers(&self, clock: &Clock, ids: &IdSource) -> AuthPeers {
         let kit = ServiceKit {
             clock: clock.clone(),
             ids: ids.clone(),
             metrics: Metrics::new(),
             limits: RequestLimits::default(),
         };
-        let router =
-            Router::new().route(GetHoldings::SPEC.path, get(holdings)).with_state(self.clone());
-        TicketClient::new(Upstream::local(Caller::Auth, "ticket", router, &kit))
+        let router = Router::new()
+            .route(GetHoldings::SPEC.path, get(holdings))
+            .route(GetPaymentRecords::SPEC.path, get(payments))
+            .route(GetMailRecords::SPEC.path, get(mails))
+            .with_state(self.clone());
+        let upstream = |name| Upstream::local(Caller::Auth, name, router.clone(), &kit);
+        AuthPeers {
+            ticket: TicketClient::new(upstream("ticket")),
+            payment: PaymentClient::new(upstream("payment")),
+            mail: MailClient::new(upstream("mail")),
+        }
     }
 
     /// The user has a ticket for an event that is still to come.
@@ -61,6 +73,14 @@ impl FakeTickets {
         self.0.lock().unwrap().is_unavailable = is_unavailable;
     }
 
+    pub fn payments_away(&self, is_away: bool) {
+        self.0.lock().unwrap().payments_away = is_away;
+    }
+
+    pub fn mails_away(&self, is_away: bool) {
+        self.0.lock().unwrap().mails_away = is_away;
+    }
+
     /// How often they were asked.
     pub fn asked(&self) -> usize {
         self.0.lock().unwrap().asked
@@ -80,4 +100,18 @@ async fn holdings(State(tickets): State<FakeTickets>, Path(user_id): Path<Uuid>)
         "holdings": holdings,
     }))
     .into_response()
+}
+
+async fn payments(State(tickets): State<FakeTickets>, Path(user_id): Path<Uuid>) -> Response {
+    match tickets.0.lock().unwrap().payments_away {
+        true => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+        false => Json(json!({ "records": { "payments": [{ "of": user_id }] } })).into_response(),
+    }
+}
+
+async fn mails(State(tickets): State<FakeTickets>, Path(user_id): Path<Uuid>) -> Response {
+    match tickets.0.lock().unwrap().mails_away {
+        true => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+        false => Json(json!({ "records": { "mails": [{ "to": user_id }] } })).into_response(),
+    }
 }

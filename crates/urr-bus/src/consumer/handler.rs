@@ -1,6 +1,7 @@
 //! Handlers of domain events: their type, their outcome and their context.
 
-use std::sync::Arc;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use sha2::{Digest, Sha256};
 use urr_kernel::{CallContext, DecodeEventError, DomainEvent, EventData, Timestamp, Uuid};
@@ -8,7 +9,7 @@ use urr_storage::outbox::EventMetadata;
 use urr_storage::{StorageError, Tx};
 
 /// The effect of an event. It runs in a transaction, perhaps more than once, so it must not have
-/// effects outside it; ids come from the context.
+/// effects outside it but through [`HandlerContext::after_commit`]; ids come from the context.
 pub type Handler = Arc<
     dyn Fn(&mut Tx<'_>, &DomainEvent, &HandlerContext) -> Result<HandlerOutcome, HandleError>
         + Send
@@ -63,11 +64,53 @@ pub struct HandlerContext {
     event_id: Uuid,
     /// For what the event causes: same flow, caused by it.
     pub call: CallContext,
+    effects: CommitEffects,
+}
+
+type CommitEffect = Box<dyn FnOnce() + Send>;
+
+/// What is done once a transaction is committed. Clones share it.
+#[derive(Clone, Default)]
+pub(super) struct CommitEffects(Arc<Mutex<Vec<CommitEffect>>>);
+
+impl CommitEffects {
+    /// Forgets what a run that was undone asked for.
+    pub fn clear(&self) {
+        drop(self.take());
+    }
+
+    pub fn run(&self) {
+        for effect in self.take() {
+            effect();
+        }
+    }
+
+    fn take(&self) -> Vec<CommitEffect> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl fmt::Debug for CommitEffects {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CommitEffects").finish_non_exhaustive()
+    }
 }
 
 impl HandlerContext {
     pub fn new(group: impl Into<String>, event: &DomainEvent, now: Timestamp) -> HandlerContext {
-        HandlerContext { now, group: group.into(), event_id: event.id, call: event.context() }
+        let (group, call) = (group.into(), event.context());
+        HandlerContext { now, group, event_id: event.id, call, effects: CommitEffects::default() }
+    }
+
+    pub(super) fn with_effects(self, effects: &CommitEffects) -> HandlerContext {
+        HandlerContext { effects: effects.clone(), ..self }
+    }
+
+    /// Does something in memory once the transaction is committed: counting, for example. It is
+    /// lost if the process dies in between.
+    pub fn after_commit(&self, effect: impl FnOnce() + Send + 'static) {
+        let effects = &self.effects.0;
+        effects.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(effect));
     }
 
     pub fn group(&self) -> &str {
@@ -109,6 +152,7 @@ mod tests {
             group: group.to_owned(),
             event_id: Uuid::from_u128(event_id),
             call: CallContext::root(Uuid::from_u128(1)),
+            effects: CommitEffects::default(),
         }
     }
 

@@ -28,6 +28,7 @@ on_both_engines![
     a_business_rejection_is_kept_and_never_tried_again,
     an_outage_is_waited_for_while_other_keys_go_on,
     an_unknown_outcome_is_tried_again,
+    what_is_to_be_done_after_the_commit_is_done_once_and_never_without_it,
     what_is_not_for_us_is_ignored,
     the_events_of_a_batch_share_transactions,
     a_type_that_is_not_consumed_costs_no_transaction,
@@ -193,6 +194,39 @@ mod cases {
         fixture.effects_become(1).await;
         consumer.stop().await;
         assert_eq!(calls.of(&event), 7);
+    }
+
+    pub async fn what_is_to_be_done_after_the_commit_is_done_once_and_never_without_it(
+        fixture: Fixture,
+    ) {
+        let events = steps(&fixture, 1, 3);
+        fixture.publish_events(&events).await;
+        let poison = events[1].id;
+        let (calls, done) = (Calls::default(), Calls::default());
+        let handler: Handler = {
+            let (calls, done) = (calls.clone(), done.clone());
+            Arc::new(move |tx, event, context| {
+                let (noted, done) = (event.clone(), done.clone());
+                context.after_commit(move || {
+                    done.count(&noted);
+                });
+                if event.id == poison {
+                    return Err(HandleError::Poison("it can never be handled".to_owned()));
+                }
+                // Undone twice, with all that it asked for.
+                if calls.count(event) < 3 {
+                    let reason = "the connection broke".to_owned();
+                    return Err(StorageError::OutcomeUnknown(reason).into());
+                }
+                effect_insert(tx, event)?;
+                Ok(HandlerOutcome::Done)
+            })
+        };
+        let consumer = fixture.consumer("group", handler);
+        fixture.effects_become(2).await;
+        consumer.stop().await;
+        assert_eq!([0, 1, 2].map(|index| done.of(&events[index])), [1, 0, 1]);
+        assert!(calls.of(&events[0]) >= 3, "the control: it ran more than once");
     }
 
     pub async fn what_is_not_for_us_is_ignored(fixture: Fixture) {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid};
 use urr_service::idempotency::{KeyedRequest, fingerprint, header_key};
 use urr_service::{
-    Admin, ApiError, Errors, EventReader, EventScope, Json, Page, Paged, Pagination, Path, Query,
+    ApiError, Errors, EventReader, EventScope, Json, Page, Paged, Pagination, Path, Query,
 };
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -16,8 +16,8 @@ use super::bodies::{CancelEventBody, CreateEventBody};
 use super::http::parse_search;
 use super::views::EventView;
 use crate::{
-    CatalogCounts, CatalogService, EditEventError, EventActor, EventChange, EventId,
-    EventListFilter, EventListOrder, EventRecord, EventStatus, TicketType,
+    CatalogService, EditEventError, EventActor, EventChange, EventId, EventListFilter,
+    EventListOrder, EventRecord, EventStatus, TicketType,
 };
 
 pub fn routes() -> OpenApiRouter<CatalogService> {
@@ -25,7 +25,6 @@ pub fn routes() -> OpenApiRouter<CatalogService> {
         .routes(routes!(list_admin_events, create_event))
         .routes(routes!(get_admin_event, edit_event, delete_event))
         .routes(routes!(cancel_event))
-        .routes(routes!(get_dashboard))
 }
 
 /// An event with the fields for administrators only.
@@ -237,24 +236,4 @@ pub async fn delete_event(
 ) -> Result<StatusCode, ApiError> {
     catalog.delete_event(id, actor).await?;
     Ok(StatusCode::NO_CONTENT)
-}
-
-#[derive(Serialize, ToSchema)]
-pub struct DashboardView {
-    stats: CatalogCounts,
-}
-
-/// Returns the numbers of the catalog.
-///
-/// For administrators: events by status, events whose inventory is not ready, and counts of
-/// artists, venues, halls and images.
-#[utoipa::path(
-    get, path = "/api/admin/dashboard", tag = "events",
-    responses((status = 200, body = DashboardView), Errors<401, 403>),
-)]
-pub async fn get_dashboard(
-    State(catalog): State<CatalogService>,
-    _admin: Admin,
-) -> Result<Json<DashboardView>, ApiError> {
-    Ok(Json(DashboardView { stats: catalog.get_counts().await? }))
 }

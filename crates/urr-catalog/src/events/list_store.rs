@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde::Serialize;
-use urr_kernel::Timestamp;
+use urr_kernel::{Timestamp, Uuid};
 use urr_service::Page;
 use urr_storage::{DbResult, TIME_MAX, TIME_MIN, ToValue, Tx, Value, from_row};
 use utoipa::ToSchema;
@@ -101,7 +101,7 @@ pub fn expiry_hint_load(
     )
 }
 
-/// The numbers of the administrators' dashboard.
+/// The catalogue's numbers on the dashboard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = CatalogCountsView)]
@@ -121,23 +121,34 @@ pub struct CatalogCounts {
     pub images: u64,
 }
 
-pub fn counts_load(tx: &mut Tx<'_>, now: Timestamp) -> DbResult<CatalogCounts> {
+/// The events of one organiser, or all. Artists, venues, halls and images belong to nobody.
+pub fn counts_load(
+    tx: &mut Tx<'_>,
+    organiser_id: Option<Uuid>,
+    now: Timestamp,
+) -> DbResult<CatalogCounts> {
+    let mut values = vec![now.to_value()];
+    values.extend(organiser_id.map(Value::Uuid));
+    let events = match organiser_id {
+        Some(_) => "events where organiser_id = $2 and",
+        None => "events where",
+    };
     let live = "deleted_at is null and status <> 'cancelled'";
     let sql = format!(
-        "select (select count(*) from events where deleted_at is null) as total_events, \
-         (select count(*) from events where {live} and sale_starts_at > $1) as upcoming, \
-         (select count(*) from events where {live} and sale_starts_at <= $1 \
+        "select (select count(*) from {events} deleted_at is null) as total_events, \
+         (select count(*) from {events} {live} and sale_starts_at > $1) as upcoming, \
+         (select count(*) from {events} {live} and sale_starts_at <= $1 \
              and sale_ends_at > $1) as on_sale, \
-         (select count(*) from events where {live} and sale_ends_at <= $1) as ended, \
-         (select count(*) from events where deleted_at is null and status = 'cancelled') \
+         (select count(*) from {events} {live} and sale_ends_at <= $1) as ended, \
+         (select count(*) from {events} deleted_at is null and status = 'cancelled') \
              as cancelled, \
-         (select count(*) from events where {live} and sale_ends_at > $1 \
+         (select count(*) from {events} {live} and sale_ends_at > $1 \
              and inventory_ready = false) as not_ready, \
-         (select count(*) from events where deleted_at is not null) as deleted, \
+         (select count(*) from {events} deleted_at is not null) as deleted, \
          (select count(*) from artists) as artists, (select count(*) from venues) as venues, \
          (select count(*) from halls) as halls, (select count(*) from images) as images"
     );
-    tx.query_one(&sql, &[now.to_value()], |row| {
+    tx.query_one(&sql, &values, |row| {
         Ok(from_row!(row => CatalogCounts {
             total_events, upcoming, on_sale, ended, cancelled, not_ready, deleted, artists, venues,
             halls, images

@@ -239,7 +239,7 @@ contract! {
     async fn a_change_whose_line_cannot_be_written_does_not_happen(world: World) {
         // Two sources of the same ids: the second tells what the first will say.
         let source = || IdSource::seeded(world.clock.clone(), 7);
-        let catalog = CatalogService::new(CatalogParts { db: world.db.clone(), clock: world.clock.clone(), ids: source(), settings: CatalogSettings::default() });
+        let catalog = CatalogService::new(CatalogParts { db: world.db.clone(), clock: world.clock.clone(), ids: source(), settings: CatalogSettings::default(), peers: None });
         let foreseen = source();
         let (_artist, _event, line) = (foreseen.next_id(), foreseen.next_id(), foreseen.next_id());
         let context = CallContext::root(world.ids.next_id());

@@ -285,7 +285,7 @@ contract! {
         let hall = world.hall(&venue).await;
         let settings = CatalogSettings { seats_per_user_max_default: 2, ..CatalogSettings::default() };
         let (db, clock, ids) = (world.db.clone(), world.clock.clone(), world.ids.clone());
-        let catalog = CatalogService::new(CatalogParts { db, clock, ids, settings });
+        let catalog = CatalogService::new(CatalogParts { db, clock, ids, settings, peers: None });
         let create = |body: &Value| {
             world.call_on(&catalog, Method::POST, "/api/admin/events").by_admin().json(body).send()
         };

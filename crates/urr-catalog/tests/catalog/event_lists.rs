@@ -139,6 +139,7 @@ contract! {
         assert_eq!(dashboard.body["stats"], json!({
             "totalEvents": 4, "upcoming": 2, "onSale": 1, "ended": 0, "cancelled": 1,
             "notReady": 3, "deleted": 1, "artists": 1, "venues": 1, "halls": 1, "images": 0,
+            "totalReservations": null, "totalRevenue": null, "todayReservations": null,
         }));
     }
 

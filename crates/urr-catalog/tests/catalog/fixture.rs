@@ -77,6 +77,7 @@ impl World {
             clock: clock.clone(),
             ids: ids.clone(),
             settings: CatalogSettings::default(),
+            peers: None,
         });
         let router = router(&catalog, &clock, &ids);
         Some(World { form, _folder: folder, db, clock, ids, catalog, router })
@@ -90,6 +91,7 @@ impl World {
             clock: self.clock.clone(),
             ids: self.ids.clone(),
             settings,
+            peers: None,
         })
     }
 

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod artists;
+mod dashboard;
 mod demo;
 mod event_changes;
 mod event_creation;

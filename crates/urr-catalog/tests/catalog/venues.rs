@@ -160,7 +160,7 @@ contract! {
         world.create_event(&body).await;
         let settings = CatalogSettings { renamed_events_max: 1, ..CatalogSettings::default() };
         let (db, clock, ids) = (world.db.clone(), world.clock.clone(), world.ids.clone());
-        let bounded = CatalogService::new(CatalogParts { db, clock, ids, settings });
+        let bounded = CatalogService::new(CatalogParts { db, clock, ids, settings, peers: None });
         let rename = |what: String, name: &str| {
             let call = world.call_on(&bounded, Method::PUT, &format!("/api/admin/{what}"));
             call.by_admin().json(&json!({ "name": name })).send()

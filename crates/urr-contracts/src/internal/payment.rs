@@ -1,4 +1,5 @@
-//! Internal calls to the payment service: the audit of the money, for operators.
+//! Internal calls to the payment service: the audit of the money, for operators, and a user's
+//! payments for the copy of their data.
 
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use urr_service::Caller;
 const OPERATOR: &[Caller] = &[Caller::Operator];
 /// An audit reads whole tables and asks providers.
 const AUDIT_DEADLINE: Duration = Duration::from_secs(30);
+const RECORDS_DEADLINE: Duration = Duration::from_secs(5);
 
 internal_calls! {
     /// The calls to the payment service.
@@ -18,6 +20,8 @@ internal_calls! {
             Get "/internal/payment/audit/provider", OPERATOR, AUDIT_DEADLINE;
         AuditTickets -> TicketAudit:
             Get "/internal/payment/audit/tickets", OPERATOR, AUDIT_DEADLINE;
+        GetPaymentRecords -> PaymentRecordsAnswer:
+            Get "/internal/payment/records/{userId}", &[Caller::Auth], RECORDS_DEADLINE;
     }
 }
 
@@ -103,4 +107,18 @@ pub struct TicketAudit {
     /// Null at the end.
     #[serde(default)]
     pub next: Option<Uuid>,
+}
+
+/// Asks for everything that is stored about a user, for the copy of their data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GetPaymentRecords {
+    pub user_id: Uuid,
+}
+
+/// The answer of [`GetPaymentRecords`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PaymentRecordsAnswer {
+    /// As plain JSON by table.
+    pub records: serde_json::Value,
 }

@@ -15,6 +15,7 @@ const MAIL: &[Caller] = &[Caller::Mail];
 const QUEUE: &[Caller] = &[Caller::Queue];
 const COMMUNITY: &[Caller] = &[Caller::Community];
 const AUTH: &[Caller] = &[Caller::Auth];
+const CATALOG: &[Caller] = &[Caller::Catalog];
 const DEADLINE: Duration = Duration::from_secs(5);
 /// Users wait for these answers.
 const SHORT_DEADLINE: Duration = Duration::from_secs(2);
@@ -48,6 +49,8 @@ internal_calls! {
             Get "/internal/ticket/tier/{eventId}/{userId}", QUEUE, SHORT_DEADLINE;
         GetHoldings -> HoldingsAnswer:
             Get "/internal/ticket/holdings/{userId}", AUTH, DEADLINE;
+        GetReservationFigures -> ReservationFigures:
+            Get "/internal/ticket/reservation-figures", CATALOG, SHORT_DEADLINE;
         AwardPoints -> AwardPointsAnswer:
             Post "/internal/ticket/memberships/award-points", COMMUNITY, DEADLINE;
         ReturnPoints -> ReturnPointsAnswer:
@@ -391,6 +394,42 @@ pub struct TierAnswer {
     /// Null for the general public.
     #[serde(default)]
     pub tier: Option<Tier>,
+}
+
+/// Asks how reservations go, for the dashboard.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GetReservationFigures {
+    /// Only of this organiser's events; null: of all.
+    #[serde(default)]
+    pub organiser_id: Option<Uuid>,
+}
+
+/// The answer of [`GetReservationFigures`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReservationFigures {
+    /// Holds and confirmed reservations; neither cancelled nor expired ones.
+    pub total_reservations: u64,
+    /// What of them is paid.
+    pub total_revenue: Won,
+    /// Those that were made today, by the calendar of Korea.
+    pub today_reservations: u64,
+    /// The last ones in any state, the newest first.
+    pub recent_reservations: Vec<RecentReservation>,
+}
+
+/// One of the last reservations.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RecentReservation {
+    pub id: Uuid,
+    pub user_id: Uuid,
+    pub reservation_number: String,
+    pub event_title: String,
+    pub total_amount: Won,
+    pub status: PayableStatus,
+    pub created_at: Timestamp,
 }
 
 /// Rewards a user of the community. The ticket service decides how many points that is.

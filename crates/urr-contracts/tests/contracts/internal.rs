@@ -8,9 +8,10 @@ use urr_contracts::events::catalog::{CatalogEventStatus, EventKind};
 use urr_contracts::internal::auth::*;
 use urr_contracts::internal::calls;
 use urr_contracts::internal::catalog::{EventInfo, GetEvent, GetEventAnswer};
+use urr_contracts::internal::mail::{GetMailRecords, MailRecordsAnswer};
 use urr_contracts::internal::payment::{
-    AccountBalance, AuditFinding, AuditLedger, AuditProvider, AuditTickets, LedgerAudit,
-    ProviderAudit, TicketAudit,
+    AccountBalance, AuditFinding, AuditLedger, AuditProvider, AuditTickets, GetPaymentRecords,
+    LedgerAudit, PaymentRecordsAnswer, ProviderAudit, TicketAudit,
 };
 use urr_contracts::internal::queue::*;
 use urr_contracts::internal::ticket::*;
@@ -30,6 +31,7 @@ pub trait CallVisitor {
 pub fn visit_calls(visitor: &mut impl CallVisitor) {
     visit_auth_and_catalog(visitor);
     visit_payment(visitor);
+    visit_records(visitor);
     visit_queue(visitor);
     visit_payables(visitor);
     visit_other_ticket_calls(visitor);
@@ -132,6 +134,13 @@ fn finding(kind: &str) -> AuditFinding {
         amount: Won::new(302_000),
         sentence: "302,000원 are charged for a reservation that is not confirmed".to_owned(),
     }
+}
+
+fn visit_records(visitor: &mut impl CallVisitor) {
+    let (user_id, records) = (id(11), json!({ "payments": [], "truncated": [] }));
+    visitor.visit(GetPaymentRecords { user_id }, PaymentRecordsAnswer { records });
+    let records = json!({ "mails": [], "truncated": [] });
+    visitor.visit(GetMailRecords { user_id }, MailRecordsAnswer { records });
 }
 
 fn visit_payment(visitor: &mut impl CallVisitor) {
@@ -337,6 +346,22 @@ fn visit_other_ticket_calls(visitor: &mut impl CallVisitor) {
         records: json!({ "reservations": [] }),
     };
     visitor.visit(GetHoldings { user_id }, holdings);
+    let recent = RecentReservation {
+        id: id(10),
+        user_id,
+        reservation_number: "R20261201ABCDEF".to_owned(),
+        event_title: "첫 번째 콘서트".to_owned(),
+        total_amount: Won::new(302_000),
+        status: PayableStatus::Confirmed,
+        created_at: time("2026-12-01T12:00:00Z"),
+    };
+    let figures = ReservationFigures {
+        total_reservations: 1,
+        total_revenue: Won::new(302_000),
+        today_reservations: 1,
+        recent_reservations: vec![recent],
+    };
+    visitor.visit(GetReservationFigures { organiser_id: Some(id(12)) }, figures);
     let (action_type, reference_id) = ("COMMUNITY_POST".to_owned(), id(80));
     let award = AwardPoints {
         user_id: id(11),

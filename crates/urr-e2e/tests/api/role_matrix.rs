@@ -247,6 +247,13 @@ on_both_deployments! {
 
     async fn an_organiser_reaches_nothing_of_another(app: TestApp) {
         let (own, other) = (Tenant::open(&app, MINA).await, Tenant::open(&app, JUNHO).await);
+        for Tenant { organiser, reservation, .. } in [&own, &other] {
+            let call = app.get("/api/admin/dashboard").as_person(*organiser, UserRole::Organiser);
+            let seen = call.send().await.json();
+            assert_eq!(seen["stats"]["totalReservations"], 1, "{seen}");
+            assert_eq!(seen["stats"]["totalRevenue"], 70_000, "{seen}");
+            assert_eq!(seen["recentReservations"][0]["id"], json!(reservation), "{seen}");
+        }
         let mut differences = Vec::new();
         for (tenant, is_own) in [(&other, false), (&own, true)] {
             for (method, path, body) in owned_operations(tenant) {
@@ -283,7 +290,10 @@ on_both_deployments! {
             }
         }
         // The control: an administrator sees them on these pages.
-        for path in ["/api/admin/events", "/api/admin/reservations", "/api/admin/payments", "/api/stats/events"] {
+        for path in [
+            "/api/admin/events", "/api/admin/reservations", "/api/admin/payments",
+            "/api/stats/events", "/api/admin/dashboard",
+        ] {
             let answer = app.get(path).as_admin().send().await;
             let body = String::from_utf8_lossy(&answer.bytes).into_owned();
             assert!(other.ids().iter().any(|id| body.contains(id)), "{path}: {body}");

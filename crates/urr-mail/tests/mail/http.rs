@@ -19,6 +19,16 @@ fn router(world: &World) -> Router {
     world.service.service(&kit).local_router()
 }
 
+async fn records(world: &World, caller: Caller, user_id: Uuid) -> Answer {
+    let path = format!("/internal/mail/records/{user_id}");
+    let mut request = Request::builder().uri(path).body(Body::empty()).unwrap();
+    request.extensions_mut().insert(caller);
+    let answer = router(world).oneshot(request).await.unwrap();
+    let status = answer.status();
+    let bytes = to_bytes(answer.into_body(), 1 << 20).await.unwrap();
+    (status, serde_json::from_slice(&bytes).unwrap_or(Value::Null))
+}
+
 async fn call(world: &World, method: Method, path: &str, who: Option<(Uuid, UserRole)>) -> Answer {
     let mut headers = HeaderMap::new();
     if let Some((user_id, role)) = who {
@@ -71,6 +81,24 @@ contract! {
         assert_eq!(sly["pagination"]["total"], 1, "nothing that is sent says whose they are");
         let (status, _) = call(&world, Method::GET, "/api/notifications", None).await;
         assert_eq!(status, StatusCode::UNAUTHORIZED);
+    }
+
+    async fn the_auth_service_alone_gets_all_mails_of_a_user(world: World) {
+        let bought = world.purchase().await;
+        let other = world.purchase().await;
+        send(&world.service).await;
+        let (status, answer) = records(&world, Caller::Auth, bought.user_id).await;
+        assert_eq!(status, StatusCode::OK, "{answer}");
+        let mails = answer["records"]["mails"].as_array().unwrap();
+        assert_eq!((mails.len(), &mails[0]["kind"]), (1, &json!("purchase")), "{answer}");
+        assert_eq!(mails[0]["status"], "sent");
+        assert!(mails[0]["content"].is_object(), "{answer}");
+        assert_eq!(answer["records"]["truncated"], json!([]));
+        assert!(!answer.to_string().contains(&other.id.to_string()), "nothing of others");
+        for caller in [Caller::Gateway, Caller::Ticket, Caller::Payment] {
+            let (status, _) = records(&world, caller, bought.user_id).await;
+            assert_eq!(status, StatusCode::FORBIDDEN, "{caller}");
+        }
     }
 
     async fn only_administrators_see_mails_and_send_them_again(world: World) {

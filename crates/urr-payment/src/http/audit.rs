@@ -17,6 +17,7 @@ use utoipa_axum::routes;
 
 use crate::domain::ledger_audit::LedgerDifference;
 use crate::domain::payment::{Payment, SagaStep};
+use crate::http::user_records::get_payment_records;
 use crate::provider_reconciliation::{ProviderDifference, Reconciliation};
 use crate::ticket_reconciliation::{TicketComparison, TicketDifference};
 use crate::{LedgerProof, PaymentService};
@@ -29,7 +30,11 @@ pub fn routes() -> OpenApiRouter<PaymentService> {
 }
 
 pub fn calls(payments: PaymentService) -> InternalCalls<PaymentService> {
-    InternalCalls::new(payments).serve(audit_ledger).serve(audit_provider).serve(audit_tickets)
+    InternalCalls::new(payments)
+        .serve(audit_ledger)
+        .serve(audit_provider)
+        .serve(audit_tickets)
+        .serve(get_payment_records)
 }
 
 #[derive(Serialize, ToSchema)]

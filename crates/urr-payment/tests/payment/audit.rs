@@ -59,6 +59,23 @@ async fn ask(world: &World, caller: Caller, path: &str) -> (u16, Value) {
 }
 
 contract! {
+    async fn the_auth_service_alone_gets_all_payments_of_a_user(world: World) {
+        let (_, payment) = world.pay(TestCard::Approve).await;
+        let (_, other) = world.pay(TestCard::Approve).await;
+        let path = format!("/internal/payment/records/{}", payment.user_id);
+        let (status, answer) = ask(&world, Caller::Auth, &path).await;
+        assert_eq!(status, 200, "{answer}");
+        let payments = &answer["records"]["payments"];
+        assert_eq!(payments.as_array().unwrap().len(), 1, "{answer}");
+        assert_eq!(payments[0]["orderId"], payment.order_id);
+        assert_eq!(payments[0]["status"], "confirmed");
+        assert_eq!(answer["records"]["truncated"], json!([]));
+        assert!(!answer.to_string().contains(&other.order_id), "nothing of others");
+        for caller in [Caller::Gateway, Caller::Mail, Caller::Operator] {
+            assert_eq!(ask(&world, caller, &path).await.0, 403, "{caller}");
+        }
+    }
+
     async fn tickets_and_payments_that_agree_have_no_differences(world: World) {
         for _ in 0..5 {
             world.pay(TestCard::Approve).await;

@@ -16,9 +16,8 @@ const SECONDS_MIN: usize = 5;
 const PIECE_SECONDS: usize = 5;
 const LONG_PIECE_SECONDS: usize = 20;
 /// Until it is measured how long slots are used, it is guessed: a quarter of the slot's time to
-/// live, with this uncertainty in thousandths; at most three quarters.
+/// live, with this uncertainty in thousandths.
 const GUESS_QUARTERS: u64 = 1;
-const GUESS_QUARTERS_MAX: u64 = 3;
 const GUESS_MILLI: u64 = 500;
 /// The uncertainty of every wait, however steadily the line moves, in thousandths.
 const UNKNOWABLE_MILLI: u64 = 30;
@@ -45,10 +44,12 @@ pub struct WaitEstimator {
     rate_milli: u64,
     /// How many users are admitted at that rate. Users behind them wait for slots to be given back.
     filling: u64,
-    /// `None` if nobody was admitted lately.
+    /// `None` if nobody was admitted lately, or not since the room is full.
     turnover: Option<Turnover>,
-    /// A lower bound of the turnover, in thousandths per second.
-    turnover_milli_min: u64,
+    /// Without a turnover: how long slots are used, by a guess and at most.
+    use_seconds: u64,
+    use_seconds_max: u64,
+    threshold: u64,
     /// The share of waiting users who leave per second, in millionths.
     leaving_micro: u64,
 }
@@ -73,9 +74,18 @@ impl WaitEstimator {
         let free = u64::from(rules.threshold.saturating_sub(crowd.active));
         let admitted = lately(&crowd.pace.admitted, open_for);
         let left = lately(&crowd.pace.left, open_for);
-        let turnover = match admitted.len() >= SECONDS_MIN && admitted.iter().any(|n| *n > 0) {
+        // A full room from which nobody has gone says nothing about the next slot.
+        let is_stuck = free == 0 && sum(since_filled(crowd, rules, admitted)) == 0;
+        let is_measured = admitted.len() >= SECONDS_MIN && admitted.iter().any(|n| *n > 0);
+        let turnover = match is_measured && !is_stuck {
             true => Some(Turnover::new(crowd, rules, admitted, open_for)),
             false => None,
+        };
+        // Whoever has not gone after the usual time may well stay until the slot ends.
+        let guess_seconds = guessed_seconds(rules, GUESS_QUARTERS);
+        let use_seconds = match open_for.as_secs() < guess_seconds {
+            true => guess_seconds,
+            false => rules.slot_ttl.as_secs().max(1),
         };
         // While the room fills, slots are given back already: on average half as fast as later.
         let given_back = turnover.as_ref().map_or(0, |turnover| turnover.milli / 2);
@@ -86,8 +96,9 @@ impl WaitEstimator {
             rate_milli,
             filling,
             turnover,
-            turnover_milli_min: u64::from(rules.threshold) * 1_000
-                / guessed_seconds(rules, GUESS_QUARTERS_MAX),
+            use_seconds,
+            use_seconds_max: rules.slot_max.as_secs().max(use_seconds),
+            threshold: u64::from(rules.threshold),
             leaving_micro: sum(left) * 1_000_000 / waiting_seconds,
         }
     }
@@ -99,6 +110,12 @@ impl WaitEstimator {
             None => self.guess(position),
             Some(turnover) => self.measured(position, turnover),
         }
+    }
+
+    /// Whether the wait at a position follows from free slots or from a measurement. Otherwise nobody
+    /// knows when the next slot is given back, and [`WaitEstimator::wait_at`] is a wide guess.
+    pub fn is_founded(&self, position: u32) -> bool {
+        self.turnover.is_some() || u64::from(position) <= self.filling
     }
 
     /// How many users at the front wait no longer than this.
@@ -114,13 +131,21 @@ impl WaitEstimator {
         within
     }
 
-    /// Without a measurement: users are not admitted faster than the rate, and slots are hardly
-    /// used for their full time to live.
+    /// Without a measurement: users are not admitted faster than the rate, and whoever comes after
+    /// the room is full waits until those in it have used their slots.
     fn guess(&self, position: u64) -> EstimatedWait {
         let (quick, slow) = self.split(position);
         let soonest = self.quick_millis(position);
-        let latest = self.quick_millis(quick) + self.slow_millis(slow, self.turnover_milli_min);
-        EstimatedWait::new(soonest, soonest * 9 / 10, latest + latest / 10)
+        let wait = |use_seconds: u64| match slow {
+            0 => soonest,
+            slow => {
+                let turnover_milli = self.threshold * 1_000 / use_seconds;
+                let first_back = self.quick_millis(quick) + use_seconds * 1_000;
+                first_back + self.slow_millis(slow - 1, turnover_milli)
+            }
+        };
+        let latest = wait(self.use_seconds_max);
+        EstimatedWait::new(wait(self.use_seconds), soonest * 9 / 10, latest + latest / 10)
     }
 
     fn measured(&self, position: u64, turnover: &Turnover) -> EstimatedWait {
@@ -327,7 +352,7 @@ mod tests {
     fn before_anybody_was_let_in_the_rate_that_was_set_is_believed() {
         let empty = Crowd { active: 0, admitted_total: 0, ..crowd(|_| 0, 0) };
         let wait_estimator = WaitEstimator::new(&empty, &RULES, Duration::ZERO);
-        for (position, seconds) in [(1, 1), (99, 1), (101, 2), (1_000, 10), (50_000, 500)] {
+        for (position, seconds) in [(1, 1), (99, 1), (101, 2), (1_000, 10)] {
             assert_eq!(wait_estimator.wait_at(position).seconds, seconds, "{position}");
         }
         // Not thirty seconds for each, nor a floor of five.
@@ -335,7 +360,29 @@ mod tests {
         // A user who joins a full room waits for slots, for an unknown time.
         let wait = wait_estimator.wait_at(50_000);
         assert!(wait.from < 500 && wait.to > 10_000, "{wait:?}");
+        assert!((7_000..8_000).contains(&wait.seconds), "by slots of 150 seconds: {wait:?}");
         assert!(wait_estimator.wait_at(900).to <= 11, "{:?}", wait_estimator.wait_at(900));
+    }
+
+    /// Somebody was told "1 second" for as long as nobody went.
+    #[test]
+    fn nobody_is_promised_a_slot_of_a_full_room_from_which_nobody_goes() {
+        let filled = |second: usize| if second < 10 { 100 } else { 0 };
+        let filling = Crowd { admitted_total: 1_000, ..crowd(filled, 0) };
+        let still = Crowd { admitted_total: 1_000, ..crowd(|_| 0, 0) };
+        let wait = |crowd: &Crowd, seconds| {
+            WaitEstimator::new(crowd, &RULES, Duration::from_secs(seconds)).wait_at(1)
+        };
+        for (crowd, open_for) in [(&filling, 60), (&still, 61), (&still, 149)] {
+            let wait = wait(crowd, open_for);
+            assert!((150..=152).contains(&wait.seconds), "{open_for}: {wait:?}");
+            assert!(wait.to > 1_800, "at the latest when a slot ends: {wait:?}");
+        }
+        // Nobody has gone for so long that they may stay until their slots end.
+        assert!((600..=602).contains(&wait(&still, 150).seconds));
+        // The control: as soon as somebody goes, that counts.
+        let moving = crowd(|_| 10, 0);
+        assert_eq!(WaitEstimator::new(&moving, &RULES, LONG).wait_at(1).seconds, 1);
     }
 
     #[test]
@@ -345,8 +392,9 @@ mod tests {
             let wait_estimator = WaitEstimator::new(&crowd, &RULES, Duration::from_secs(open));
             wait_estimator.wait_at(40_000).seconds
         };
-        assert_eq!(seconds(4), 400);
-        assert!(seconds(5) > 1_000, "{}", seconds(5));
+        // By slots of 150 seconds; and by four a second, as far as that is known.
+        assert_eq!(seconds(4), 6_151);
+        assert!(seconds(5) != seconds(4), "{}", seconds(5));
     }
 
     #[test]

@@ -1,4 +1,8 @@
 //! Decides which reminders are due.
+//!
+//! While it is not measured how fast slots are given back, the number of users ahead decides and not
+//! the guessed wait: a whole room may be given back within a minute, and whoever is then admitted
+//! has to be told before.
 
 use crate::domain::estimate::WaitEstimator;
 use urr_room::UserLocation;
@@ -20,10 +24,10 @@ pub struct NearFront<'a> {
 /// What to do about a reminder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReminderAction {
-    /// A user who has been admitted has the position 0.
+    /// A user who has been admitted has the position 0. The wait is none if nobody knows it.
     Notify {
         position: u32,
-        wait_seconds: u64,
+        wait_seconds: Option<u64>,
     },
     /// The user has gone.
     Delete,
@@ -58,11 +62,14 @@ impl<'a> NearFront<'a> {
     pub fn decide(&self, number: i64, whereabouts: UserLocation) -> ReminderAction {
         match whereabouts {
             UserLocation::Absent => ReminderAction::Delete,
-            UserLocation::Active => ReminderAction::Notify { position: 0, wait_seconds: 0 },
+            UserLocation::Active => ReminderAction::Notify { position: 0, wait_seconds: Some(0) },
             UserLocation::Waiting(place) if place.position <= self.count => {
-                let wait = self.wait_estimator.wait_at(place.position).seconds;
-                let wait_seconds = self.until_opening.unwrap_or(0) + wait;
-                ReminderAction::Notify { position: place.position, wait_seconds }
+                let position = place.position;
+                let wait_seconds = self.wait_estimator.is_founded(position).then(|| {
+                    let wait = self.wait_estimator.wait_at(position).seconds;
+                    self.until_opening.unwrap_or(0) + wait
+                });
+                ReminderAction::Notify { position, wait_seconds }
             }
             UserLocation::Waiting(place) if place.number != number => {
                 ReminderAction::Renumber(place.number)
@@ -116,7 +123,7 @@ mod tests {
         assert_eq!(near.count(), 3_600);
         assert_eq!(
             near.decide(7, waiting(7, 3_600)),
-            ReminderAction::Notify { position: 3_600, wait_seconds: 180 }
+            ReminderAction::Notify { position: 3_600, wait_seconds: Some(180) }
         );
         assert_eq!(near.decide(7, waiting(7, 3_601)), ReminderAction::Wait);
     }
@@ -140,7 +147,10 @@ mod tests {
             },
             Duration::from_hours(1),
         );
-        assert!(NearFront::new(&still, Some(0), 1).count() >= 100);
+        let near = NearFront::new(&still, Some(0), 1);
+        assert_eq!(near.count(), 100, "not as many as the rate would admit if all slots were free");
+        let told = ReminderAction::Notify { position: 1, wait_seconds: None };
+        assert_eq!(near.decide(7, waiting(7, 1)), told, "nobody knows when somebody goes");
     }
 
     #[test]
@@ -151,7 +161,7 @@ mod tests {
         assert_eq!(count(180), 0);
         assert_eq!(count(120), 1_200);
         let near = NearFront::new(&wait_estimator, Some(120), THRESHOLD);
-        let told = ReminderAction::Notify { position: 400, wait_seconds: 140 };
+        let told = ReminderAction::Notify { position: 400, wait_seconds: Some(140) };
         assert_eq!(near.decide(7, waiting(7, 400)), told);
     }
 
@@ -160,7 +170,7 @@ mod tests {
         let wait_estimator = wait_estimator(20);
         let near = NearFront::new(&wait_estimator, None, THRESHOLD);
         assert_eq!(near.decide(7, waiting(7, 1)), ReminderAction::Wait);
-        let told = ReminderAction::Notify { position: 0, wait_seconds: 0 };
+        let told = ReminderAction::Notify { position: 0, wait_seconds: Some(0) };
         assert_eq!(near.decide(7, UserLocation::Active), told, "but who is in is told");
         assert_eq!(near.decide(7, UserLocation::Absent), ReminderAction::Delete);
     }
@@ -170,7 +180,7 @@ mod tests {
         let wait_estimator = wait_estimator(20);
         let near = NearFront::new(&wait_estimator, Some(0), THRESHOLD);
         assert_eq!(near.decide(7, waiting(-40, 9_000)), ReminderAction::Renumber(-40));
-        let told = ReminderAction::Notify { position: 100, wait_seconds: 5 };
+        let told = ReminderAction::Notify { position: 100, wait_seconds: Some(5) };
         assert_eq!(near.decide(7, waiting(-40, 100)), told);
     }
 }

@@ -24,6 +24,7 @@ enum TestCaller {
     Nobody,
     Fan,
     Admin,
+    Organiser(Uuid),
     Service(Caller),
 }
 
@@ -46,15 +47,16 @@ impl Desk {
     async fn send(&self, method: Method, path: &str, body: Value) -> Answer {
         let (caller, identity) = match self.who {
             TestCaller::Nobody => (Caller::Gateway, None),
-            TestCaller::Fan => (Caller::Gateway, Some(UserRole::User)),
-            TestCaller::Admin => (Caller::Gateway, Some(UserRole::Admin)),
+            TestCaller::Fan => (Caller::Gateway, Some((ADMIN, UserRole::User))),
+            TestCaller::Admin => (Caller::Gateway, Some((ADMIN, UserRole::Admin))),
+            TestCaller::Organiser(id) => (Caller::Gateway, Some((id, UserRole::Organiser))),
             TestCaller::Service(caller) => (caller, None),
         };
         let request = Request::builder().method(method).uri(path);
         let request = request.header("content-type", "application/json").extension(caller);
         let mut request = request.body(Body::from(body.to_string())).unwrap();
-        if let Some(role) = identity {
-            Identity { user_id: ADMIN, email: None, role }.write(request.headers_mut());
+        if let Some((user_id, role)) = identity {
+            Identity { user_id, email: None, role }.write(request.headers_mut());
         }
         Answer::of(self.router.clone().oneshot(request).await.unwrap()).await
     }
@@ -193,6 +195,42 @@ contract! {
         // One that is not listed can be looked at all the same.
         assert_eq!(admin.room(far).await["phase"], "closed");
         assert_eq!(admin.room(over).await["phase"], "over");
+    }
+
+    async fn an_organiser_sees_the_rooms_of_their_own_events_only(world: World) {
+        let [mina, junho, stranger] = [1, 2, 3].map(|number| Uuid::from_u128(0xb00 + number));
+        let own = world.event_with(json!({ "organiserId": mina })).await;
+        let other = world.event_with(json!({ "organiserId": junho })).await;
+        let nobodys = world.open_event().await;
+        for event in [own, other, nobodys] {
+            world.come(event, 1).await;
+        }
+        let listed = async |who: TestCaller| {
+            let listed = Desk::of(&world, who).get("/api/admin/queue").await;
+            let rooms = listed["rooms"].as_array().unwrap().iter();
+            let mut ids: Vec<String> =
+                rooms.map(|room| room["eventId"].as_str().unwrap().to_owned()).collect();
+            assert_eq!(listed["pagination"]["total"], json!(ids.len()), "the total tells no more");
+            ids.sort();
+            ids
+        };
+        assert_eq!(listed(TestCaller::Organiser(mina)).await, [own.to_string()]);
+        assert_eq!(listed(TestCaller::Organiser(junho)).await, [other.to_string()]);
+        assert_eq!(listed(TestCaller::Organiser(stranger)).await, [""; 0]);
+        assert_eq!(listed(TestCaller::Admin).await.len(), 3, "the control: all of them");
+        let desk = Desk::of(&world, TestCaller::Organiser(mina));
+        assert_eq!(desk.room(own).await["active"], json!(1));
+        for event in [other, nobodys] {
+            let path = format!("/api/admin/queue/{event}");
+            desk.send(Method::GET, &path, Value::Null).await.refused(403, "NOT_YOUR_EVENT");
+        }
+        desk.patch(own, json!({ "paused": true })).await.refused(403, "ADMIN_REQUIRED");
+        // The event is handed over.
+        let mut facts = world.facts(own, 2);
+        facts["organiserId"] = json!(junho);
+        world.hear("EVENT_UPDATED", facts).await;
+        assert_eq!(listed(TestCaller::Organiser(mina)).await, [""; 0]);
+        assert_eq!(listed(TestCaller::Organiser(junho)).await.len(), 2);
     }
 
     async fn an_event_that_nobody_knows_or_that_was_deleted_has_no_room(world: World) {

@@ -30,6 +30,23 @@ contract! {
         }
     }
 
+    /// Somebody was told "1 second" for as long as nobody went.
+    async fn in_a_full_room_from_which_nobody_goes_no_moment_is_promised(world: World) {
+        let event = world.open_event().await;
+        world.set_room(event, "threshold = 2").await;
+        let fans = world.come(event, 3).await;
+        for _ in 0..10 {
+            world.clock.advance(SECOND);
+            let (wait, _, to) = told(&fans[2], event).await;
+            assert!(wait >= 60, "{wait} to {to}");
+            assert!(to >= 30 * 60, "a slot may be used until its end: {wait} to {to}");
+        }
+        // The control: when somebody goes, the next one is admitted.
+        fans[0].leave(event).await.ok();
+        world.queue.admit(event).await;
+        assert_eq!(fans[2].status(event).await.ok()["status"], json!("active"));
+    }
+
     /// While people gather the time until the sale comes on top.
     async fn before_the_sale_nobody_waits_for_less_than_until_it_begins(world: World) {
         let opens_at = world.clock.now() + 10 * MINUTE;

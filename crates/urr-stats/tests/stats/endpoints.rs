@@ -63,6 +63,35 @@ contract! {
         }
     }
 
+    /// Who asks as an organiser has the id 7.
+    async fn an_organiser_sees_the_sales_of_their_own_events_only(world: World) {
+        for (event, organiser) in [(50, 7), (51, 8)] {
+            let mut created = event_created(event, "한강의 밤");
+            created.data["organiserId"] = json!(Uuid::from_u128(organiser));
+            world.consume(&created).await;
+            world.consume_all(&Booking::new(event + 100, event).sold(now() - DAY)).await;
+        }
+        world.consume(&event_created(52, "주인 없는 밤")).await;
+        let [own, other, nobodys] = [50, 51, 52].map(Uuid::from_u128);
+        let organiser = Some(UserRole::Organiser);
+        let (status, body) = world.get_as(organiser, "events?limit=100").await;
+        assert_eq!(status, StatusCode::OK, "{body}");
+        let listed = body["data"].as_array().unwrap();
+        assert_eq!((listed.len(), &listed[0]["id"]), (1, &json!(own)), "{body}");
+        assert_eq!(listed[0]["revenue"], 100_000);
+        let (_, seen) = world.get_as(organiser, &format!("events/{own}")).await;
+        assert_eq!(seen["data"]["overview"]["totalRevenue"], 100_000, "{seen}");
+        for event in [other, nobodys] {
+            let (status, body) = world.get_as(organiser, &format!("events/{event}")).await;
+            assert_eq!((status.as_u16(), &body["code"]), (404, &json!("EVENT_NOT_FOUND")));
+        }
+        // Sums over everybody's events are not theirs.
+        for path in PATHS.into_iter().filter(|path| *path != "events").chain(["activity"]) {
+            assert_eq!(world.get_as(organiser, path).await.0, StatusCode::FORBIDDEN, "{path}");
+        }
+        assert_eq!(world.data("events").await.as_array().unwrap().len(), 3, "the control");
+    }
+
     async fn without_any_event_every_page_is_empty_and_none_fails(world: World) {
         for path in ["daily", "events", "payments", "revenue", "revenue?period=monthly"] {
             assert_eq!(world.data(path).await, json!([]), "{path}");

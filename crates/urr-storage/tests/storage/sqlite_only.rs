@@ -1,5 +1,7 @@
 //! What only SQLite can do to us: a log that readers keep from starting anew.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -52,6 +54,26 @@ fn the_log_does_not_grow_without_end_under_steady_reading() {
             reader.await.unwrap();
         }
         assert!(bytes < 100 * 1024 * 1024, "{bytes} bytes after {WRITES} writes");
+    });
+}
+
+#[test]
+fn the_files_are_readable_for_their_owner_only() {
+    run(Form::Sqlite, |place| async move {
+        let rights = |suffix: &str| {
+            let mut name = place.path().into_os_string();
+            name.push(suffix);
+            std::fs::metadata(name).unwrap().permissions().mode() & 0o777
+        };
+        // As a careless copy leaves it: SQLite gives its log the rights of the file.
+        std::fs::set_permissions(place.path(), Permissions::from_mode(0o644)).unwrap();
+        assert_eq!(rights(""), 0o644, "the control");
+        let db = place.open();
+        let insert = "insert into samples (id, payload) values ($1, $2)";
+        db.write(move |tx| tx.execute(insert, params![Uuid::from_u128(1), vec![7_u8; 8]]))
+            .await
+            .unwrap_or_else(|error: StorageError| panic!("{error}"));
+        assert_eq!(["", "-wal", "-shm"].map(rights), [0o600; 3]);
     });
 }
 

@@ -13,6 +13,7 @@ use urr_kernel::{DomainEvent, Uuid};
 use urr_storage::{StorageError, Tx};
 
 use crate::memberships::{MembershipActivation, activate};
+use crate::metrics::TicketMetrics;
 use crate::payables::PayableError;
 use crate::reservations::payment::{HoldConfirmation, confirm};
 use crate::transfers::{TransferCompletion, complete};
@@ -32,6 +33,7 @@ pub fn payment_confirmed(
     tx: &mut Tx<'_>,
     event: &DomainEvent,
     context: &HandlerContext,
+    metrics: &TicketMetrics,
 ) -> Result<HandlerOutcome, HandleError> {
     if is_foreign(event) {
         return Ok(HandlerOutcome::Ignored);
@@ -44,7 +46,7 @@ pub fn payment_confirmed(
     let claim = PaymentClaim { payment_id, fencing_token, amount };
     let completed = CompletedPayment::new(claim, payment.payment_method.as_deref());
     let result = match payment.payment_type {
-        PaymentType::Reservation => confirm_reservation(tx, context, id, &completed),
+        PaymentType::Reservation => confirm_reservation(tx, context, id, &completed, metrics),
         PaymentType::Transfer => complete_transfer(tx, context, id, &completed),
         PaymentType::Membership => activate_membership(tx, context, id, &completed),
         PaymentType::Other => return Ok(HandlerOutcome::Ignored),
@@ -70,6 +72,7 @@ fn confirm_reservation(
     context: &HandlerContext,
     id: Uuid,
     payment: &CompletedPayment,
+    metrics: &TicketMetrics,
 ) -> Result<(), PayableError> {
     let confirmation = HoldConfirmation {
         id: ReservationId(id),
@@ -79,7 +82,11 @@ fn confirm_reservation(
         moved_stamp: &context.event_metadata("rescheduled", SOURCE),
         now: context.now,
     };
-    confirm(tx, &confirmation)?;
+    // Whoever confirms counts: this event or the call of the payment service, not both.
+    if confirm(tx, &confirmation)?.is_some() {
+        let metrics = metrics.clone();
+        context.after_commit(move || metrics.count_confirmed());
+    }
     Ok(())
 }
 

@@ -15,6 +15,7 @@ mod contention;
 mod etickets;
 mod event_access;
 mod expiry;
+mod figures;
 mod fixture;
 mod gateway;
 mod holdings;

@@ -10,7 +10,7 @@ use urr_bus::{
     consumer, dead_letters,
 };
 use urr_kernel::{CallContext, DomainEvent, Uuid};
-use urr_service::Caller;
+use urr_service::{Caller, Metrics, RequestLimits, ServiceKit};
 use urr_storage::inbox;
 use urr_test::eventually;
 use urr_ticket::{
@@ -394,6 +394,14 @@ contract! {
         let bus = Bus::open_embedded(&world.folder().join("bus.db"), &world.clock).unwrap();
         let topics: Vec<_> = ticket_consumer::TOPICS.iter().map(|topic| TopicSpec::new(*topic)).collect();
         bus.ensure_topics(&topics).await.unwrap();
+        let metrics = Metrics::new();
+        let kit = ServiceKit {
+            clock: world.clock.clone(),
+            ids: world.ids.clone(),
+            metrics: metrics.clone(),
+            limits: RequestLimits::default(),
+        };
+        let _service = world.ticket.service(&kit);
         let (record, claim) = pinned(&world).await;
         let good = || confirmed(&world, &record, claim);
         let refusal = with(good(), "amount", json!(1));
@@ -409,7 +417,7 @@ contract! {
                 group: ticket_consumer::GROUP.to_owned(),
                 topics: ticket_consumer::TOPICS.iter().map(|topic| (*topic).to_owned()).collect(),
                 types: Some(ticket_consumer::TYPES),
-                handler: Arc::new(ticket_consumer::handle),
+                handler: world.ticket.event_handler(),
                 clock: world.clock.clone(),
                 metrics: BusMetrics::default(),
             },
@@ -428,5 +436,8 @@ contract! {
         let reasons: Vec<_> = listed.letters.iter().map(|letter| &*letter.reason).collect();
         assert_eq!(reasons.len(), 1, "{reasons:?}");
         assert!(reasons[0].contains("fencing token"), "{reasons:?}");
+        // The event confirmed it, and is counted; the event's copy and a late call are not.
+        world.confirm(record.reservation.id, claim).await.unwrap();
+        assert!(metrics.text().contains("urr_reservations_confirmed_total 1\n"));
     }
 }

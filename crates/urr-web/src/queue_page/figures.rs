@@ -232,6 +232,10 @@ mod tests {
         assert_eq!(wait(0, 20), "1분 미만");
         assert_eq!(wait(90, 290), "2분 ~ 5분");
         assert_eq!(wait(3_000, 7_500), "50분 ~ 2시간 5분");
+        assert_eq!(wait(0, 1_981), "1분 미만 ~ 33분", "a full room that nobody leaves");
+        let stuck = Some(WaitRange { from: 0, to: 1_981 });
+        assert_eq!(wait_text(stuck, PageLanguage::English), "<1 min – 33 min");
+        assert_eq!(wait_text(None, PageLanguage::Korean), "계산 중");
         assert_eq!(wait_text(None, PageLanguage::English), "not known yet");
         let opens = "2026-11-16T11:30:00Z".parse().expect("a time");
         assert_eq!(opens_text(opens, PageLanguage::Korean), "오픈 20:30");

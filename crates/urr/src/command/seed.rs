@@ -52,9 +52,9 @@ async fn seed_servers(config: &Config) -> Result<u64> {
     with_storage(config, ProcessRole::Catalog, async |db| {
         let ClockAndIds { clock, ids } = ClockAndIds::system();
         let settings = CatalogSettings::default();
-        let catalog = CatalogService::new(CatalogParts { db, clock, ids, settings });
+        let catalog = CatalogService::new(CatalogParts { db, clock, ids, settings, peers: None });
         catalog.seed_demo().await.context("the demo data")?;
-        Ok(count_events(&catalog.get_counts().await?))
+        Ok(count_events(&catalog.get_counts(None).await?))
     })
     .await
 }
@@ -66,7 +66,7 @@ fn count_events(figures: &CatalogCounts) -> u64 {
 async fn wait_for_seats(catalog: &CatalogService) -> Result<u64> {
     let waiting = async {
         loop {
-            let figures = catalog.get_counts().await?;
+            let figures = catalog.get_counts(None).await?;
             if figures.not_ready == 0 {
                 return Ok(count_events(&figures));
             }

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use urr_auth::{
-    AuthParts, AuthService, BotCheckMethod, BotCheckSettings, DataKey, DataKeys, IdentityProvider,
-    PORTONE_ENDPOINT, PortOneIdentity, ProviderEndpoints, RemoteVerifier, RemoteVerifierKind,
-    SocialProvider, SocialProviderSettings, SocialSettings, TermsVersions,
+    AuthParts, AuthPeers, AuthService, BotCheckMethod, BotCheckSettings, DataKey, DataKeys,
+    IdentityProvider, PORTONE_ENDPOINT, PortOneIdentity, ProviderEndpoints, RemoteVerifier,
+    RemoteVerifierKind, SocialProvider, SocialProviderSettings, SocialSettings, TermsVersions,
 };
-use urr_contracts::clients::TicketClient;
+use urr_contracts::clients::{MailClient, PaymentClient, TicketClient};
 use urr_kernel::Secret;
 use urr_service::token::TokenKey;
 use urr_service::{Caller, Service};
@@ -21,16 +21,15 @@ use crate::role::ProcessRole;
 
 /// Starts the auth service.
 pub async fn start(builder: &mut Builder<'_>, db: Db) -> Result<Service> {
-    let ticket = match builder.upstream(Caller::Auth, ProcessRole::Ticket) {
-        Ok(ticket) => Some(TicketClient::new(ticket)),
-        Err(error) => {
-            let error = format!("{error:#}");
-            tracing::warn!(error, "no account can be closed or copied here");
-            None
-        }
+    // Without them no account could be closed or copied, and nobody would notice before a user asks.
+    let upstream = |role| builder.upstream(Caller::Auth, role);
+    let peers = AuthPeers {
+        ticket: TicketClient::new(upstream(ProcessRole::Ticket)?),
+        payment: PaymentClient::new(upstream(ProcessRole::Payment)?),
+        mail: MailClient::new(upstream(ProcessRole::Mail)?),
     };
     let parts = auth_parts(builder.config, db, &builder.sources())?;
-    let auth = AuthService::new(AuthParts { ticket, ..parts });
+    let auth = AuthService::new(AuthParts { peers: Some(peers), ..parts });
     auth.check_data_keys().await?;
     auth.register_metrics(&builder.kit.metrics);
     let (jobs, stopping) = (auth.clone(), builder.stopping.clone());
@@ -49,7 +48,7 @@ pub fn auth_parts(config: &Config, db: Db, sources: &ClockAndIds) -> Result<Auth
         ids: sources.ids.clone(),
         token_key: TokenKey::new(&auth.jwt_key()),
         data_keys: data_keys(config)?,
-        ticket: None,
+        peers: None,
         settings: urr_auth::AuthSettings {
             access_lifetime: Duration::from_secs(auth.jwt_expiration_seconds),
             refresh_lifetime: Duration::from_secs(auth.jwt_refresh_expiration_seconds),

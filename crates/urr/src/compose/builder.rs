@@ -12,7 +12,7 @@ use tokio_util::task::TaskTracker;
 use tracing::warn;
 use urr_auth::AuthService;
 use urr_bus::relay::RelayOptions;
-use urr_bus::{Bus, Consumer, Relay, consumer, relay};
+use urr_bus::{Bus, Consumer, Handler, Relay, consumer, relay};
 use urr_catalog::CatalogService;
 use urr_kernel::Uuid;
 use urr_queue::QueueService;
@@ -114,7 +114,7 @@ impl<'a> Builder<'a> {
             let service = match role {
                 ProcessRole::Gateway => unreachable!("the gateway is no service"),
                 ProcessRole::Auth => auth::start(self, db).await?,
-                ProcessRole::Catalog => catalog::start(self, db),
+                ProcessRole::Catalog => catalog::start(self, db)?,
                 ProcessRole::Queue => queue::start(self, db).await?,
                 ProcessRole::Ticket => ticket::start(self, db)?,
                 ProcessRole::Payment => payment::start(self, db)?,
@@ -207,14 +207,19 @@ impl<'a> Builder<'a> {
 
     /// Starts a consumer of domain events.
     pub fn consume(&self, db: &Db, consumer: &EventConsumer) {
-        let EventConsumer { group, topics, types, handle } = *consumer;
+        self.consume_with(db, consumer, Arc::new(consumer.handle));
+    }
+
+    /// The same with a handler that knows the service.
+    pub fn consume_with(&self, db: &Db, consumer: &EventConsumer, handler: Handler) {
+        let EventConsumer { group, topics, types, .. } = *consumer;
         let consumer = Consumer {
             bus: self.bus().clone(),
             db: db.clone(),
             group: group.to_owned(),
             topics: topics.iter().map(|topic| (*topic).to_owned()).collect(),
             types,
-            handler: Arc::new(handle),
+            handler,
             clock: self.kit.clock.clone(),
             metrics: self.bus_metrics.clone(),
         };

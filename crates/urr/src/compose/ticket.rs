@@ -19,7 +19,6 @@ use crate::role::ProcessRole;
 
 /// Starts the ticket service.
 pub fn start(builder: &mut Builder<'_>, db: Db) -> Result<Service> {
-    builder.consume(&db, &consumers::TICKET);
     let sources = builder.sources();
     let locks = match &builder.redis {
         Some(redis) => SeatLocks::redis(redis.clone()),
@@ -29,7 +28,8 @@ pub fn start(builder: &mut Builder<'_>, db: Db) -> Result<Service> {
     let slots = SlotChecker::new(QueueClient::new(queue));
     let auth = builder.upstream(Caller::Ticket, ProcessRole::Auth)?;
     let peers = (slots, PersonFinder::Auth(AuthClient::new(auth)));
-    let ticket = service(builder.config, db, &sources, locks, peers);
+    let ticket = service(builder.config, db.clone(), &sources, locks, peers);
+    builder.consume_with(&db, &consumers::TICKET, ticket.event_handler());
     let (jobs, stopping) = (ticket.clone(), builder.stopping.clone());
     builder.add_jobs("the ticket jobs", async move { jobs.run_jobs(stopping).await });
     let maps = ticket.seat_maps().clone();

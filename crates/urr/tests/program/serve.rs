@@ -94,6 +94,15 @@ fn a_queue_process_without_redis_keeps_its_line_in_its_folder() -> Result<()> {
     let alone = installation.run(&serve)?;
     assert_eq!(alone.status.code(), Some(1), "{alone:?}");
     assert!(alone.stderr.contains("set services.ticket_url"), "{alone:?}");
+    let refused = |role: &str, setting: &str| {
+        let outcome = installation.run(&["serve", "--roles", role, "--port", &port])?;
+        assert_eq!(outcome.status.code(), Some(1), "{outcome:?}");
+        assert!(outcome.stderr.contains(&format!("set services.{setting}")), "{outcome:?}");
+        anyhow::Ok(())
+    };
+    // Accounts could neither be closed nor copied, and the dashboard would have no figures.
+    refused("auth", "ticket_url")?;
+    refused("catalog", "ticket_url")?;
     installation.set("TICKET_SERVICE_URL", &format!("http://127.0.0.1:{}", free_port()));
     let queue = installation.serve(free_port(), "queue")?;
     assert!(installation.path("data/queue_room.db").exists());
@@ -108,7 +117,6 @@ fn a_queue_process_without_redis_keeps_its_line_in_its_folder() -> Result<()> {
     Ok(())
 }
 
-/// The catalog announces the demo events; the ticket service creates their seats and announces that.
 /// In a cluster the database often starts after us.
 #[test]
 fn a_service_that_starts_before_its_database_waits_for_it() -> Result<()> {
@@ -129,6 +137,14 @@ fn a_service_that_starts_before_its_database_waits_for_it() -> Result<()> {
     let moved = url.replace(&here, &format!("127.0.0.1:{late_port}"));
     ensure!(moved != url, "{here} is not in {url}");
     installation.set("URR_DATABASE_URL", &moved);
+    // The control: without patience it ends, although the database comes a moment later.
+    installation.set("URR_DATABASE_START_WAIT_SECONDS", "0");
+    let port = free_port().to_string();
+    let hasty = installation.run(&["serve", "--roles", "stats", "--port", &port])?;
+    assert_eq!(hasty.status.code(), Some(1), "{hasty:?}");
+    let said = "the database of the stats service does not answer";
+    assert!(hasty.stderr.contains(said), "{hasty:?}");
+    installation.set("URR_DATABASE_START_WAIT_SECONDS", "60");
     let appears = std::thread::spawn(move || -> Result<()> {
         std::thread::sleep(std::time::Duration::from_secs(2));
         pass_on(std::net::TcpListener::bind(("127.0.0.1", late_port))?, here)
@@ -151,6 +167,7 @@ fn pass_on(listener: std::net::TcpListener, target: String) -> Result<()> {
     Ok(())
 }
 
+/// The catalog announces the demo events; the ticket service creates their seats and announces that.
 fn check_demo(installation: &Installation, gateway_port: u16) -> Result<()> {
     installation.run(&["seed"])?.succeeded()?;
     let again = installation.run(&["seed"])?.succeeded()?.stdout;

@@ -1,6 +1,7 @@
 /** The vectors are those of the specification, which the program is tested with as well. */
 import { readFileSync } from 'node:fs';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
+import { sha256Bytes } from '../hash/sha256';
 import { type Check, checkDraw } from './draw';
 
 const specification = readFileSync(new URL('../../../../docs/DRAW.md', import.meta.url), 'utf8');
@@ -16,6 +17,9 @@ function lines(change: (lines: string[]) => void): string {
 function expectRefused(file: string, failed: Check, line: number | null = null): void {
   expect(checkDraw(file, null)).toMatchObject({ failed, line, rank: null });
 }
+
+// A signature takes a while on a busy machine.
+vi.setConfig({ testTimeout: 60_000 });
 
 test('the example of the specification is right, and everybody finds their place', () => {
   expect(checkDraw(example, null)).toMatchObject({ failed: null, rank: null });
@@ -58,7 +62,51 @@ test('nothing of the header can be changed', () => {
   expectRefused(other('digest'), 'digest');
   expectRefused(other('seed'), 'seed');
   expectRefused(other('arrivals'), 'arrivals');
-  expectRefused(example.replace('657413 b7', '657413 b8'), 'seed');
+  expectRefused(example.replace('657413 b7', '657413 b8'), 'beacon');
+  expectRefused(example.replace(' 657413 ', ' 657414 '), 'beacon');
+  expectRefused(example.replace('drand 52', 'drand 62'), 'beacon');
+  // The round is that of another second.
+  expectRefused(example.replace('10:59:58Z', '11:00:05Z'), 'beacon');
+});
+
+/** A file of one entrant, which is consistent for every value of the beacon. */
+function fileWith(beacon: string): string {
+  const digest = (purpose: string, ...parts: string[]) =>
+    hex(sha256Bytes(Buffer.concat([Buffer.from(`${purpose}\0`), ...parts.map(bytes)])));
+  const [tag, secret] = ['ab'.repeat(16), '00'.repeat(32)];
+  const event = '01990000-0000-7000-8000-000000000001';
+  const entrants = digest('urr-entrants-v1', tag);
+  const value = beacon.split(' ').at(-1) ?? '';
+  const randomness = beacon.startsWith('drand') ? hex(sha256Bytes(bytes(value))) : value;
+  const header = {
+    event,
+    commitment: digest('urr-draw-v2', event.replaceAll('-', ''), secret),
+    committedAt: '2023-09-01T09:00:00Z',
+    closedAt: '2023-09-15T10:59:57.25Z',
+    secret,
+    digest: entrants,
+    arrivals: digest('urr-arrivals-v1', tag),
+    fixedAt: '2023-09-15T10:59:58Z',
+    beacon,
+    seed: digest('urr-seed-v2', secret, entrants, randomness),
+    count: '1',
+  };
+  const lines = Object.entries(header).map(([name, text]) => `${name} ${text}`);
+  return `${['urr-draw-v2', ...lines, `${tag} 1`].join('\n')}\n`;
+}
+
+const bytes = (text: string): Buffer => Buffer.from(text, 'hex');
+const hex = (value: Uint8Array): string => Buffer.from(value).toString('hex');
+
+test('a file that is made for an invented value of the beacon is refused', () => {
+  const line = /beacon (.*)/.exec(example)?.[1] ?? '';
+  expect(checkDraw(fileWith(line), null).failed).toBeNull();
+  // The control: without a signature to check, the same file is consistent.
+  expect(checkDraw(fileWith(`offline ${'07'.repeat(32)}`), null).failed).toBeNull();
+  for (const digit of [-1, -40]) {
+    const invented = line.slice(0, digit) + (line.at(digit) === '1' ? '2' : '1');
+    expectRefused(fileWith(invented + line.slice(line.length + digit + 1)), 'beacon');
+  }
 });
 
 test('a secret that was committed to after the closing proves nothing', () => {

@@ -3,6 +3,7 @@
  * and nothing of the network: a file goes in, a report comes out.
  */
 import { hmacSha256, sha256Bytes } from '../hash/sha256';
+import { isSigned, parseBeacon, roundFor } from './beacon';
 
 /** What is checked, in this order. The first one that fails ends it. */
 export const CHECKS = [
@@ -11,6 +12,7 @@ export const CHECKS = [
   'time',
   'entrants',
   'digest',
+  'beacon',
   'seed',
   'order',
   'arrivals',
@@ -154,13 +156,20 @@ function readEntrants(lines: readonly string[], count: number): Entrants {
 function checkEntrants({ tags, arrivals }: Entrants, header: DrawHeader): void {
   const entrants = digest('urr-entrants-v1', fromHex([...tags].sort().join('')));
   if (toHex(entrants) !== header.digest) throw new Failed('digest');
+  checkBeacon(header);
   const seed = digest('urr-seed-v2', fromHex(header.secret), entrants, randomness(header.beacon));
   if (toHex(seed) !== header.seed) throw new Failed('seed');
   checkOrder(tags, seed);
   checkArrivals(tags, arrivals, header.arrivals);
 }
 
-/** What a beacon's value adds to the seed. Its signature is checked by `urr queue verify-draw`. */
+/** Whether drand signed the round that belongs to the list. An offline value proves nothing. */
+function checkBeacon({ beacon, fixedAt }: DrawHeader): void {
+  const value = parseBeacon(beacon);
+  if (value && (value.round !== roundFor(fixedAt) || !isSigned(value))) throw new Failed('beacon');
+}
+
+/** What a beacon's value adds to the seed. */
 function randomness(beacon: string): Uint8Array {
   const value = fromHex(beacon.slice(beacon.lastIndexOf(' ') + 1));
   return beacon.startsWith('drand ') ? sha256Bytes(value) : value;

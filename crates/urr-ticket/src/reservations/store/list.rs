@@ -38,6 +38,37 @@ pub fn record_count(tx: &mut Tx<'_>, filter: &ReservationFilter) -> DbResult<u64
     tx.query_one(&sql, &values, |row| row.get("total"))
 }
 
+/// How many reservations stand, how many of them were made today, and what of them is paid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReservationSums {
+    pub total: u64,
+    pub today: u64,
+    pub revenue: Won,
+}
+
+/// Holds and confirmed reservations. A hold whose time is over is none, swept or not.
+pub fn figures_load(
+    tx: &mut Tx<'_>,
+    filter: &ReservationFilter,
+    day_start: Timestamp,
+    now: Timestamp,
+) -> DbResult<ReservationSums> {
+    let (wanted, mut values) = filter.condition();
+    let (start, present) = (values.len() + 1, values.len() + 2);
+    values.extend([Value::Time(day_start), Value::Time(now)]);
+    let sql = format!(
+        "select count(*) as total, \
+         coalesce(sum(case when r.created_at >= ${start} then 1 else 0 end), 0)::bigint as today, \
+         coalesce(sum(case when r.payment_status = 'paid' then r.total_amount else 0 end), \
+             0)::bigint as revenue \
+         from reservations as r where {wanted} and (r.status = 'confirmed' or (r.status = 'pending' \
+             and (r.expires_at > ${present} or r.pinned_by is not null)))"
+    );
+    tx.query_one(&sql, &values, |row| {
+        Ok(from_row!(row => ReservationSums { total, today, revenue }))
+    })
+}
+
 /// Reservations that were ever paid, in the order of ids.
 pub fn paid_page(
     tx: &mut Tx<'_>,
