@@ -66,6 +66,23 @@ function receive(socket: Socket, keep: (mail: string) => void): void {
   });
 }
 
+/** The mails to an address, the first one first, each with its number. */
+export function mailsTo(email: string): { readonly number: number; readonly text: string }[] {
+  const folder = process.env.URR_TEST_MAILS ?? '';
+  return readdirSync(folder)
+    .sort()
+    .map((name) => ({ name, mail: readFileSync(join(folder, name), 'utf8') }))
+    .filter(({ mail }) => mail.includes(email))
+    .map(({ name, mail }) => ({ number: Number.parseInt(name, 10), text: decoded(mail) }));
+}
+
+/** Waits for a mail to an address with these words; returns its number. */
+export async function mailWith(email: string, words: string): Promise<number> {
+  const find = () => mailsTo(email).find(({ text }) => text.includes(words))?.number ?? 0;
+  await expect.poll(find, { timeout: 15_000 }).toBeGreaterThan(0);
+  return find();
+}
+
 /** The last link to a page that was mailed to an address. */
 export async function linkTo(page: 'verify' | 'reset', email: string): Promise<string> {
   const folder = process.env.URR_TEST_MAILS ?? '';

@@ -17,6 +17,8 @@ export interface SaleOptions {
   /** Tickets of a standing event. */
   readonly tickets?: number;
   readonly artistId?: string;
+  /** The sale opens in this time; without it, it is open. */
+  readonly opensInSeconds?: number;
   /** How many users may book at once. */
   readonly threshold?: number;
   /** Opens by lottery: so many seconds to gather, so many until the sale. */
@@ -43,7 +45,8 @@ export class Organiser {
 
   /** Creates an event and waits until it can be booked, or, for a lottery, joined. */
   async createSale(options: SaleOptions = {}): Promise<string> {
-    const opensAt = options.lottery ? Date.now() + 7_200_000 : Date.now() - 60_000;
+    const opensIn = options.lottery ? 7_200 : (options.opensInSeconds ?? -60);
+    const opensAt = Date.now() + opensIn * 1_000;
     const { event } = await answer(
       this.api.post('/api/admin/events', {
         data: {
@@ -61,7 +64,7 @@ export class Organiser {
       .toBe(true);
     if (options.threshold) await this.setRoom(event.id, { threshold: options.threshold });
     if (options.lottery) await this.makeLottery(event.id, options.lottery);
-    else
+    else if (!options.opensInSeconds)
       await expect
         .poll(async () => (await this.crowd(event.id))?.phase, { timeout: 15_000 })
         .toBe('open');

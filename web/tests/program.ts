@@ -23,6 +23,9 @@ const TEST_SETTINGS = {
   URR_QUEUE_ADMISSION_INTERVAL_MS: '200',
   URR_CATALOG_EVENT_STATUS_INTERVAL_MS: '200',
   URR_PAYMENTS_TIMEOUT_SECONDS: '1',
+  // Fans are told of openings a day before, and have a head start of a few seconds.
+  URR_ALERTS_SALE_LEAD_SECONDS: '86400',
+  URR_ALERTS_HEAD_START_SECONDS: '4',
 };
 
 export interface RunningProgram {

@@ -89,6 +89,9 @@ test('says at once that everything is sold', async ({ fanPage: page }) => {
   await expect(page.getByRole('alert')).toBeHidden();
   state.status = { ...waiting, soldOut: true };
   await expect(page.getByRole('alert')).toContainText('모든 티켓이 판매되었습니다');
+  const alert = page.getByRole('link', { name: '취소표 알림 받기' });
+  await expect(alert).toHaveAttribute('href', /^\/events\/[0-9a-f-]{36}#seat-alert$/);
+  await expectAccessible(page);
 });
 
 test.describe('without a network', () => {

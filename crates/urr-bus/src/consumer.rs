@@ -17,7 +17,9 @@ use urr_kernel::{Clock, DomainEvent, error_chain};
 use urr_storage::{Db, StorageError, inbox};
 
 use self::handler::CommitEffects;
-pub use self::handler::{HandleError, Handler, HandlerContext, HandlerOutcome, decode_event};
+pub use self::handler::{
+    BatchHandler, EventHandler, HandleError, Handler, HandlerContext, HandlerOutcome, decode_event,
+};
 
 use crate::dead_letters::{self, HandlingFailure};
 use crate::{Bus, BusError, BusMetrics, Delivery, DeliveryBatch, LagReader, Subscription, backoff};
@@ -45,7 +47,7 @@ pub struct Consumer {
     pub topics: Vec<String>,
     /// The types of events that the handler handles; none: all. Others cost no transaction.
     pub types: Option<&'static [&'static str]>,
-    pub handler: Handler,
+    pub handler: EventHandler,
     pub clock: Clock,
     pub metrics: BusMetrics,
 }
@@ -316,7 +318,7 @@ impl Consumer {
         &self,
         events: Vec<Arc<DomainEvent>>,
     ) -> Result<Vec<Option<HandlerOutcome>>, HandleError> {
-        let (group, handler) = (self.group.clone(), Arc::clone(&self.handler));
+        let (group, handler) = (self.group.clone(), self.handler.clone());
         let now = self.clock.now();
         let effects = CommitEffects::default();
         let asked = effects.clone();
@@ -326,15 +328,17 @@ impl Consumer {
                 asked.clear();
                 let ids: Vec<_> = events.iter().map(|event| event.id).collect();
                 let mut fresh = inbox::record_all(tx, &group, &ids, now)?;
-                let handle = |event: &Arc<DomainEvent>| {
-                    // An event may be there twice.
-                    if !fresh.remove(&event.id) {
-                        return Ok(None);
-                    }
-                    let context = HandlerContext::new(group.clone(), event, now);
-                    handler(tx, event, &context.with_effects(&asked)).map(Some)
+                // An event may be there twice.
+                let is_fresh: Vec<bool> = ids.iter().map(|id| fresh.remove(id)).collect();
+                let fresh = events.iter().zip(&is_fresh).filter(|(_, is_fresh)| **is_fresh);
+                let fresh = fresh.map(|(event, _)| event.as_ref());
+                let context = |event: &DomainEvent| {
+                    HandlerContext::new(group.clone(), event, now).with_effects(&asked)
                 };
-                events.iter().map(handle).collect()
+                let outcomes = handler.handle(tx, &fresh.collect::<Vec<_>>(), context)?;
+                let mut outcomes = outcomes.into_iter();
+                let outcome = |is_fresh: &bool| is_fresh.then(|| outcomes.next()).flatten();
+                Ok(is_fresh.iter().map(outcome).collect())
             })
             .await;
         if outcomes.is_ok() {

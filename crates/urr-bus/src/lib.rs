@@ -31,7 +31,10 @@ pub mod relay;
 mod subscription;
 
 pub use bus::{Bus, TopicPages, TopicSpec, dead_letter_topic};
-pub use consumer::{Consumer, HandleError, Handler, HandlerContext, HandlerOutcome, decode_event};
+pub use consumer::{
+    BatchHandler, Consumer, EventHandler, HandleError, Handler, HandlerContext, HandlerOutcome,
+    decode_event,
+};
 pub use dead_letters::{DeadLetter, DeadLetterError};
 pub use error::BusError;
 pub use kafka::KafkaOptions;

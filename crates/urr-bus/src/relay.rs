@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 use urr_kernel::{Clock, Uuid, error_chain};
 use urr_storage::outbox::OutboxRow;
-use urr_storage::{Db, DbResult, StorageError, inbox, outbox};
+use urr_storage::{Db, DbResult, StorageError, Tx, inbox, outbox};
 
 use self::pass::OutboxPass;
 use crate::{Bus, BusError, BusMessage, BusMetrics, MessagePosition, backoff};
@@ -39,6 +39,9 @@ pub struct RelayOptions {
     pub lease: Duration,
     /// How often the outbox is read without a signal.
     pub poll: Duration,
+    /// Rounds that publish something begin at least this long apart, so that events gather and share
+    /// a commit. An event that comes after a pause does not wait.
+    pub gather: Duration,
     pub batch_max: u32,
     /// Published events stay this long, for people who look into the outbox.
     pub outbox_retention: Duration,
@@ -57,6 +60,7 @@ impl Default for RelayOptions {
         RelayOptions {
             lease: Duration::from_secs(10),
             poll: Duration::from_secs(1),
+            gather: Duration::from_millis(5),
             batch_max: 500,
             outbox_retention: Duration::from_hours(24),
             inbox_retention: Duration::from_hours(30 * 24),
@@ -89,8 +93,8 @@ enum RelayRound {
 struct RelayProgress {
     /// When the lease was last taken, if it is ours.
     leased_at: Option<Instant>,
-    /// Published, but the mark was refused: they must be marked before rows are read again, or they
-    /// would be published again.
+    /// Published and not marked yet: they are marked with the next read, or they would be published
+    /// again.
     unmarked: Vec<i64>,
     pass: OutboxPass,
     /// Whether it was logged that another relay has the lease.
@@ -110,6 +114,7 @@ pub async fn run(relay: Relay, cancel: CancellationToken) {
     let now = Instant::now();
     let mut chores = RelaySchedule { lag: now, purge: now, trim: now };
     while !cancel.is_cancelled() {
+        let begun = Instant::now();
         let round = relay.round(&mut progress).await;
         let round = round.unwrap_or_else(|error| relay.explain(&error));
         failures = match round {
@@ -129,16 +134,17 @@ pub async fn run(relay: Relay, cancel: CancellationToken) {
         relay.do_chores(&mut chores, round, &mut progress.logged_not_ours).await;
         tokio::select! {
             () = cancel.cancelled() => {}
-            () = relay.wait_after(round, failures) => {}
+            () = relay.wait_after(round, failures, begun) => {}
         }
     }
     relay.release(&mut progress).await;
 }
 
 impl Relay {
-    async fn wait_after(&self, round: RelayRound, failures: u32) {
+    async fn wait_after(&self, round: RelayRound, failures: u32, begun: Instant) {
         match round {
-            RelayRound::Busy | RelayRound::ReadOn | RelayRound::Closed => {}
+            RelayRound::ReadOn | RelayRound::Closed => {}
+            RelayRound::Busy => tokio::time::sleep_until(begun + self.options.gather).await,
             RelayRound::Idle => tokio::select! {
                 () = self.db.outbox_filled() => {}
                 () = tokio::time::sleep(self.options.poll) => {}
@@ -154,12 +160,12 @@ impl Relay {
     /// Takes the lease, publishes what waits, marks what arrived.
     async fn round(&self, progress: &mut RelayProgress) -> DbResult<RelayRound> {
         let lease = self.has_lease(&mut progress.leased_at).await;
-        // These were published, whichever process has the lease by now.
-        self.mark(&mut progress.unmarked).await?;
-        if !lease? {
-            return Ok(RelayRound::NotOurs);
+        if !matches!(lease, Ok(true)) {
+            // These were published, whichever process has the lease by now.
+            self.mark(&mut progress.unmarked).await?;
+            return lease.map(|_| RelayRound::NotOurs);
         }
-        let Some(page) = self.read(&progress.pass).await? else {
+        let Some(page) = self.mark_and_read(&mut progress.unmarked, &progress.pass).await? else {
             return Ok(RelayRound::Failed);
         };
         let was_clean = progress.pass.is_clean();
@@ -186,21 +192,38 @@ impl Relay {
             let (service, error) = (self.service, error_chain(&error));
             warn!(service, error, "events could not be published and are retried");
         }
+        if progress.pass.is_clean() {
+            // The next round begins soon, and marks them.
+            return Ok(RelayRound::Busy);
+        }
         self.mark(&mut progress.unmarked).await?;
-        Ok(match (progress.pass.is_clean(), is_last) {
-            (true, _) => RelayRound::Busy,
-            (false, false) => RelayRound::ReadOn,
-            (false, true) => RelayRound::Failed,
-        })
+        Ok(if is_last { RelayRound::Failed } else { RelayRound::ReadOn })
     }
 
-    /// The next page of rows. None: rows were committed late, so the reading must begin anew.
-    async fn read(&self, pass: &OutboxPass) -> DbResult<Option<Vec<OutboxRow>>> {
+    /// Marks what was published, and reads the next page of rows in the same transaction. None: rows
+    /// were committed late, so the reading must begin anew.
+    async fn mark_and_read(
+        &self,
+        published: &mut Vec<i64>,
+        pass: &OutboxPass,
+    ) -> DbResult<Option<Vec<OutboxRow>>> {
         let (seq, passed, limit) = (pass.seq, pass.passed, self.options.batch_max);
-        if pass.is_clean() {
-            return self.db.read(move |tx| outbox::unpublished(tx, limit)).await.map(Some);
+        let is_clean = pass.is_clean();
+        let read = move |tx: &mut Tx<'_>| match is_clean {
+            true => outbox::unpublished(tx, limit).map(Some),
+            false => outbox::unpublished_behind(tx, seq, passed, limit),
+        };
+        if published.is_empty() {
+            return self.db.read(read).await;
         }
-        self.db.read(move |tx| outbox::unpublished_behind(tx, seq, passed, limit)).await
+        let (seqs, now) = (published.clone(), self.clock.now());
+        let write = self.db.write(move |tx| {
+            outbox::mark_published(tx, &seqs, now)?;
+            read(tx)
+        });
+        let page = write.await?;
+        published.clear();
+        Ok(page)
     }
 
     /// Marks what was published, and forgets the numbers when that succeeded.

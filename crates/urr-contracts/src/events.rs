@@ -3,6 +3,7 @@
 //! The table at the end of this file gives each event its topic, its type and the aggregate that it
 //! is about. The aggregate's id is the partition key: events of one aggregate keep their order.
 
+pub mod alert;
 pub mod catalog;
 pub mod inventory;
 pub mod membership;
@@ -14,6 +15,7 @@ pub mod user;
 
 use urr_kernel::EventData;
 
+use self::alert::{SaleAlertDue, SeatAlertDue};
 use self::catalog::{
     ArtistCreated, ArtistUpdated, EventCancelled, EventCreated, EventDeleted, EventUpdated,
 };
@@ -30,6 +32,7 @@ use self::user::{AccountLinkIssued, UserDeleted, UserRegistered, UserRoleChanged
 
 /// Every topic, in alphabetical order.
 pub const TOPICS: &[&str] = &[
+    alert::TOPIC,
     catalog::TOPIC,
     inventory::TOPIC,
     membership::TOPIC,
@@ -58,6 +61,10 @@ macro_rules! domain_events {
 }
 
 domain_events! {
+    alert::TOPIC => {
+        SaleAlertDue, "SALE_ALERT_DUE", |data| data.user_id;
+        SeatAlertDue, "SEAT_ALERT_DUE", |data| data.user_id;
+    }
     catalog::TOPIC => {
         ArtistCreated, "ARTIST_CREATED", |data| data.artist_id;
         ArtistUpdated, "ARTIST_UPDATED", |data| data.artist_id;

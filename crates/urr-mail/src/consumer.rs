@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use urr_bus::{HandleError, HandlerContext, HandlerOutcome, decode_event};
+use urr_contracts::events::alert::{self, SaleAlertDue, SeatAlertDue};
 use urr_contracts::events::payment::{self, ChargeReversed, PaymentRefunded, RefundCause};
 use urr_contracts::events::queue::{self, AdmissionNear};
 use urr_contracts::events::reservation::{
@@ -24,7 +25,7 @@ pub const GROUP: &str = "mail-service-group";
 
 /// The topics that it consumes.
 pub const TOPICS: &[&str] =
-    &[payment::TOPIC, queue::TOPIC, reservation::TOPIC, transfer::TOPIC, user::TOPIC];
+    &[alert::TOPIC, payment::TOPIC, queue::TOPIC, reservation::TOPIC, transfer::TOPIC, user::TOPIC];
 
 /// The types that [`handle`] handles. It ignores others.
 pub const TYPES: &[&str] = &[
@@ -36,11 +37,16 @@ pub const TYPES: &[&str] = &[
     ChargeReversed::TYPE,
     TransferCompleted::TYPE,
     AdmissionNear::TYPE,
+    SaleAlertDue::TYPE,
+    SeatAlertDue::TYPE,
     AccountLinkIssued::TYPE,
 ];
 
 /// By then a waiting user has been admitted or has given up.
 const ADMISSION_NEAR_TTL: Duration = Duration::from_mins(30);
+
+/// A sale that has been open for longer is no news.
+const SALE_ALERT_TTL: Duration = Duration::from_mins(30);
 
 /// A link is void by then.
 const LINK_TTL: Duration = Duration::from_mins(30);
@@ -63,6 +69,8 @@ pub fn handle(
         ChargeReversed::TYPE => Some(reversed_charge(decode_event(event)?)),
         TransferCompleted::TYPE => Some(transfer_purchase(&decode_event(event)?)),
         AdmissionNear::TYPE => Some(admission_near(decode_event(event)?, event)),
+        SaleAlertDue::TYPE => Some(sale_alert(decode_event(event)?, event.id)),
+        SeatAlertDue::TYPE => Some(seat_alert(decode_event(event)?)),
         AccountLinkIssued::TYPE => account_link(&decode_event(event)?, event),
         _ => None,
     };
@@ -224,6 +232,45 @@ fn admission_near(near: AdmissionNear, event: &DomainEvent) -> NewMail {
             ..TemplateData::default()
         },
         useful_until: Some(storable_time(useful_until)),
+    }
+}
+
+/// A fan is told again if the opening moves, so the mail is about the message.
+fn sale_alert(due: SaleAlertDue, message_id: Uuid) -> NewMail {
+    NewMail {
+        kind: MailKind::SaleAlert,
+        subject_id: message_id,
+        user_id: due.user_id,
+        useful_until: Some(storable_time(due.opens_at + SALE_ALERT_TTL)),
+        template_data: TemplateData {
+            event_id: Some(due.event_id),
+            event_title: Some(due.event_title),
+            venue_name: Some(due.venue_name),
+            starts_at: Some(storable_time(due.event_starts_at)),
+            opens_at: Some(storable_time(due.opens_at)),
+            is_presale: Some(due.is_presale),
+            ..TemplateData::default()
+        },
+    }
+}
+
+/// An alert is told once.
+fn seat_alert(due: SeatAlertDue) -> NewMail {
+    NewMail {
+        kind: MailKind::SeatAlert,
+        subject_id: due.alert_id,
+        user_id: due.user_id,
+        useful_until: Some(storable_time(due.useful_until)),
+        template_data: TemplateData {
+            event_id: Some(due.event_id),
+            event_title: Some(due.event_title),
+            venue_name: Some(due.venue_name),
+            starts_at: Some(storable_time(due.event_starts_at)),
+            grade: due.grade,
+            quantity: Some(due.quantity),
+            head_start_until: due.head_start_until.map(storable_time),
+            ..TemplateData::default()
+        },
     }
 }
 

@@ -6,12 +6,16 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use futures_util::stream::{self, StreamExt};
 use tokio_util::sync::CancellationToken;
 use urr_contracts::clients::ClientError;
-use urr_contracts::internal::auth::GetAccountLink;
-use urr_contracts::internal::ticket::GetReservationSummary;
-use urr_kernel::{CallContext, Timestamp, Uuid};
+use urr_contracts::internal::auth::{AccountLanguage, GetAccountLink};
+use urr_contracts::internal::ticket::{
+    GetReservationSummary, GetTicketDocument, TicketDocumentAnswer,
+};
+use urr_kernel::{CallContext, Language, Timestamp, Uuid};
 use urr_storage::{DbResult, Tx};
 
 use crate::MailService;
@@ -23,12 +27,18 @@ use crate::domain::template::render;
 use crate::domain::template_data::LinkToken;
 use crate::recipients::{Recipient, Recipients};
 use crate::store::{self, LEASE_TTL, MailLease};
-use crate::transport::OutgoingMail;
+use crate::transport::{MailAttachment, MailTransport, OutgoingMail};
 
 const BATCH_MAX: u32 = 32;
 const CONCURRENT_MAX: usize = 8;
 /// Waiting for our own services is not an attempt; they are back soon.
 const PEER_RETRY_PAUSE: Duration = Duration::from_secs(30);
+
+/// How long a mail waits for tickets to attach.
+const TICKETS_WAIT_MAX: Duration = Duration::from_mins(10);
+
+/// The tickets cannot be had at the moment.
+struct TicketsLater;
 
 /// How long a mail waits for its recipient to verify the address.
 const UNVERIFIED_TTL: Duration = Duration::from_hours(24);
@@ -117,6 +127,13 @@ impl MailService {
                 Err(_) => return self.postpone_all(lease, &[mail], AUTH_UNAVAILABLE).await,
             }
         }
+        let attachment = match self.find_tickets(&mail, recipient.language, context).await {
+            Ok(attachment) => attachment,
+            Err(TicketsLater) => {
+                return self.postpone_all(lease, &[mail], TICKET_UNAVAILABLE).await;
+            }
+        };
+        mail.template_data.has_attached_tickets = Some(attachment.is_some());
         let (id, language) = (mail.id, recipient.language);
         let renewed = MailLease { until: self.parts.clock.now() + LEASE_TTL, ..lease };
         let begin = move |tx: &mut Tx<'_>| store::mail_begin_attempt(tx, id, renewed, language);
@@ -136,6 +153,7 @@ impl MailService {
                 &self.parts.settings.public_url,
             ),
             created_at: mail.created_at,
+            attachment,
         };
         let outcome = self.parts.transport.send(&outgoing).await;
         if let DeliveryOutcome::Unclear { code } | DeliveryOutcome::Refused { code } = &outcome {
@@ -160,6 +178,47 @@ impl MailService {
         let (id, data) = (mail.id, mail.template_data.clone());
         self.parts.db.write(move |tx| store::mail_complete(tx, id, &data)).await?;
         Ok(true)
+    }
+
+    /// The tickets of a purchase, asked for at every attempt: they are valid as they are now, for
+    /// their present owner, and are never stored. Without an answer the mail waits for a while, and
+    /// then goes without them.
+    async fn find_tickets(
+        &self,
+        mail: &Mail,
+        language: Language,
+        context: &CallContext,
+    ) -> Result<Option<MailAttachment>, TicketsLater> {
+        let reservation_id = mail.template_data.reservation_id;
+        let Some(id) = reservation_id.filter(|_| mail.kind.has_tickets()) else { return Ok(None) };
+        if matches!(self.parts.transport, MailTransport::Log) {
+            return Ok(None);
+        }
+        let language = match language {
+            Language::Korean => AccountLanguage::Korean,
+            Language::English => AccountLanguage::English,
+        };
+        let asked = GetTicketDocument { id, user_id: mail.user_id, language };
+        match self.parts.ticket.call(asked, context).await {
+            Ok(TicketDocumentAnswer { file_name, pdf }) => match STANDARD.decode(pdf) {
+                Ok(pdf) => Ok(Some(MailAttachment { file_name, pdf })),
+                Err(error) => {
+                    tracing::warn!(mail = %mail.id, %error, "tickets cannot be read");
+                    Ok(None)
+                }
+            },
+            // They were cancelled or sold on meanwhile.
+            Err(error) if error.code().is_some() => {
+                tracing::info!(mail = %mail.id, %error, "a mail goes without tickets");
+                Ok(None)
+            }
+            Err(error) => {
+                tracing::warn!(mail = %mail.id, %error, "tickets could not be attached");
+                let waited = self.parts.clock.now().duration_since(mail.created_at);
+                let waited = Duration::try_from(waited).unwrap_or_default();
+                if waited < TICKETS_WAIT_MAX { Err(TicketsLater) } else { Ok(None) }
+            }
+        }
     }
 
     /// The secret of the link that a mail carries; none if the link is void.

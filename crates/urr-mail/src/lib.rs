@@ -1,5 +1,5 @@
-//! Mails about purchases, cancellations, refunds and admissions, and links to verify an address or to
-//! reset a password.
+//! Mails about purchases, cancellations, refunds, admissions and alerts, and links to verify an
+//! address or to reset a password.
 //!
 //! Domain events of other services become rows of the schema `mail_service`, each once ([`handle`]).
 //! A job leases the rows that are due and gives them to a [`MailTransport`]: the log or an SMTP
@@ -7,7 +7,7 @@
 //! be recognised.
 //!
 //! The address of a recipient is asked for when a mail is sent: neither addresses nor names are
-//! stored here or written to the log. So is the secret of a link. An address that its owner has not
+//! stored here or written to the log. So are the secret of a link and the tickets of a purchase. An address that its owner has not
 //! verified gets links only.
 //!
 //! Deliberately absent: a transaction that is open while a mail is sent, advertising, and any effect
@@ -34,7 +34,7 @@ use urr_storage::{Db, Schema, migrations};
 use utoipa::openapi::OpenApi;
 
 pub use consumer::{GROUP, TOPICS, TYPES, handle};
-pub use domain::mail::{Mail, MailId, MailKind, MailLanguage, MailStatus};
+pub use domain::mail::{Mail, MailId, MailKind, MailStatus};
 pub use domain::retry::{ATTEMPTS_MAX, DeliveryOutcome};
 pub use domain::template::{RenderedMail, render};
 pub use domain::template_data::{LinkToken, TemplateData};
@@ -43,7 +43,7 @@ use metrics::MailMetrics;
 pub use transport::smtp::{
     InvalidSmtpSettings, SmtpCredentials, SmtpSecurity, SmtpSettings, SmtpTransport,
 };
-pub use transport::{MailTransport, OutgoingMail};
+pub use transport::{MailAttachment, MailTransport, OutgoingMail};
 
 /// The tables of mails.
 pub const SCHEMA: Schema = Schema {

@@ -4,10 +4,9 @@ use std::collections::HashMap;
 
 use urr_contracts::clients::ClientError;
 use urr_contracts::internal::auth::{AccountLanguage, ListUsers};
-use urr_kernel::{CallContext, Uuid};
+use urr_kernel::{CallContext, Language, Uuid};
 
 use crate::MailService;
-use crate::domain::mail::MailLanguage;
 
 /// A user who can be written to.
 #[derive(Clone, PartialEq, Eq)]
@@ -15,7 +14,7 @@ pub struct Recipient {
     pub address: String,
     /// Whether they have proved that the address is theirs.
     pub is_verified: bool,
-    pub language: MailLanguage,
+    pub language: Language,
 }
 
 pub type Recipients = HashMap<Uuid, Recipient>;
@@ -30,8 +29,8 @@ impl MailService {
         let users = self.parts.auth.call(ListUsers { user_ids }, context).await?.users;
         let recipients = users.into_iter().map(|user| {
             let language = match user.language {
-                AccountLanguage::Korean | AccountLanguage::Other => MailLanguage::Korean,
-                AccountLanguage::English => MailLanguage::English,
+                AccountLanguage::Korean | AccountLanguage::Other => Language::Korean,
+                AccountLanguage::English => Language::English,
             };
             let is_verified = user.email_verified;
             (user.id, Recipient { address: user.email, is_verified, language })

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use urr_kernel::{Timestamp, Uuid};
+use urr_kernel::{Language, Timestamp, Uuid};
 use urr_service::Page;
 use urr_storage::{DbResult, Row, ToValue, Tx, Value, from_row, params};
 
-use crate::domain::mail::{Mail, MailId, MailKind, MailLanguage, MailStatus};
+use crate::domain::mail::{Mail, MailId, MailKind, MailStatus};
 use crate::domain::retry::DeliveryDecision;
 use crate::domain::template_data::TemplateData;
 
@@ -128,7 +128,7 @@ pub fn mail_begin_attempt(
     tx: &mut Tx<'_>,
     id: MailId,
     lease: MailLease,
-    language: MailLanguage,
+    language: Language,
 ) -> DbResult<bool> {
     let rows = tx.execute(
         "update mails set attempts = attempts + 1, language = $3, leased_until = $4 \

@@ -4,9 +4,9 @@ pub mod smtp;
 
 use std::sync::Arc;
 
-use urr_kernel::Timestamp;
+use urr_kernel::{Language, Timestamp};
 
-use crate::domain::mail::{MailId, MailKind, MailLanguage};
+use crate::domain::mail::{MailId, MailKind};
 use crate::domain::retry::DeliveryOutcome;
 use crate::domain::template::RenderedMail;
 use smtp::SmtpTransport;
@@ -24,10 +24,18 @@ pub enum MailTransport {
 pub struct OutgoingMail {
     pub id: MailId,
     pub kind: MailKind,
-    pub language: MailLanguage,
+    pub language: Language,
     pub address: String,
     pub rendered: RenderedMail,
     pub created_at: Timestamp,
+    pub attachment: Option<MailAttachment>,
+}
+
+/// A file that goes with a mail. It is never stored.
+#[derive(Clone, PartialEq, Eq)]
+pub struct MailAttachment {
+    pub file_name: String,
+    pub pdf: Vec<u8>,
 }
 
 impl MailTransport {

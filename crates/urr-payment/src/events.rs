@@ -4,7 +4,7 @@ use urr_contracts::events::payment::{
     ChargeReversed, PaymentConfirmed, PaymentRefunded, PaymentSnapshot,
 };
 use urr_contracts::internal::ticket::PayableKind;
-use urr_kernel::{Timestamp, Won};
+use urr_kernel::{Timestamp, Uuid, Won};
 
 use crate::domain::payment::Payment;
 use crate::domain::refund::Refund;
@@ -21,6 +21,13 @@ fn snapshot(payment: &Payment, method: Option<&str>, now: Timestamp) -> PaymentS
         payment_method: method.map(str::to_owned),
         timestamp: now,
     }
+}
+
+/// The id of the event that a payment is confirmed. It is always the same, because the delivery that
+/// it causes may be asked for before the event is written.
+pub fn confirmed_event_id(payment: &Payment) -> Uuid {
+    const CONFIRMED: u128 = 0x434f_4e46;
+    Uuid::from_u128(payment.id.0.as_u128() ^ CONFIRMED)
 }
 
 pub fn payment_confirmed(payment: &Payment, method: &str, now: Timestamp) -> PaymentConfirmed {

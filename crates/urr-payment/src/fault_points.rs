@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use urr_storage::{DbResult, StorageError, Tx};
+use urr_storage::{BatchKey, DbResult, StorageError, Tx};
 
 use crate::PaymentService;
 
@@ -67,7 +67,8 @@ impl PaymentService {
         self.0.db.write(work).await
     }
 
-    /// Runs a transaction of a saga, which can be stopped before and after its commit.
+    /// Runs a transaction of a saga, which can be stopped before and after its commit. The same
+    /// step of several payments shares a commit.
     pub(crate) async fn commit<T, E>(
         &self,
         name: &'static str,
@@ -77,7 +78,8 @@ impl PaymentService {
         T: Send + 'static,
         E: From<StorageError> + Send + 'static,
     {
-        self.0.faults.around(name, self.0.db.write(work)).await
+        let work = self.0.db.write_batched(BatchKey::named(name), work);
+        self.0.faults.around(name, work).await
     }
 
     /// Makes an outside call that can be stopped before and after it.

@@ -36,6 +36,7 @@ impl Payment {
             user_id: self.user_id,
             fencing_token: self.claimed_token(),
             amount: self.amount,
+            event_id: self.event_id,
         }
     }
 
@@ -60,6 +61,7 @@ impl Payment {
             fencing_token: self.claimed_token(),
             amount: self.amount,
             payment_method: self.method.clone(),
+            event_id: self.event_id,
         }
     }
 

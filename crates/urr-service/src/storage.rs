@@ -62,13 +62,15 @@ impl fmt::Debug for ObservedStorages {
 /// Name, help text, and how the counter is read.
 type StorageCounter = (&'static str, &'static str, fn(&DbStats) -> u64);
 
-const COUNTERS: [StorageCounter; 6] = [
+const COUNTERS: [StorageCounter; 8] = [
     ("urr_storage_committed", "Closures committed.", |stats| stats.committed),
     ("urr_storage_rolled_back", "Closures undone.", |stats| stats.rolled_back),
     ("urr_storage_commits", "Commits, each of a group of closures.", |stats| stats.groups),
     ("urr_storage_groups_lost", "Groups that had to run again.", |stats| stats.groups_lost),
     ("urr_storage_retries", "Closures that had to run again.", |stats| stats.retries),
     ("urr_storage_refused", "Closures refused, the queue being full.", |stats| stats.refused),
+    ("urr_storage_statements", "Statements of closures.", |stats| stats.statements),
+    ("urr_storage_round_trips", "Waits for PostgreSQL.", |stats| stats.round_trips),
 ];
 
 impl Collector for ObservedStorages {

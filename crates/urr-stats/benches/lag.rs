@@ -14,8 +14,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 use urr_bus::{
-    Bus, BusMessage, BusMetrics, Consumer, HandleError, HandlerContext, HandlerOutcome, TopicSpec,
-    consumer,
+    Bus, BusMessage, BusMetrics, Consumer, EventHandler, HandleError, TopicSpec, consumer,
 };
 use urr_kernel::{Clock, DomainEvent, IdSource, Timestamp, Uuid};
 use urr_stats::{GROUP, SCHEMA, TOPICS};
@@ -26,13 +25,13 @@ const PER_SECOND: u32 = 1_000;
 const SECONDS: u32 = 10;
 const TICK: Duration = Duration::from_millis(10);
 
-type Handle = fn(&mut Tx<'_>, &DomainEvent, &HandlerContext) -> Result<HandlerOutcome, HandleError>;
+type Handle = fn(&mut Tx<'_>, &[&DomainEvent]) -> Result<(), HandleError>;
 
 fn main() {
     let machine = Runtime::new().expect("threads can be started");
     println!("{PER_SECOND} events a second for {SECONDS} seconds");
     for engine in [Engine::Sqlite, Engine::Postgres] {
-        for (name, handle) in [("counted", urr_stats::handle as Handle), ("only noted", note)] {
+        for (name, handle) in [("counted", urr_stats::handle_all as Handle), ("only noted", note)] {
             let Some(database) = Database::open(engine, &SCHEMA, Clock::System.now()) else {
                 println!("{engine:?} is not installed");
                 continue;
@@ -43,12 +42,8 @@ fn main() {
     }
 }
 
-fn note(
-    _: &mut Tx<'_>,
-    _: &DomainEvent,
-    _: &HandlerContext,
-) -> Result<HandlerOutcome, HandleError> {
-    Ok(HandlerOutcome::Done)
+fn note(_: &mut Tx<'_>, _: &[&DomainEvent]) -> Result<(), HandleError> {
+    Ok(())
 }
 
 async fn run(database: &Database, handle: Handle) -> String {
@@ -65,12 +60,13 @@ async fn run(database: &Database, handle: Handle) -> String {
         group: GROUP.to_owned(),
         topics: TOPICS.iter().map(|topic| (*topic).to_owned()).collect(),
         types: None,
-        handler: Arc::new(move |tx: &mut Tx<'_>, event: &DomainEvent, context: &HandlerContext| {
-            let handled = handle(tx, event, context);
-            let lag = now.now().as_millisecond() - event.time.as_millisecond();
-            noted.lock().unwrap_or_else(PoisonError::into_inner).push(lag);
-            handled
-        }),
+        handler: EventHandler::Together(Arc::new(move |tx, events| {
+            handle(tx, events)?;
+            let now = now.now().as_millisecond();
+            let lags = events.iter().map(|event| now - event.time.as_millisecond());
+            noted.lock().unwrap_or_else(PoisonError::into_inner).extend(lags);
+            Ok(())
+        })),
         clock: clock.clone(),
         metrics: BusMetrics::default(),
     };

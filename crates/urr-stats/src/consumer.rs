@@ -2,7 +2,7 @@
 //!
 //! Facts end up the same whatever the order in which messages of different keys come.
 
-use urr_bus::{HandleError, HandlerContext, HandlerOutcome, decode_event};
+use urr_bus::{HandleError, decode_event};
 use urr_contracts::events::catalog::{
     EventCancelled, EventCreated, EventDeleted, EventSnapshot, EventUpdated,
 };
@@ -24,9 +24,8 @@ use crate::domain::{
     CountedMessage, QueueHour, ReservationFact, ReservationTerms, Transaction, TransactionKind,
     UserFact, hour_in_korea, keep_earliest,
 };
-use crate::rebuild::RebuildProgress;
+use crate::rebuild::CountingBatch;
 use crate::store::catalog::{self, TicketTypeProjection};
-use crate::store::counters::progress_lock;
 use crate::store::facts::StoredFact;
 use crate::store::queues;
 
@@ -36,32 +35,42 @@ pub const GROUP: &str = "stats-service-group";
 /// The topics that are counted: all.
 pub const TOPICS: &[&str] = urr_contracts::events::TOPICS;
 
-/// Counts an event on the day on which it happened.
-pub fn handle(
-    tx: &mut Tx<'_>,
-    event: &DomainEvent,
-    _context: &HandlerContext,
-) -> Result<HandlerOutcome, HandleError> {
-    apply_event(tx, event)?;
-    Ok(HandlerOutcome::Done)
-}
-
-/// A repeated event has no second effect.
-pub(crate) fn apply_event(tx: &mut Tx<'_>, event: &DomainEvent) -> Result<(), HandleError> {
-    let at = storable_time(event.time);
-    match event.event_type.as_str() {
-        // Reminders are many and nothing is counted of them.
-        AdmissionNear::TYPE => return Ok(()),
-        QueueObserved::TYPE => return apply_queue(tx, &decode_event(event)?, at),
-        _ => {}
+/// Counts events, each on the day on which it happened. A repeated event has no second effect.
+pub fn handle_all(tx: &mut Tx<'_>, events: &[&DomainEvent]) -> Result<(), HandleError> {
+    let mut counted = Vec::new();
+    for event in events {
+        match event.event_type.as_str() {
+            // Reminders are many and nothing is counted of them.
+            AdmissionNear::TYPE => {}
+            QueueObserved::TYPE => {
+                apply_queue(tx, &decode_event(event)?, storable_time(event.time))?;
+            }
+            _ => counted.push(*event),
+        }
     }
-    let progress = progress_lock(tx)?;
-    let message = CountedMessage {
+    if counted.is_empty() {
+        return Ok(());
+    }
+    let message = |event: &&DomainEvent| CountedMessage {
         id: event.id,
-        day: day_in_korea(at),
+        day: day_in_korea(storable_time(event.time)),
         event_type: event.event_type.clone(),
     };
-    progress.apply(tx, &message)?;
+    let messages: Vec<CountedMessage> = counted.iter().map(message).collect();
+    let mut counting = CountingBatch::begin(tx)?;
+    counting.add_messages(tx, &messages)?;
+    for event in counted {
+        apply_event(tx, &mut counting, event)?;
+    }
+    Ok(counting.finish(tx)?)
+}
+
+fn apply_event(
+    tx: &mut Tx<'_>,
+    counting: &mut CountingBatch,
+    event: &DomainEvent,
+) -> Result<(), HandleError> {
+    let at = storable_time(event.time);
     match event.event_type.as_str() {
         EventCreated::TYPE => apply_snapshot(tx, &decode_event::<EventCreated>(event)?.0),
         EventUpdated::TYPE => apply_snapshot(tx, &decode_event::<EventUpdated>(event)?.0),
@@ -76,7 +85,7 @@ pub(crate) fn apply_event(tx: &mut Tx<'_>, event: &DomainEvent) -> Result<(), Ha
         TicketTypeChanged::TYPE => apply_ticket_type(tx, &decode_event(event)?),
         UserRegistered::TYPE => {
             let UserRegistered { user_id, role } = decode_event(event)?;
-            apply_user(tx, &progress, user_id, |user| {
+            apply_user(tx, counting, user_id, |user| {
                 keep_earliest(&mut user.registered_at, at);
                 if let Some(role) = role {
                     user.set_role(role, at);
@@ -85,21 +94,21 @@ pub(crate) fn apply_event(tx: &mut Tx<'_>, event: &DomainEvent) -> Result<(), Ha
         }
         UserRoleChanged::TYPE => {
             let UserRoleChanged { user_id, role } = decode_event(event)?;
-            apply_user(tx, &progress, user_id, |user| user.set_role(role, at))
+            apply_user(tx, counting, user_id, |user| user.set_role(role, at))
         }
         UserDeleted::TYPE => {
             let UserDeleted { user_id } = decode_event(event)?;
-            apply_user(tx, &progress, user_id, |user| {
+            apply_user(tx, counting, user_id, |user| {
                 keep_earliest(&mut user.deleted_at, at);
             })
         }
         ReservationPartlyCancelled::TYPE => {
-            apply_transaction(tx, &progress, &part_cancellation(&decode_event(event)?, at))?;
-            apply_reservation(tx, &progress, event, at)
+            apply_transaction(tx, counting, &part_cancellation(&decode_event(event)?, at))?;
+            apply_reservation(tx, counting, event, at)
         }
         _ => match transaction(event, at)? {
-            Some(transaction) => apply_transaction(tx, &progress, &transaction),
-            None => apply_reservation(tx, &progress, event, at),
+            Some(transaction) => apply_transaction(tx, counting, &transaction),
+            None => apply_reservation(tx, counting, event, at),
         },
     }
 }
@@ -157,14 +166,14 @@ fn apply_ticket_type(tx: &mut Tx<'_>, changed: &TicketTypeChanged) -> Result<(),
 
 fn apply_user(
     tx: &mut Tx<'_>,
-    progress: &RebuildProgress,
+    counting: &mut CountingBatch,
     id: Uuid,
     change: impl FnOnce(&mut UserFact),
 ) -> Result<(), HandleError> {
     let stored = UserFact::find(tx, id)?;
-    let mut user = stored.unwrap_or(UserFact::new(id));
+    let mut user = stored.clone().unwrap_or(UserFact::new(id));
     change(&mut user);
-    Ok(progress.apply(tx, &user)?)
+    Ok(counting.replace(tx, stored.as_ref(), &user)?)
 }
 
 /// Below it, by the tickets that are left: partly cancelled ones.
@@ -229,7 +238,7 @@ impl ReservationNotice {
 
 fn apply_reservation(
     tx: &mut Tx<'_>,
-    progress: &RebuildProgress,
+    counting: &mut CountingBatch,
     event: &DomainEvent,
     at: Timestamp,
 ) -> Result<(), HandleError> {
@@ -238,7 +247,7 @@ fn apply_reservation(
     catalog::event_insert_unknown(tx, terms.event_id)?;
     let id = notice.reservation.reservation_id;
     let stored = ReservationFact::find(tx, id)?;
-    let mut fact = stored.unwrap_or_else(|| ReservationFact::new(id, terms.clone()));
+    let mut fact = stored.clone().unwrap_or_else(|| ReservationFact::new(id, terms.clone()));
     fact.update_terms(terms);
     let event_type = event.event_type.as_str();
     let is_first = match event_type {
@@ -256,7 +265,7 @@ fn apply_reservation(
         }
         _ => {}
     }
-    Ok(progress.apply(tx, &fact)?)
+    Ok(counting.replace(tx, stored.as_ref(), &fact)?)
 }
 
 /// The transaction that an event reports, if it reports one.
@@ -317,7 +326,7 @@ fn charge(payment: PaymentSnapshot, amount: Won, at: Timestamp) -> Transaction {
 
 fn apply_transaction(
     tx: &mut Tx<'_>,
-    progress: &RebuildProgress,
+    counting: &mut CountingBatch,
     transaction: &Transaction,
 ) -> Result<(), HandleError> {
     if let Some(event_id) = transaction.event_id {
@@ -325,7 +334,7 @@ fn apply_transaction(
     }
     // Of several copies the earliest counts.
     let stored = transaction.find_stored(tx)?;
-    let earlier = stored.filter(|stored| stored.at < transaction.at);
+    let earlier = stored.clone().filter(|stored| stored.at < transaction.at);
     let first = earlier.unwrap_or_else(|| transaction.clone());
-    Ok(progress.apply(tx, &first)?)
+    Ok(counting.replace(tx, stored.as_ref(), &first)?)
 }

@@ -25,7 +25,7 @@ use urr_service::{Service, ServiceKit};
 use urr_storage::{Db, Schema, migrations};
 use utoipa::openapi::OpenApi;
 
-pub use consumer::{GROUP, TOPICS, handle};
+pub use consumer::{GROUP, TOPICS, handle_all};
 pub use domain::day_in_korea;
 pub use rebuild::{RebuildError, RebuildReport, RebuildUpdate};
 

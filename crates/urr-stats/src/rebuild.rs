@@ -10,15 +10,17 @@
 use futures_util::{StreamExt, stream};
 use urr_bus::{Bus, BusError, HandleError};
 use urr_kernel::{DomainEvent, Uuid};
-use urr_storage::{DbResult, StorageError, Tx};
+use urr_storage::{BatchKey, DbResult, StorageError, Tx};
 
 use crate::StatsService;
-use crate::consumer::{TOPICS, apply_event};
+use crate::consumer::{TOPICS, handle_all};
 use crate::domain::{
     CountedMessage, CounterChanges, ReservationFact, Transaction, TransactionKind, UserFact,
 };
 use crate::store::counters::{counters_apply, counters_delete, progress_lock, progress_write};
-use crate::store::facts::{FactPage, StoredFact};
+use crate::store::facts::{FactPage, StoredFact, messages_insert};
+
+const REPLAY: BatchKey = BatchKey::named("replay");
 
 /// Messages that are applied concurrently.
 const CONCURRENT_MESSAGES_MAX: usize = 32;
@@ -71,23 +73,59 @@ impl RebuildProgress {
     fn has_counted(&self, (stage, id): (RebuildStage, Uuid)) -> bool {
         (stage.number(), id) <= (self.stage, self.after)
     }
+}
 
-    /// Stores a fact and moves the counters by the difference.
-    pub fn apply<F: StoredFact>(&self, tx: &mut Tx<'_>, fact: &F) -> DbResult<()> {
-        let before = fact.find_stored(tx)?;
-        if before.as_ref() == Some(fact) {
+/// Facts that are counted in one transaction: each counter is written once, at the end.
+pub struct CountingBatch {
+    progress: RebuildProgress,
+    changes: CounterChanges,
+}
+
+impl CountingBatch {
+    /// Waits for its turn: one transaction counts at a time.
+    pub fn begin(tx: &mut Tx<'_>) -> DbResult<CountingBatch> {
+        let changes = CounterChanges::default();
+        Ok(CountingBatch { progress: progress_lock(tx)?, changes })
+    }
+
+    /// Counts messages that were not seen before.
+    pub fn add_messages(&mut self, tx: &mut Tx<'_>, messages: &[CountedMessage]) -> DbResult<()> {
+        let mut fresh = messages_insert(tx, messages)?;
+        // A message may be there twice.
+        for message in messages.iter().filter(|message| fresh.remove(&message.id)) {
+            self.count(message, 1);
+        }
+        Ok(())
+    }
+
+    /// Stores a fact in place of what is stored, and moves the counters by the difference.
+    pub fn replace<F: StoredFact>(
+        &mut self,
+        tx: &mut Tx<'_>,
+        before: Option<&F>,
+        fact: &F,
+    ) -> DbResult<()> {
+        if before == Some(fact) {
             return Ok(());
         }
         fact.write(tx)?;
-        if !self.has_counted(fact.key()) {
-            return Ok(());
+        if let Some(before) = before {
+            self.count(before, -1);
         }
-        let mut changes = CounterChanges::default();
-        if let Some(before) = &before {
-            before.count(&mut changes, -1);
+        self.count(fact, 1);
+        Ok(())
+    }
+
+    /// A rebuild counts what is beyond its progress itself.
+    fn count<F: StoredFact>(&mut self, fact: &F, sign: i64) {
+        if self.progress.has_counted(fact.key()) {
+            fact.count(&mut self.changes, sign);
         }
-        fact.count(&mut changes, 1);
-        counters_apply(tx, &changes)
+    }
+
+    /// Writes the counters.
+    pub fn finish(self, tx: &mut Tx<'_>) -> DbResult<()> {
+        counters_apply(tx, &self.changes)
     }
 }
 
@@ -178,7 +216,7 @@ impl StatsService {
         let Ok(event) = DomainEvent::from_bytes(&body) else {
             return Ok(false);
         };
-        match self.db.write(move |tx| apply_event(tx, &event)).await {
+        match self.db.write_batched(REPLAY, move |tx| handle_all(tx, &[&event])).await {
             Ok(()) => Ok(true),
             Err(HandleError::Poison(_)) => Ok(false),
             Err(HandleError::Storage(error)) => Err(error),

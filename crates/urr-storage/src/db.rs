@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::batches::BatchKey;
 use crate::engine::{Access, EngineShared, StorageEngine};
 use crate::job::{Job, job};
 use crate::{DbResult, StorageError, Tx, postgres, sqlite};
@@ -48,6 +49,8 @@ pub struct PostgresOptions {
     pub connections: usize,
     /// More transactions than this waiting are refused.
     pub queue_max: usize,
+    /// How many writes of one batch share a transaction.
+    pub batch_max: usize,
     /// Each statement may take this long, waiting for row locks included.
     pub statement_timeout: Duration,
     /// See [`SqliteOptions::dangerous_acknowledge_before_commit`].
@@ -61,6 +64,7 @@ impl PostgresOptions {
             schema,
             connections: 5,
             queue_max: 1024,
+            batch_max: 128,
             statement_timeout: Duration::from_secs(5),
             dangerous_acknowledge_before_commit: false,
         }
@@ -98,6 +102,19 @@ impl Db {
         reply.await.unwrap_or_else(|_| Err(StorageError::Closed.into()))
     }
 
+    /// The same in a transaction that is shared with other closures of the same key which wait at the
+    /// same moment. Each is committed or undone on its own account, as if it were alone.
+    pub async fn write_batched<T, E, F>(&self, key: BatchKey, body: F) -> Result<T, E>
+    where
+        F: Fn(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+        T: Send + 'static,
+        E: From<StorageError> + Send + 'static,
+    {
+        let (job, reply) = job(body);
+        self.count_refused(self.engine.submit_to_batch(key, job))?;
+        reply.await.unwrap_or_else(|_| Err(StorageError::Closed.into()))
+    }
+
     /// Runs a closure that only reads. It sees one moment of the database throughout.
     pub async fn read<T, E, F>(&self, body: F) -> Result<T, E>
     where
@@ -130,7 +147,10 @@ impl Db {
     }
 
     fn submit(&self, access: Access, job: Box<dyn Job>) -> DbResult<()> {
-        let accepted = self.engine.submit(access, job);
+        self.count_refused(self.engine.submit(access, job))
+    }
+
+    fn count_refused(&self, accepted: DbResult<()>) -> DbResult<()> {
         if accepted == Err(StorageError::Overloaded) {
             self.shared.count(|stats| stats.refused += 1);
         }
@@ -146,12 +166,14 @@ pub struct DbStats {
     pub committed: u64,
     /// Writing closures that refused, failed or were lost with their commit.
     pub rolled_back: u64,
-    /// Commits of the database. On SQLite each carries a group of closures.
+    /// Commits of the database. Each carries a group of closures on SQLite, a batch on PostgreSQL.
     pub groups: u64,
     /// Groups that were run again because one closure broke the transaction.
     pub groups_lost: u64,
     pub retries: u64,
     pub refused: u64,
-    /// Statements of all closures, of those that only read too. Each is a round trip on PostgreSQL.
+    /// Statements of all closures, of those that only read too.
     pub statements: u64,
+    /// Times that a closure waited for PostgreSQL.
+    pub round_trips: u64,
 }

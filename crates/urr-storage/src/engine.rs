@@ -7,6 +7,7 @@ use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 use tokio::sync::Notify;
 use tracing::error;
 
+use crate::batches::{BatchKey, WriteBatch, WriteBatches};
 use crate::job::Job;
 use crate::{DbResult, DbStats, StorageError};
 
@@ -17,18 +18,35 @@ pub(crate) enum Access {
     Write,
 }
 
-/// Where a thread gets its closures. It ends when the engine is closed and the queue is empty.
-pub(crate) type JobQueue = Receiver<Box<dyn Job>>;
+/// Where a thread gets its work. It ends when the engine is closed and the queue is empty.
+pub(crate) type WorkQueue = Receiver<QueuedWork>;
+
+/// A closure, or several that share a transaction.
+pub(crate) enum QueuedWork {
+    Job(Box<dyn Job>),
+    Batch(WriteBatch),
+}
 
 pub(crate) struct StorageEngine {
     /// None after `close`.
     senders: RwLock<Option<JobSenders>>,
+    /// None if the engine commits all writes in groups.
+    batches: Option<Arc<WriteBatches>>,
     threads: Mutex<EngineThreads>,
 }
 
+/// The queues of an engine.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct QueueLimits {
+    /// More closures than this waiting are refused.
+    pub queue_max: usize,
+    /// How many closures share a transaction; none if the engine commits all of them in groups.
+    pub batch_max: Option<usize>,
+}
+
 struct JobSenders {
-    writes: Sender<Box<dyn Job>>,
-    reads: Sender<Box<dyn Job>>,
+    writes: Sender<QueuedWork>,
+    reads: Sender<QueuedWork>,
 }
 
 #[derive(Default)]
@@ -41,22 +59,36 @@ pub(crate) struct EngineThreads {
 impl StorageEngine {
     /// Makes the queues, and starts the threads with the ends of writes and of reads.
     pub(crate) fn start(
-        queue_max: usize,
-        start: impl FnOnce(JobQueue, JobQueue) -> DbResult<EngineThreads>,
+        limits: QueueLimits,
+        start: impl FnOnce(WorkQueue, WorkQueue) -> DbResult<EngineThreads>,
     ) -> DbResult<StorageEngine> {
-        let (writes, write_queue) = bounded(queue_max);
-        let (reads, read_queue) = bounded(queue_max);
+        let (writes, write_queue) = bounded(limits.queue_max);
+        let (reads, read_queue) = bounded(limits.queue_max);
+        let batches = limits.batch_max.map(|max| WriteBatches::new(writes.clone(), max));
         let threads = Mutex::new(start(write_queue, read_queue)?);
-        Ok(StorageEngine { senders: RwLock::new(Some(JobSenders { writes, reads })), threads })
+        let senders = RwLock::new(Some(JobSenders { writes, reads }));
+        Ok(StorageEngine { senders, batches, threads })
     }
 
     pub(crate) fn submit(&self, access: Access, job: Box<dyn Job>) -> DbResult<()> {
         let senders = self.senders.read().unwrap_or_else(PoisonError::into_inner);
         let JobSenders { writes, reads } = senders.as_ref().ok_or(StorageError::Closed)?;
         let queue = if access == Access::Write { writes } else { reads };
-        queue.try_send(job).map_err(|refused| match refused {
-            TrySendError::Full(_) => StorageError::Overloaded,
-            TrySendError::Disconnected(_) => StorageError::Closed,
+        queue.try_send(QueuedWork::Job(job)).map_err(|refused| refusal(&refused))
+    }
+
+    /// Submits a write that may share its transaction with others of the same key.
+    pub(crate) fn submit_to_batch(&self, key: BatchKey, job: Box<dyn Job>) -> DbResult<()> {
+        let Some(batches) = &self.batches else { return self.submit(Access::Write, job) };
+        let senders = self.senders.read().unwrap_or_else(PoisonError::into_inner);
+        let JobSenders { writes, .. } = senders.as_ref().ok_or(StorageError::Closed)?;
+        let Some(batch) = batches.join(key, job)? else { return Ok(()) };
+        writes.try_send(QueuedWork::Batch(batch)).map_err(|refused| {
+            let error = refusal(&refused);
+            if let QueuedWork::Batch(batch) = refused.into_inner() {
+                batch.refuse(&error);
+            }
+            error
         })
     }
 
@@ -72,8 +104,18 @@ impl StorageEngine {
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         drop(reads);
         threads.readers.drain(..).for_each(join);
+        if let Some(batches) = &self.batches {
+            batches.close();
+        }
         drop(writes);
         threads.writers.drain(..).for_each(join);
+    }
+}
+
+fn refusal(refused: &TrySendError<QueuedWork>) -> StorageError {
+    match refused {
+        TrySendError::Full(_) => StorageError::Overloaded,
+        TrySendError::Disconnected(_) => StorageError::Closed,
     }
 }
 

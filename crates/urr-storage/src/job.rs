@@ -13,6 +13,9 @@ pub(crate) trait Job: Send {
     /// Runs the closure and keeps its result. A result of an earlier run is forgotten.
     fn run(&mut self, tx: &mut Tx<'_>) -> TxDecision;
 
+    /// Replaces the result of the last run by a failure.
+    fn fail(&mut self, error: StorageError);
+
     /// Answers the caller: with the result of the last run, or with the failure.
     fn finish(self: Box<Self>, outcome: DbResult<()>);
 }
@@ -59,6 +62,10 @@ where
         let decision = if result.is_ok() { TxDecision::Commit } else { TxDecision::RollBack };
         self.result = Some(result);
         decision
+    }
+
+    fn fail(&mut self, error: StorageError) {
+        self.result = Some(Err(error.into()));
     }
 
     fn finish(self: Box<Self>, outcome: DbResult<()>) {

@@ -16,6 +16,7 @@
 //! Deliberately absent: a trait for the database, nested transactions, and any way to begin or
 //! commit by hand.
 
+mod batches;
 mod db;
 pub mod dialect;
 mod engine;
@@ -31,6 +32,7 @@ mod tx;
 mod typed_columns;
 mod value;
 
+pub use batches::BatchKey;
 pub use db::{Db, DbStats, PostgresOptions, SqliteOptions};
 pub use error::{ConstraintKind, DbResult, StorageError};
 pub use migrate::{Migration, Schema};

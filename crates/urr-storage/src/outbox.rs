@@ -27,7 +27,7 @@ pub struct EventMetadata {
 /// Announces a fact, if and only if this transaction commits.
 pub fn append<D: EventData>(tx: &mut Tx<'_>, metadata: &EventMetadata, data: &D) -> DbResult<()> {
     let (event, body) = envelope(metadata, data);
-    tx.execute(
+    tx.execute_later(
         "insert into outbox (event_id, topic, key, body, created_at) values ($1, $2, $3, $4, $5)",
         params![event.id, D::TOPIC, event.subject, body, metadata.time],
     )?;
@@ -42,13 +42,12 @@ pub fn append_all<D: EventData>(tx: &mut Tx<'_>, facts: &[(EventMetadata, D)]) -
     }
     let Some((first, _)) = facts.first() else { return Ok(()) };
     let rows = rows_to_insert(tx, facts);
-    tx.execute(
+    tx.execute_later(
         "insert into outbox (event_id, topic, key, body, created_at) \
          select id, $2::text, key, body, $3::timestamptz \
          from jsonb_to_recordset($1) as fact (id uuid, key text, body text)",
         params![rows, D::TOPIC, first.time],
-    )?;
-    Ok(())
+    )
 }
 
 /// Facts as an array of `{id, key, body}`, for a caller whose own statement inserts them with the
@@ -159,7 +158,7 @@ pub fn mark_published(tx: &mut Tx<'_>, seqs: &[i64], now: Timestamp) -> DbResult
         let padded = chunk.iter().chain(std::iter::repeat(last)).take(MARK_CHUNK);
         let mut values = vec![Value::Time(now)];
         values.extend(padded.map(|seq| Value::Int(*seq)));
-        tx.execute(&sql, &values)?;
+        tx.execute_later(&sql, &values)?;
     }
     Ok(())
 }

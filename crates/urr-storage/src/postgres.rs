@@ -1,5 +1,6 @@
 //! The PostgreSQL engine: a bounded set of worker threads, each with a connection of its own.
 
+mod batch;
 mod connection;
 mod provisioning;
 
@@ -13,7 +14,9 @@ pub(crate) use connection::PostgresConnection;
 pub use provisioning::{ServiceRole, provision};
 
 use crate::db::PostgresOptions;
-use crate::engine::{Access, EngineShared, EngineThreads, JobQueue, StorageEngine, spawn};
+use crate::engine::{
+    Access, EngineShared, EngineThreads, QueueLimits, QueuedWork, StorageEngine, WorkQueue, spawn,
+};
 use crate::job::{Job, TxDecision};
 use crate::tx::TxConnection;
 use crate::{DbResult, StorageError, Tx};
@@ -35,7 +38,8 @@ pub(crate) fn start(
     // The first connection is made here, so that a wrong address or an unsafe server is told at
     // start and not at the first request.
     let mut first = Some(on_own_thread(|| PostgresConnection::open(options))?);
-    StorageEngine::start(options.queue_max, |writes, reads| {
+    let limits = QueueLimits { queue_max: options.queue_max, batch_max: Some(options.batch_max) };
+    StorageEngine::start(limits, |writes, reads| {
         let mut threads = EngineThreads::default();
         for number in 0..options.connections {
             let worker = WorkerConnection {
@@ -109,13 +113,13 @@ fn takes_reads(number: usize, workers: usize) -> bool {
 
 /// Where a worker gets its jobs.
 struct WorkerQueues {
-    writes: JobQueue,
-    reads: Option<JobQueue>,
+    writes: WorkQueue,
+    reads: Option<WorkQueue>,
 }
 
 impl WorkerQueues {
-    /// The next job, a write if there is one; `None` when both queues are closed and empty.
-    fn next(&self) -> Option<(Access, Box<dyn Job>)> {
+    /// The next work, a write if there is one; `None` when both queues are closed and empty.
+    fn next(&self) -> Option<(Access, QueuedWork)> {
         let write = |job| (Access::Write, job);
         let Some(reads) = &self.reads else { return self.writes.recv().ok().map(write) };
         if let Ok(job) = self.writes.try_recv() {
@@ -133,8 +137,11 @@ impl WorkerQueues {
 }
 
 fn run_worker(mut worker: WorkerConnection, queues: &WorkerQueues, shared: &EngineShared) {
-    while let Some((access, job)) = queues.next() {
-        run_job(&mut worker, access, job, shared);
+    while let Some((access, work)) = queues.next() {
+        match work {
+            QueuedWork::Job(job) => run_job(&mut worker, access, job, shared),
+            QueuedWork::Batch(batch) => batch::run_batches(&mut worker, batch, shared),
+        }
     }
 }
 
@@ -190,24 +197,51 @@ fn run_once(
     let mut tx = Tx::new(TxConnection::Postgres(connection));
     let decision = job.run(&mut tx);
     shared.count(|stats| stats.statements += tx.statements());
-    let (failure, has_outbox_rows) = (tx.failure().cloned(), tx.has_outbox_rows());
-    if decision == TxDecision::RollBack {
-        drop(connection.roll_back());
-        if let Some(error @ (StorageError::Contention | StorageError::Unavailable(_))) = failure {
-            return AttemptOutcome::Again(job, error);
-        }
-        if access == Access::Write {
-            shared.count(|stats| stats.rolled_back += 1);
-        }
+    let (mut failure, has_outbox_rows) = (tx.failure().cloned(), tx.has_outbox_rows());
+    if access == Access::Read && failure.is_none() && !connection.has_statements_ahead() {
+        connection.end_read();
+        count_round_trips(connection, shared);
         job.finish(Ok(()));
         return AttemptOutcome::Finished;
     }
+    if decision == TxDecision::Commit {
+        let Err(error) = connection.flush_checked() else {
+            return commit(connection, access, job, has_outbox_rows, shared);
+        };
+        job.fail(error.clone());
+        failure = Some(error);
+    }
+    drop(connection.roll_back());
+    count_round_trips(connection, shared);
+    if let Some(error @ (StorageError::Contention | StorageError::Unavailable(_))) = failure {
+        return AttemptOutcome::Again(job, error);
+    }
+    if access == Access::Write {
+        shared.count(|stats| stats.rolled_back += 1);
+    }
+    job.finish(Ok(()));
+    AttemptOutcome::Finished
+}
+
+fn count_round_trips(connection: &mut PostgresConnection, shared: &EngineShared) {
+    shared.count(|stats| stats.round_trips += connection.take_round_trips());
+}
+
+fn commit(
+    connection: &mut PostgresConnection,
+    access: Access,
+    job: Box<dyn Job>,
+    has_outbox_rows: bool,
+    shared: &EngineShared,
+) -> AttemptOutcome {
     if shared.dangerous_acknowledge_before_commit {
         job.finish(Ok(()));
         drop(connection.commit());
         return AttemptOutcome::Finished;
     }
-    match connection.commit() {
+    let committed = connection.commit();
+    count_round_trips(connection, shared);
+    match committed {
         Ok(()) => {
             if access == Access::Write {
                 shared.count_group(1, 0);

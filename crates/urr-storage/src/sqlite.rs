@@ -12,7 +12,9 @@ use tracing::warn;
 pub(crate) use connection::SqliteConnection;
 
 use crate::db::SqliteOptions;
-use crate::engine::{EngineShared, EngineThreads, JobQueue, StorageEngine, spawn};
+use crate::engine::{
+    EngineShared, EngineThreads, QueueLimits, QueuedWork, StorageEngine, WorkQueue, spawn,
+};
 use crate::job::{Job, TxDecision};
 use crate::tx::TxConnection;
 use crate::{DbResult, StorageError, Tx};
@@ -41,7 +43,8 @@ pub(crate) fn start(
     options: &SqliteOptions,
     shared: &Arc<EngineShared>,
 ) -> DbResult<StorageEngine> {
-    StorageEngine::start(options.queue_max, |writes, reads| {
+    let limits = QueueLimits { queue_max: options.queue_max, batch_max: None };
+    StorageEngine::start(limits, |writes, reads| {
         let gate = ReadGate::default();
         let writer = SqliteConnection::open_writer(path, options.statement_timeout)?;
         let mut threads = EngineThreads::default();
@@ -63,11 +66,11 @@ type ReadGate = Arc<RwLock<()>>;
 
 fn run_reader(
     connection: &SqliteConnection,
-    queue: &JobQueue,
+    queue: &WorkQueue,
     gate: &ReadGate,
     shared: &EngineShared,
 ) {
-    while let Ok(mut job) = queue.recv() {
+    while let Ok(QueuedWork::Job(mut job)) = queue.recv() {
         let _pass = gate.read().unwrap_or_else(PoisonError::into_inner);
         let outcome = connection.begin_read().map(|()| {
             connection.start_timer();
@@ -110,13 +113,14 @@ impl WriteAheadLog {
 
 fn run_writer(
     connection: &SqliteConnection,
-    queue: &JobQueue,
+    queue: &WorkQueue,
     log: &WriteAheadLog,
     shared: &EngineShared,
 ) {
     let mut careful_groups = 0_u32;
     let mut groups = 0_u32;
-    while let Ok(first) = queue.recv() {
+    // It has no batches: all closures are committed in groups.
+    while let Ok(QueuedWork::Job(first)) = queue.recv() {
         let mut group = CommitGroup {
             connection,
             shared,
@@ -161,7 +165,7 @@ impl CommitGroup<'_> {
     /// Runs what is queued, up to a full group, and answers everyone after the commit.
     ///
     /// Also rejections are answered only then: they may rest on what a neighbour wrote before.
-    fn run(&mut self, queue: &JobQueue) {
+    fn run(&mut self, queue: &WorkQueue) {
         match self.connection.begin_write().and_then(|()| self.run_jobs(queue)) {
             Ok(()) => self.finish(),
             Err(error) => {
@@ -172,10 +176,11 @@ impl CommitGroup<'_> {
         }
     }
 
-    fn run_jobs(&mut self, queue: &JobQueue) -> DbResult<()> {
+    fn run_jobs(&mut self, queue: &WorkQueue) -> DbResult<()> {
         while self.done.len() < GROUP_MAX {
-            let next = self.waiting.pop_front().or_else(|| queue.try_recv().ok());
-            let Some(job) = next else { break };
+            let next = self.waiting.pop_front().map(QueuedWork::Job);
+            let next = next.or_else(|| queue.try_recv().ok());
+            let Some(QueuedWork::Job(job)) = next else { break };
             self.run_job(job)?;
         }
         Ok(())

@@ -13,6 +13,7 @@ pub struct Tx<'a> {
     connection: TxConnection<'a>,
     failure: Option<StorageError>,
     has_outbox_rows: bool,
+    has_written: bool,
     statements: u64,
 }
 
@@ -23,7 +24,7 @@ pub(crate) enum TxConnection<'a> {
 
 impl<'a> Tx<'a> {
     pub(crate) fn new(connection: TxConnection<'a>) -> Tx<'a> {
-        Tx { connection, failure: None, has_outbox_rows: false, statements: 0 }
+        Tx { connection, failure: None, has_outbox_rows: false, has_written: false, statements: 0 }
     }
 
     /// Runs a statement and says how many rows it touched.
@@ -32,6 +33,38 @@ impl<'a> Tx<'a> {
         let outcome = match &mut self.connection {
             TxConnection::Sqlite(connection) => connection.execute(sql, params),
             TxConnection::Postgres(connection) => connection.execute(sql, params),
+        };
+        self.note_failure(outcome)
+    }
+
+    /// Runs a statement whose number of rows nobody needs. On PostgreSQL it travels with the next
+    /// statement or with the commit, and costs no round trip; so a failure may be told there.
+    pub fn execute_later(&mut self, sql: &str, params: &[Value<'_>]) -> DbResult<()> {
+        self.run_later(sql, params, None)
+    }
+
+    /// The same for a statement that must touch this many rows: otherwise it fails.
+    pub fn change_later(&mut self, sql: &str, params: &[Value<'_>], rows: u64) -> DbResult<()> {
+        self.run_later(sql, params, Some(rows))
+    }
+
+    fn run_later(
+        &mut self,
+        sql: &str,
+        params: &[Value<'_>],
+        expected: Option<u64>,
+    ) -> DbResult<()> {
+        self.begin_statement(sql, params)?;
+        let outcome = match &mut self.connection {
+            TxConnection::Sqlite(connection) => match (connection.execute(sql, params), expected) {
+                (Ok(touched), Some(expected)) if touched != expected => {
+                    let message =
+                        format!("{expected} rows were expected, and {touched} were touched");
+                    Err(StorageError::Statement { message, sql: sql.to_owned() })
+                }
+                (done, _) => done.map(drop),
+            },
+            TxConnection::Postgres(connection) => connection.execute_later(sql, params, expected),
         };
         self.note_failure(outcome)
     }
@@ -90,7 +123,7 @@ impl<'a> Tx<'a> {
     pub fn lock_name(&mut self, name: &str) -> DbResult<()> {
         if self.is_postgres() {
             let sql = "select pg_advisory_xact_lock(hashtextextended($1, 0))";
-            self.execute(sql, &[Value::Text(name)])?;
+            self.execute_later(sql, &[Value::Text(name)])?;
         }
         Ok(())
     }
@@ -101,6 +134,11 @@ impl<'a> Tx<'a> {
 
     pub(crate) fn has_outbox_rows(&self) -> bool {
         self.has_outbox_rows
+    }
+
+    /// Whether a statement was run that may have changed something. All of ours are lower case.
+    pub(crate) fn has_written(&self) -> bool {
+        self.has_written
     }
 
     /// How many statements were run so far.
@@ -126,6 +164,7 @@ impl<'a> Tx<'a> {
                 .note_failure(Err(StorageError::Statement { message, sql: sql.to_owned() }));
         }
         self.statements += 1;
+        self.has_written |= !sql.trim_start().starts_with("select");
         Ok(())
     }
 

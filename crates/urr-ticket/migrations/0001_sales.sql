@@ -29,6 +29,8 @@ create table sales (
     -- Whether all seats and ticket types are there and were counted.
     is_complete boolean not null,
     fence bigint not null,
+    -- Whether fans wait for seats that return: then `alert_gates` says who may take them.
+    has_seat_alerts boolean not null default false,
     -- When no live reservation was left after the event was cancelled or deleted, or when an event
     -- was deleted that had taken place: of that one nothing is given back.
     emptied_at timestamptz,
@@ -54,6 +56,7 @@ create table event_staff (
 
 -- Closed sales whose reservations are still to be cancelled.
 create index sales_to_empty on sales (event_id) where status <> 'open' and emptied_at is null;
+create index sales_with_seat_alerts on sales (event_id) where has_seat_alerts;
 create index sales_to_announce on sales (event_id) where has_unannounced_start;
 
 -- A seat is available, or it is the held or sold seat of one reservation.

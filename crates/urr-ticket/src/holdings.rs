@@ -108,6 +108,7 @@ fn records(tx: &mut Tx<'_>, user_id: Uuid) -> DbResult<Value> {
         ("transfers", transfer_records(tx, user_id)?),
         ("memberships", membership_records(tx, user_id)?),
         ("points", point_records(tx, user_id)?),
+        ("alerts", alert_records(tx, user_id)?),
     ];
     Ok(bounded_records(tables, RECORDS_MAX))
 }
@@ -206,6 +207,23 @@ fn point_records(tx: &mut Tx<'_>, user_id: Uuid) -> DbResult<Vec<Value>> {
             "action": row.get::<String>("action")?,
             "points": row.get::<i64>("points")?,
             "createdAt": row.get::<Timestamp>("created_at")?,
+        }))
+    })
+}
+
+fn alert_records(tx: &mut Tx<'_>, user_id: Uuid) -> DbResult<Vec<Value>> {
+    let sql = "select 'sale' as kind, event_id, '' as subject, 0 as quantity, asked_at, told_at \
+               from sale_alerts where user_id = $1 union all \
+               select 'seat', event_id, subject, quantity, asked_at, told_at \
+               from seat_alerts where user_id = $1 order by asked_at desc limit $2";
+    list_records(tx, user_id, sql, |row| {
+        Ok(json!({
+            "kind": row.get::<String>("kind")?,
+            "eventId": row.get::<Uuid>("event_id")?,
+            "grade": row.get::<String>("subject")?,
+            "quantity": row.get::<u32>("quantity")?,
+            "askedAt": row.get::<Timestamp>("asked_at")?,
+            "toldAt": row.get::<Option<Timestamp>>("told_at")?,
         }))
     })
 }

@@ -11,8 +11,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::{
-    TicketService, check_in, etickets, event_access, holdings, inventory, memberships, payables,
-    reservations, reserve, sales_health, seat_map, transfers,
+    TicketService, alerts, check_in, etickets, event_access, holdings, inventory, memberships,
+    payables, reservations, reserve, sales_health, seat_map, transfers,
 };
 
 const ADMIN_LOG: AdminLogRoute = AdminLogRoute {
@@ -25,6 +25,7 @@ pub fn routes() -> OpenApiRouter<TicketService> {
     OpenApiRouter::new()
         .routes(routes!(get_time))
         .merge(admin_log::routes(ADMIN_LOG))
+        .merge(alerts::http::routes())
         .merge(check_in::http::routes())
         .merge(etickets::http::routes())
         .merge(event_access::http::routes())
@@ -51,6 +52,7 @@ pub fn internal_calls(ticket: TicketService) -> InternalCalls<TicketService> {
         .serve(reservations::http::internal::cancel_reservation)
         .serve(reservations::http::internal::release_hold)
         .serve(reservations::http::internal::get_reservation_summary)
+        .serve(etickets::http::get_ticket_document_for_mail)
         .serve(sales_health::http::get_sales_health)
         .serve(sales_health::http::get_tier)
         .serve(holdings::get_holdings)

@@ -1,4 +1,4 @@
-//! Periodic jobs: ending what is over, and the audit.
+//! Periodic jobs: ending what is over, telling fans, and the audit.
 
 use std::time::Duration;
 
@@ -16,6 +16,8 @@ const END_MEMBERSHIPS_EVERY: Duration = Duration::from_secs(60);
 const END_TRANSFERS_EVERY: Duration = Duration::from_secs(10);
 const SETTLE_POINTS_EVERY: Duration = Duration::from_secs(10);
 const ANNOUNCE_MOVED_EVENTS_EVERY: Duration = Duration::from_secs(1);
+const TELL_ALERTS_EVERY: Duration = Duration::from_secs(1);
+const END_ALERTS_EVERY: Duration = Duration::from_secs(60);
 const PURGE_KEYS_EVERY: Duration = Duration::from_secs(60);
 const KEYS_PER_PURGE: u32 = 10_000;
 const AUDIT_EVERY: Duration = Duration::from_secs(300);
@@ -56,6 +58,18 @@ impl TicketService {
                 run_every("announce_moved_events", ANNOUNCE_MOVED_EVENTS_EVERY, || async {
                     let announced = self.announce_moved_events().await?;
                     log_ended(announced, "owners were told of a moved event");
+                    Ok::<_, StorageError>(())
+                }),
+                run_every("tell_sale_alerts", TELL_ALERTS_EVERY, || async {
+                    log_ended(self.tell_sale_alerts().await?, "sale alerts were looked at");
+                    Ok::<_, StorageError>(())
+                }),
+                run_every("tell_seat_alerts", TELL_ALERTS_EVERY, || async {
+                    log_ended(self.tell_seat_alerts().await?, "fans were told of returned seats");
+                    Ok::<_, StorageError>(())
+                }),
+                run_every("end_seat_alerts", END_ALERTS_EVERY, || async {
+                    log_ended(self.end_seat_alerts().await?, "events with seat alerts are over");
                     Ok::<_, StorageError>(())
                 }),
                 run_every("purge_idempotency_keys", PURGE_KEYS_EVERY, || async {

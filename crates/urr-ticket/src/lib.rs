@@ -2,7 +2,7 @@
 //!
 //! It is the only writer of its schema `reservation_service`. Its consumer reads `catalog-events`
 //! (what is sold) and `payment-events` (what was paid); it publishes reservation, inventory,
-//! membership and transfer events.
+//! membership, transfer and alert events.
 //!
 //! Invariants: a seat has at most one live hold or sale; stock is never negative; a reservation is
 //! pending and then exactly one of confirmed, cancelled, expired; a change and its event are
@@ -12,6 +12,7 @@
 //! Deliberately absent: any decision by a lock outside of the database. Seat locks only reject
 //! requests early that would lose.
 
+mod alerts;
 mod audit;
 mod batcher;
 mod check_in;
@@ -44,6 +45,10 @@ use urr_service::{Service, ServiceKit};
 use urr_storage::{Db, Schema, migrations};
 use utoipa::openapi::OpenApi;
 
+pub use alerts::AlertSettings;
+pub use alerts::rules::{AlertSubject, InvalidAlertQuantity};
+pub use alerts::sale_alerts::{SaleAlert, SaleAlertError};
+pub use alerts::seat_alerts::{AskSeatAlert, SeatAlert, SeatAlertError, SeatAlertId};
 pub use audit::store::{AuditDifference, AuditDifferenceKind};
 pub use audit::{AuditReport, Auditor};
 pub use check_in::signature::{InvalidPayload, PublicKey, SignedTicket, Signer};
@@ -107,6 +112,7 @@ pub const SCHEMA: Schema = Schema {
         1 "sales" => "../migrations/0001_sales.sql",
         2 "memberships" => "../migrations/0002_memberships.sql",
         3 "transfers" => "../migrations/0003_transfers.sql",
+        4 "alerts" => "../migrations/0004_alerts.sql",
     ],
 };
 

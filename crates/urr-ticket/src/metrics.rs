@@ -19,6 +19,14 @@ pub struct TicketMetrics {
     ended: Family<EndingLabel, Counter>,
     failed: Counter,
     differences: Gauge<i64, AtomicI64>,
+    alerts_told: Family<AlertLabel, Counter>,
+    alerts_waiting: Family<AlertLabel, Gauge<i64, AtomicI64>>,
+}
+
+/// `sale` or `seat`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct AlertLabel {
+    kind: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -40,6 +48,10 @@ impl TicketMetrics {
         let differences = self.differences.clone();
         let help = "Seats, reservations, stock or tickets that do not agree";
         metrics.register("urr_reservation_audit_differences", help, differences);
+        let told = self.alerts_told.clone();
+        metrics.register("urr_alerts_told", "Fans who were told what they asked for", told);
+        let waiting = self.alerts_waiting.clone();
+        metrics.register("urr_alerts_waiting", "Alerts whose fans are still to be told", waiting);
     }
 
     pub fn count_created(&self) {
@@ -57,6 +69,16 @@ impl TicketMetrics {
 
     pub fn count_failed(&self) {
         self.failed.inc();
+    }
+
+    pub fn count_alerts_told(&self, kind: &'static str, count: usize) {
+        let count = u64::try_from(count).unwrap_or(u64::MAX);
+        self.alerts_told.get_or_create(&AlertLabel { kind }).inc_by(count);
+    }
+
+    pub fn set_alerts_waiting(&self, sales: i64, seats: i64) {
+        self.alerts_waiting.get_or_create(&AlertLabel { kind: "sale" }).set(sales);
+        self.alerts_waiting.get_or_create(&AlertLabel { kind: "seat" }).set(seats);
     }
 
     pub fn record_audit(&self, audit: &AuditReport) {

@@ -66,9 +66,9 @@ pub(crate) async fn validate_payable(
     let payable = match kind {
         PayableKind::Reservation => {
             let id = ReservationId(id);
-            let details = ticket.validate_reservation(id, user_id).await?;
+            let (details, chain) = ticket.validate_reservation(id, user_id).await?;
             let order_name = Some(details.order_name());
-            let EventChain { correlation_id, last_event_id } = ticket.find_chain(id).await?;
+            let EventChain { correlation_id, last_event_id } = chain;
             let view = reservation_view(details.record, now);
             PayableView { order_name, correlation_id, last_event_id, ..view }
         }
@@ -94,10 +94,12 @@ pub(crate) async fn pin_payable(
     _: CallContext,
 ) -> ChangeResult {
     let PinPayable { payable: PayableRef { kind, id }, payment_id, user_id, .. } = call;
-    let PinPayable { fencing_token, amount, .. } = call;
+    let PinPayable { fencing_token, amount, event_id, .. } = call;
     let claim = PaymentClaim { payment_id, fencing_token, amount };
     match kind {
-        PayableKind::Reservation => ticket.pin_hold(ReservationId(id), user_id, claim).await?,
+        PayableKind::Reservation => {
+            ticket.pin_hold(ReservationId(id), user_id, claim, event_id).await?;
+        }
         PayableKind::Transfer => {
             ticket.pin_transfer(TransferId(id), user_id, claim).await.map(drop)?;
         }
@@ -132,13 +134,14 @@ pub(crate) async fn confirm_payable(
     call: ConfirmPayable,
     context: CallContext,
 ) -> ChangeResult {
-    let ConfirmPayable { payable, payment_id, fencing_token, amount, payment_method } = call;
+    let ConfirmPayable { payable, payment_id, fencing_token, amount, payment_method, event_id } =
+        call;
     let claim = PaymentClaim { payment_id, fencing_token, amount };
     let payment = CompletedPayment::new(claim, payment_method.as_deref());
     let PayableRef { kind, id } = payable;
     match kind {
         PayableKind::Reservation => {
-            ticket.confirm_reservation(ReservationId(id), payment, context).await?;
+            ticket.confirm_reservation(ReservationId(id), payment, context, event_id).await?;
         }
         PayableKind::Transfer => {
             ticket.complete_transfer(TransferId(id), payment, context).await.map(drop)?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use urr_kernel::{Timestamp, Won};
 
 use crate::reserve::rules::HoldTerms;
-use crate::{CancelPolicy, SeatMapSettings};
+use crate::{AlertSettings, CancelPolicy, SeatMapSettings};
 
 /// The rules that an operator can change.
 #[derive(Clone, Debug)]
@@ -23,6 +23,8 @@ pub struct TicketSettings {
     pub support_refund_max: Won,
     /// How seat maps are kept in memory.
     pub seat_maps: SeatMapSettings,
+    /// When fans are told of openings and returned seats.
+    pub alerts: AlertSettings,
     /// Sells without checking that a seat is free and without the index that guards it, so that
     /// only the seat locks are left. It sells seats twice: negative controls of the tests use it.
     pub dangerous_without_seat_guard: bool,
@@ -35,6 +37,7 @@ impl TicketSettings {
             now,
             hold_ttl: self.hold_ttl,
             cancel_policy: Arc::clone(&self.cancel_policy),
+            gate_max: self.alerts.exclusive_max,
             dangerous_without_seat_guard: self.dangerous_without_seat_guard,
         }
     }
@@ -49,6 +52,7 @@ impl Default for TicketSettings {
             cancel_policy: Arc::new(CancelPolicy::korean()),
             support_refund_max: Won::new(100_000),
             seat_maps: SeatMapSettings::default(),
+            alerts: AlertSettings::default(),
             dangerous_without_seat_guard: false,
         }
     }

@@ -78,6 +78,7 @@ config! {
     queue: QueueConfig,
     seats: SeatsConfig,
     reservations: ReservationsConfig,
+    alerts: AlertsConfig,
     catalog: CatalogConfig,
     payments: PaymentsConfig,
     mail: MailConfig,

@@ -16,6 +16,47 @@ pub type Handler = Arc<
         + Sync,
 >;
 
+/// The effect of several events at once, which are all done afterwards. What it does for several
+/// must be what it does for each, in their order.
+pub type BatchHandler =
+    Arc<dyn Fn(&mut Tx<'_>, &[&DomainEvent]) -> Result<(), HandleError> + Send + Sync>;
+
+/// How a consumer handles the events of a transaction.
+#[derive(Clone)]
+pub enum EventHandler {
+    Each(Handler),
+    Together(BatchHandler),
+}
+
+impl EventHandler {
+    /// The outcome of each event.
+    pub(super) fn handle(
+        &self,
+        tx: &mut Tx<'_>,
+        events: &[&DomainEvent],
+        context: impl Fn(&DomainEvent) -> HandlerContext,
+    ) -> Result<Vec<HandlerOutcome>, HandleError> {
+        match self {
+            EventHandler::Each(handler) => {
+                let handle = |event: &&DomainEvent| handler(tx, event, &context(event));
+                events.iter().map(handle).collect()
+            }
+            EventHandler::Together(handler) => {
+                if !events.is_empty() {
+                    handler(tx, events)?;
+                }
+                Ok(vec![HandlerOutcome::Done; events.len()])
+            }
+        }
+    }
+}
+
+impl From<Handler> for EventHandler {
+    fn from(handler: Handler) -> EventHandler {
+        EventHandler::Each(handler)
+    }
+}
+
 /// How a handler dealt with an event. Every outcome is final and committed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HandlerOutcome {

@@ -165,7 +165,7 @@ impl Fixture {
             group: group.to_owned(),
             topics: vec![self.topic.clone()],
             types: None,
-            handler,
+            handler: handler.into(),
             clock: self.clock.clone(),
             metrics: BusMetrics::default(),
         }

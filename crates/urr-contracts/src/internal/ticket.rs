@@ -1,5 +1,5 @@
-//! Internal calls to the ticket service: payables for payments, summaries for mails, sales health
-//! and tiers for waiting rooms, points for the community.
+//! Internal calls to the ticket service: payables for payments, summaries and documents for mails,
+//! sales health and tiers for waiting rooms, points for the community.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -9,6 +9,7 @@ use urr_kernel::{Tier, Timestamp, Uuid, Won};
 use urr_service::Caller;
 
 use crate::events::payment::PaymentType;
+use crate::internal::auth::AccountLanguage;
 
 const PAYMENT: &[Caller] = &[Caller::Payment];
 const MAIL: &[Caller] = &[Caller::Mail];
@@ -42,6 +43,8 @@ internal_calls! {
             Post "/internal/ticket/reservations/{id}/release", PAYMENT, DEADLINE;
         GetReservationSummary -> ReservationSummaryAnswer:
             Get "/internal/ticket/reservations/{id}/summary", MAIL, DEADLINE;
+        GetTicketDocument -> TicketDocumentAnswer:
+            Get "/internal/ticket/reservations/{id}/document", MAIL, DEADLINE;
         // Asked for every second, so never repeated.
         GetSalesHealth -> SalesHealthAnswer:
             PostOnce "/internal/ticket/sales-health", QUEUE, SHORT_DEADLINE;
@@ -232,6 +235,9 @@ pub struct PinPayable {
     pub user_id: Uuid,
     pub fencing_token: i64,
     pub amount: Won,
+    /// The event, if it is known: calls about one event share a transaction.
+    #[serde(default)]
+    pub event_id: Option<Uuid>,
 }
 
 /// The payment has failed: the payable may expire again.
@@ -254,6 +260,9 @@ pub struct ConfirmPayable {
     pub amount: Won,
     #[serde(default)]
     pub payment_method: Option<String>,
+    /// As in [`PinPayable`].
+    #[serde(default)]
+    pub event_id: Option<Uuid>,
 }
 
 /// The money has gone back.
@@ -342,6 +351,35 @@ pub struct ReservationSummary {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReservationSummaryAnswer {
     pub reservation: ReservationSummary,
+}
+
+/// Asks for the valid tickets of a user's reservation as a PDF. Whoever has it can enter, so it is
+/// made for the present owner only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GetTicketDocument {
+    pub id: Uuid,
+    /// The owner.
+    pub user_id: Uuid,
+    pub language: AccountLanguage,
+}
+
+/// The answer of [`GetTicketDocument`].
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TicketDocumentAnswer {
+    pub file_name: String,
+    /// In base64.
+    pub pdf: String,
+}
+
+/// The codes in the document are not printed.
+impl std::fmt::Debug for TicketDocumentAnswer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TicketDocumentAnswer")
+            .field("file_name", &self.file_name)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Asks what is left of events, and how booking goes.

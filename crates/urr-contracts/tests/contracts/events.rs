@@ -1,5 +1,6 @@
 //! The domain events.
 
+use urr_contracts::events::alert::{SaleAlertDue, SeatAlertDue};
 use urr_contracts::events::catalog::{
     ArtistCreated, ArtistUpdated, CatalogEventStatus, EventCancelled, EventCreated, EventDeleted,
     EventKind, EventSnapshot, EventUpdated, OrderedTicketType,
@@ -38,6 +39,7 @@ fn every_event_is_written_and_read_as_its_golden_file() {
     check_payments(&mut golden);
     check_memberships_and_transfers(&mut golden);
     check_inventory_queue_and_users(&mut golden);
+    check_alerts(&mut golden);
     golden.finish(TYPES.iter().map(|name| (*name).to_owned()));
 }
 
@@ -296,6 +298,39 @@ fn check_memberships_and_transfers(golden: &mut GoldenFolder) {
             seller_id: id(11),
             reason: "EVENT_STARTED".to_owned(),
             timestamp,
+        },
+    );
+}
+
+fn check_alerts(golden: &mut GoldenFolder) {
+    let (user_id, event_id) = (id(11), id(1));
+    let (event_title, venue_name) = ("첫 번째 콘서트".to_owned(), "올림픽홀".to_owned());
+    let event_starts_at = time("2026-12-24T10:00:00Z");
+    check(
+        golden,
+        &SaleAlertDue {
+            user_id,
+            event_id,
+            event_title: event_title.clone(),
+            venue_name: venue_name.clone(),
+            event_starts_at,
+            opens_at: time("2026-12-01T12:00:00Z"),
+            is_presale: true,
+        },
+    );
+    check(
+        golden,
+        &SeatAlertDue {
+            alert_id: id(60),
+            user_id,
+            event_id,
+            event_title,
+            venue_name,
+            event_starts_at,
+            grade: Some("VIP".to_owned()),
+            quantity: 2,
+            head_start_until: Some(time("2026-12-02T09:03:00Z")),
+            useful_until: time("2026-12-02T09:30:00Z"),
         },
     );
 }

@@ -276,11 +276,13 @@ fn visit_payables(visitor: &mut impl CallVisitor) {
     let payable = PayableRef { kind: PayableKind::Reservation, id: id(10) };
     visitor.visit(ValidatePayable { payable, user_id: id(11) }, answer(validated));
     let (payment_id, user_id, fencing_token, amount) = (id(20), id(11), 7, Won::new(302_000));
-    let pin = PinPayable { payable, payment_id, user_id, fencing_token, amount };
+    let event_id = Some(id(12));
+    let pin = PinPayable { payable, payment_id, user_id, fencing_token, amount, event_id };
     visitor.visit(pin, Acknowledged {});
     visitor.visit(UnpinPayable { payable, payment_id }, Acknowledged {});
     let payment_method = Some("card".to_owned());
-    let confirm = ConfirmPayable { payable, payment_id, fencing_token, amount, payment_method };
+    let confirm =
+        ConfirmPayable { payable, payment_id, fencing_token, amount, payment_method, event_id };
     visitor.visit(confirm, Acknowledged {});
     let (amount, returned_amount) = (Won::new(30_000), Some(Won::new(20_000)));
     let refunded = MarkPayableRefunded { payable, payment_id, amount, returned_amount };
@@ -326,6 +328,10 @@ fn visit_other_ticket_calls(visitor: &mut impl CallVisitor) {
     };
     let summary = ReservationSummaryAnswer { reservation: summary };
     visitor.visit(GetReservationSummary { id: id(10) }, summary);
+    let asked =
+        GetTicketDocument { id: id(10), user_id: id(11), language: AccountLanguage::Korean };
+    let (file_name, pdf) = ("tickets-R20261201ABCDEF.pdf".to_owned(), "JVBERi0xLjc=".to_owned());
+    visitor.visit(asked, TicketDocumentAnswer { file_name, pdf });
     let availability = EventAvailability { available: 8, held: 2, total: 10 };
     let booking = BookingHealth { answered: 1_000, failed: 1, p95_micros: 42_000 };
     let health = SalesHealthAnswer { events: [(id(1), availability)].into(), booking };

@@ -16,7 +16,7 @@ use crate::system::{CommitCount, CommitCounts};
 const STATEMENTS: u64 = 6;
 const ROWS: i64 = 10_000;
 /// As long as what is written with most of them: the event that tells of it.
-const BODY: &str = r#"{"specversion":"1.0","id":"01938d2c-8a00-7000-8000-000000000001","source":"urr/ticket","type":"RESERVATION_CREATED","subject":"01938d2c-8a00-7000-8000-000000000002","time":"2026-12-01T12:00:00Z","datacontenttype":"application/json","data":{"eventId":"01938d2c-8a00-7000-8000-000000000003","expiresAt":"2026-12-01T12:05:00Z","quantity":1,"reservationId":"01938d2c-8a00-7000-8000-000000000002","reservationNumber":"R-0000-0000-0000","seatIds":[12],"totalAmount":99000,"userId":"01938d2c-8a00-7000-8000-000000000004"},"correlationid":"01938d2c-8a00-7000-8000-000000000005"}"#;
+pub const BODY: &str = r#"{"specversion":"1.0","id":"01938d2c-8a00-7000-8000-000000000001","source":"urr/ticket","type":"RESERVATION_CREATED","subject":"01938d2c-8a00-7000-8000-000000000002","time":"2026-12-01T12:00:00Z","datacontenttype":"application/json","data":{"eventId":"01938d2c-8a00-7000-8000-000000000003","expiresAt":"2026-12-01T12:05:00Z","quantity":1,"reservationId":"01938d2c-8a00-7000-8000-000000000002","reservationNumber":"R-0000-0000-0000","seatIds":[12],"totalAmount":99000,"userId":"01938d2c-8a00-7000-8000-000000000004"},"correlationid":"01938d2c-8a00-7000-8000-000000000005"}"#;
 
 const TABLES: &str = "create table if not exists things (id bigint primary key, changes bigint); \
                       create table if not exists news (id bigint, body text);";
@@ -134,7 +134,7 @@ fn pgbench_script() -> String {
     lines.join("\n")
 }
 
-fn run(command: &mut Command) -> Result<String> {
+pub fn run(command: &mut Command) -> Result<String> {
     let output = command.output().context("psql and pgbench come with PostgreSQL")?;
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{command:?}: {said}");

@@ -11,6 +11,8 @@
 //! nothing else: a bare `rusqlite` loop per service on SQLite, pgbench on PostgreSQL. The commits
 //! of the embedded bus and of the waiting rooms' journal come on top on our side only.
 //!
+//! Beside it is the least work: the rows of a purchase in three transactions (`least_work.rs`).
+//!
 //! A benchmark that sells wrongly fails: at the end every purchase has one seat, one ticket and one
 //! charge, the books are proved, and the statistics have counted them all.
 //!
@@ -22,6 +24,7 @@
 
 mod baseline;
 mod buyers;
+mod least_work;
 mod system;
 mod tables;
 
@@ -100,6 +103,12 @@ fn bench(runtime: &Runtime, form: BenchDeployment) -> Result<bool> {
         let delays = runtime.block_on(system.tables.delays(since))?;
         print_spread("change until it is published", &delays.published);
         print_spread("change until statistics have it", &delays.counted);
+        let least = match &system.postgres_url {
+            None => least_work::sqlite(buyers)?,
+            Some(url) => least_work::postgres(url, buyers)?,
+        };
+        let ratio = bought.rate() / least;
+        println!("{:<34} {least:>9.0} purchases/s: ratio {ratio:.2}", "the least work");
         passed &= report(form, bought.rate(), bare);
     }
     runtime.block_on(system.check(sold))?;
@@ -133,20 +142,21 @@ fn print_spread(name: &str, times: &[Duration]) {
 /// What one purchase costs, until everybody has heard of it.
 fn print_effort(effort: &BTreeMap<String, system::CommitCount>, purchases: usize) {
     let per_purchase = |count: u64| count as f64 / purchases as f64;
-    let (mut commits, mut transactions, mut parts) = (0, 0, Vec::new());
+    let (mut all, mut parts) = (system::CommitCount::default(), Vec::new());
     for (service, work) in effort {
-        commits += work.commits;
-        transactions += work.transactions;
+        all = all.plus(*work);
         let (each, of) = (per_purchase(work.commits), per_purchase(work.transactions));
         if of >= 0.05 {
             parts.push(format!("{service} {each:.1} ({of:.1})"));
         }
     }
-    let (commits, transactions) = (per_purchase(commits), per_purchase(transactions));
+    let (commits, transactions) = (per_purchase(all.commits), per_purchase(all.transactions));
+    let (statements, trips) = (per_purchase(all.statements), per_purchase(all.round_trips));
     println!(
         "  a purchase is {commits:.1} commits of {transactions:.1} transactions: {}",
         parts.join(", ")
     );
+    println!("  with {statements:.1} statements, and {trips:.1} waits for PostgreSQL");
 }
 
 fn report(form: BenchDeployment, ours: f64, bare: f64) -> bool {

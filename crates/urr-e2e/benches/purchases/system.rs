@@ -74,6 +74,24 @@ pub struct BenchSystem {
 pub struct CommitCount {
     pub commits: u64,
     pub transactions: u64,
+    pub statements: u64,
+    /// Only on PostgreSQL.
+    pub round_trips: u64,
+}
+
+impl CommitCount {
+    fn join(self, other: CommitCount, count: impl Fn(u64, u64) -> u64) -> CommitCount {
+        CommitCount {
+            commits: count(self.commits, other.commits),
+            transactions: count(self.transactions, other.transactions),
+            statements: count(self.statements, other.statements),
+            round_trips: count(self.round_trips, other.round_trips),
+        }
+    }
+
+    pub fn plus(self, other: CommitCount) -> CommitCount {
+        self.join(other, |one, more| one + more)
+    }
 }
 
 /// By service.
@@ -153,6 +171,12 @@ impl BenchSystem {
             if let Some((service, count)) = read("urr_storage_committed_total{service=\"") {
                 effort.entry(service).or_default().transactions = count;
             }
+            if let Some((service, count)) = read("urr_storage_statements_total{service=\"") {
+                effort.entry(service).or_default().statements = count;
+            }
+            if let Some((service, count)) = read("urr_storage_round_trips_total{service=\"") {
+                effort.entry(service).or_default().round_trips = count;
+            }
         }
         effort
     }
@@ -177,9 +201,7 @@ impl BenchSystem {
 pub fn difference(after: &CommitCounts, before: &CommitCounts) -> CommitCounts {
     let less = |(service, after): (&String, &CommitCount)| {
         let before = before.get(service).copied().unwrap_or_default();
-        let (commits, transactions) =
-            (after.commits - before.commits, after.transactions - before.transactions);
-        (service.clone(), CommitCount { commits, transactions })
+        (service.clone(), after.join(before, |after, before| after - before))
     };
     after.iter().map(less).collect()
 }
@@ -187,8 +209,7 @@ pub fn difference(after: &CommitCounts, before: &CommitCounts) -> CommitCounts {
 pub fn add(sum: &mut CommitCounts, more: &CommitCounts) {
     for (service, work) in more {
         let sum = sum.entry(service.clone()).or_default();
-        sum.commits += work.commits;
-        sum.transactions += work.transactions;
+        *sum = sum.plus(*work);
     }
 }
 

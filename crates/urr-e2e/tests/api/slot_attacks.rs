@@ -178,10 +178,12 @@ pub async fn pay(app: &TestApp, user_id: Uuid, reservation_id: &str) {
     let payable = PayableRef { kind, id };
     let held = tickets.call(GetPayable { payable }, &context).await.unwrap().payable;
     let (fencing_token, amount) = (held.fencing_token, held.total_amount);
-    let pin = PinPayable { payable, payment_id, user_id, fencing_token, amount };
+    let event_id = held.event_id;
+    let pin = PinPayable { payable, payment_id, user_id, fencing_token, amount, event_id };
     tickets.call(pin, &context).await.unwrap();
     let payment_method = Some("card".to_owned());
-    let confirm = ConfirmPayable { payable, payment_id, fencing_token, amount, payment_method };
+    let confirm =
+        ConfirmPayable { payable, payment_id, fencing_token, amount, payment_method, event_id };
     tickets.call(confirm, &context).await.unwrap();
 }
 

@@ -248,7 +248,7 @@ fn listener(app: &TestApp, handler: Handler) -> Consumer {
         group: LISTENER.to_owned(),
         topics: vec!["payment-events".to_owned()],
         types: None,
-        handler,
+        handler: handler.into(),
         clock: app.clock.clone(),
         metrics: BusMetrics::default(),
     }

@@ -1,4 +1,4 @@
-//! The setting that only users with a verified e-mail address buy.
+//! Who needs a verified e-mail address.
 
 use axum::http::Method;
 
@@ -28,6 +28,23 @@ async fn whoever_has_not_verified_the_address_cannot_buy() {
     // The control: without the setting nobody is asked.
     let open = TestGateway::new();
     assert!(passed(outcomes(&open, false).await));
+}
+
+#[tokio::test]
+async fn alerts_are_for_verified_addresses_since_others_get_no_mail() {
+    let gateway = TestGateway::new();
+    for (method, email_verified, outcome) in [
+        (Method::PUT, false, refused(403, "EMAIL_NOT_VERIFIED")),
+        (Method::PUT, true, passed()),
+        (Method::DELETE, false, passed()),
+    ] {
+        let token = gateway.token_of_address(email_verified);
+        for alert in ["sale", "seats"] {
+            let path = format!("/api/v1/alerts/events/{EVENT}/{alert}");
+            let answer = gateway.request(method.clone(), &path).bearer(&token).send().await;
+            assert_eq!(answer.outcome(), outcome, "{method} {path} {email_verified}");
+        }
+    }
 }
 
 #[tokio::test]

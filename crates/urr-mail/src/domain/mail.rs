@@ -1,6 +1,6 @@
 //! Mails and their states.
 
-use urr_kernel::{Timestamp, Uuid, define_id};
+use urr_kernel::{Language, Timestamp, Uuid, define_id};
 use urr_storage::{storable_enum, storable_id};
 
 use super::template_data::TemplateData;
@@ -26,6 +26,10 @@ pub enum MailKind {
     Refund,
     /// A user in a waiting room is about to be admitted.
     AdmissionNear,
+    /// A sale is about to open for a fan who asked to be told.
+    SaleAlert,
+    /// Seats have returned, and it is the turn of a fan who asked to be told.
+    SeatAlert,
     /// A link by which a user proves that the address is theirs.
     EmailVerification,
     /// A link by which a user chooses another password.
@@ -39,21 +43,32 @@ storable_enum!(MailKind {
     EventMoved => "event_moved",
     Refund => "refund",
     AdmissionNear => "admission_near",
+    SaleAlert => "sale_alert",
+    SeatAlert => "seat_alert",
     EmailVerification => "email_verification",
     PasswordReset => "password_reset",
 });
 
 impl MailKind {
+    /// Whether the tickets are attached to it.
+    pub const fn has_tickets(self) -> bool {
+        matches!(self, MailKind::Purchase)
+    }
+
     /// Whether it carries a link with a secret. Such a mail is sent to addresses that nobody has
     /// verified, too, and no other mail is.
     pub const fn is_link(self) -> bool {
         matches!(self, MailKind::EmailVerification | MailKind::PasswordReset)
     }
 
-    /// Smaller ones are sent first: admissions and links are of no use later.
+    /// Smaller ones are sent first: admissions, alerts and links are of no use later.
     pub const fn priority(self) -> u16 {
         match self {
-            MailKind::AdmissionNear | MailKind::EmailVerification | MailKind::PasswordReset => 0,
+            MailKind::AdmissionNear
+            | MailKind::SaleAlert
+            | MailKind::SeatAlert
+            | MailKind::EmailVerification
+            | MailKind::PasswordReset => 0,
             MailKind::Purchase
             | MailKind::Cancellation
             | MailKind::PartCancellation
@@ -81,16 +96,6 @@ storable_enum!(MailStatus {
     Dropped => "dropped",
 });
 
-/// The language of a mail.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum MailLanguage {
-    #[default]
-    Korean,
-    English,
-}
-
-storable_enum!(MailLanguage { Korean => "ko", English => "en" });
-
 /// A mail as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mail {
@@ -103,7 +108,7 @@ pub struct Mail {
     /// Whether the ticket service was asked for what the event did not say.
     pub is_complete: bool,
     /// The language of the last attempt.
-    pub language: Option<MailLanguage>,
+    pub language: Option<Language>,
     pub status: MailStatus,
     pub last_error: Option<String>,
     pub attempts: u32,
@@ -121,7 +126,7 @@ mod tests {
     fn kinds_states_and_languages_are_found_by_their_names() {
         assert!(MailKind::ALL.iter().all(|kind| kind.as_str().parse() == Ok(*kind)));
         assert!(MailStatus::ALL.iter().all(|status| status.as_str().parse() == Ok(*status)));
-        assert!(MailLanguage::ALL.iter().all(|one| one.as_str().parse() == Ok(*one)));
-        assert!("news".parse::<MailKind>().is_err() && "fr".parse::<MailLanguage>().is_err());
+        assert!(Language::ALL.iter().all(|one| one.as_str().parse() == Ok(*one)));
+        assert!("news".parse::<MailKind>().is_err() && "fr".parse::<Language>().is_err());
     }
 }

@@ -8,9 +8,9 @@
 //! characters, is of bounded length, and is escaped in HTML: it can neither begin a header nor a
 //! tag.
 
-use urr_kernel::{Won, fits_in_line};
+use urr_kernel::{Language, Won, fits_in_line};
 
-use super::mail::{MailKind, MailLanguage};
+use super::mail::MailKind;
 use super::phrases;
 use super::template_data::{LinkToken, TemplateData};
 
@@ -30,7 +30,7 @@ pub struct RenderedMail {
 /// `public_url` is the address of the pages, without a slash at its end.
 pub fn render(
     kind: MailKind,
-    language: MailLanguage,
+    language: Language,
     data: &TemplateData,
     public_url: &str,
 ) -> RenderedMail {
@@ -58,14 +58,14 @@ pub fn render(
     }
 }
 
-const fn template(kind: MailKind, language: MailLanguage) -> &'static str {
+const fn template(kind: MailKind, language: Language) -> &'static str {
     macro_rules! text {
         ($name:literal) => {
             match language {
-                MailLanguage::Korean => {
+                Language::Korean => {
                     include_str!(concat!("../../templates/", $name, ".ko.txt"))
                 }
-                MailLanguage::English => {
+                Language::English => {
                     include_str!(concat!("../../templates/", $name, ".en.txt"))
                 }
             }
@@ -78,6 +78,8 @@ const fn template(kind: MailKind, language: MailLanguage) -> &'static str {
         MailKind::EventMoved => text!("event_moved"),
         MailKind::Refund => text!("refund"),
         MailKind::AdmissionNear => text!("admission_near"),
+        MailKind::SaleAlert => text!("sale_alert"),
+        MailKind::SeatAlert => text!("seat_alert"),
         MailKind::EmailVerification => text!("email_verification"),
         MailKind::PasswordReset => text!("password_reset"),
     }
@@ -91,7 +93,11 @@ fn link(kind: MailKind, data: &TemplateData, public_url: &str) -> String {
     };
     match (kind, data.reservation_id, data.event_id) {
         (MailKind::AdmissionNear, _, Some(event_id)) => format!("{public_url}/queue/{event_id}"),
-        (MailKind::AdmissionNear, _, None) => format!("{public_url}/"),
+        (MailKind::SaleAlert, _, Some(event_id)) => format!("{public_url}/events/{event_id}"),
+        (MailKind::SeatAlert, _, Some(event_id)) => format!("{public_url}/queue/{event_id}"),
+        (MailKind::AdmissionNear | MailKind::SaleAlert | MailKind::SeatAlert, _, None) => {
+            format!("{public_url}/")
+        }
         (MailKind::EmailVerification, ..) => with_token("verify"),
         (MailKind::PasswordReset, ..) => with_token("reset"),
         (_, Some(reservation_id), _) => format!("{public_url}/reservations/{reservation_id}"),
@@ -106,7 +112,7 @@ enum BodyFormat {
 }
 
 struct TemplateContext<'a> {
-    language: MailLanguage,
+    language: Language,
     data: &'a TemplateData,
     link: &'a str,
 }
@@ -119,11 +125,18 @@ impl TemplateContext<'_> {
         match name {
             "title" => Some(phrases::title(data.event_title.as_deref(), language)),
             "event" => data.event_title.clone(),
-            "previous_date" => data.previous_starts_at.map(|time| phrases::date(time, language)),
+            "previous_date" => data.previous_starts_at.map(|time| language.date(time)),
             "free_cancellation" => {
                 data.is_free_to_cancel?.then(|| phrases::free_cancellation(language))
             }
-            "date" => data.starts_at.map(|time| phrases::date(time, language)),
+            "opens_at" => data.opens_at.map(|time| language.date(time)),
+            "presale" => data.is_presale?.then(|| phrases::presale(language)),
+            "grade" => data.grade.clone(),
+            "head_start" => data.head_start_until.map(|time| phrases::head_start(time, language)),
+            "attachment" => {
+                Some(phrases::attachment(data.has_attached_tickets.unwrap_or(false), language))
+            }
+            "date" => data.starts_at.map(|time| language.date(time)),
             "venue" => data.venue_name.clone(),
             "places" => (!data.places.is_empty()).then(|| phrases::places(&data.places, language)),
             "quantity" => data.quantity.map(|quantity| quantity.to_string()),
@@ -166,7 +179,7 @@ fn fill(line: &str, values: &TemplateContext<'_>, format: BodyFormat) -> Option<
     Some(filled)
 }
 
-fn html_page(language: MailLanguage, subject: &str, body: &str) -> String {
+fn html_page(language: Language, subject: &str, body: &str) -> String {
     // The body comes last, so that names in its values are not replaced.
     HTML_PAGE
         .replace("{language}", language.as_str())

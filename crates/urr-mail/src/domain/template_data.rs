@@ -35,6 +35,17 @@ pub struct TemplateData {
     /// The position in the waiting room; 0 means admitted.
     pub position: Option<u32>,
     pub wait_seconds: Option<u64>,
+    /// When the sale opens for the fan.
+    pub opens_at: Option<Timestamp>,
+    /// Whether the fan can buy before the general sale.
+    pub is_presale: Option<bool>,
+    /// The grade or ticket type of which seats have returned.
+    pub grade: Option<String>,
+    /// Until then nobody else is told of returned seats.
+    pub head_start_until: Option<Timestamp>,
+    /// Whether the tickets are attached. It is known only while the mail is sent.
+    #[serde(skip)]
+    pub has_attached_tickets: Option<bool>,
     /// The secret of a link. It is known only while the mail is sent, and never stored.
     #[serde(skip)]
     pub link_token: Option<LinkToken>,

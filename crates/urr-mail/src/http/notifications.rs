@@ -20,7 +20,8 @@ pub fn routes() -> OpenApiRouter<MailService> {
 #[serde(rename_all = "camelCase")]
 struct NotificationView {
     id: Uuid,
-    /// `purchase`, `cancellation`, `refund` or `admission_near`.
+    /// `purchase`, `cancellation`, `part_cancellation`, `event_moved`, `refund`, `admission_near`,
+    /// `sale_alert` or `seat_alert`.
     #[schema(example = "purchase")]
     kind: &'static str,
     #[schema(example = "예매가 완료되었습니다: 한강의 밤")]
@@ -51,8 +52,7 @@ impl NotificationView {
 
 /// Lists what the user was notified of, newest first.
 ///
-/// `kind` tells why: a purchase, a cancellation, a refund, or a near admission. Notifications are
-/// deleted after 90 days.
+/// `kind` tells why. Notifications are deleted after 90 days.
 #[utoipa::path(
     get, path = "/api/notifications", tag = "mail", params(Page),
     responses((status = 200, body = NotificationListView), Errors<401>),

@@ -10,8 +10,8 @@ use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
 use lettre::address::AddressError;
-use lettre::message::header::{HeaderName, HeaderValue};
-use lettre::message::{Mailbox, MultiPart};
+use lettre::message::header::{ContentType, HeaderName, HeaderValue};
+use lettre::message::{Attachment, Mailbox, MultiPart};
 use lettre::transport::smtp::authentication::{Credentials, Mechanism};
 use lettre::transport::smtp::client::{AsyncSmtpConnection, Certificate, TlsParameters};
 use lettre::transport::smtp::commands::{Data, Mail, Rcpt};
@@ -151,7 +151,7 @@ impl SmtpTransport {
             .message_id(Some(id))
             .date(created_at)
             .raw_header(HeaderValue::new(auto_submitted, "auto-generated".to_owned()))
-            .multipart(MultiPart::alternative_plain_html(text, html))
+            .multipart(with_attachment(MultiPart::alternative_plain_html(text, html), mail))
             .expect("it has a sender and a recipient")
     }
 
@@ -216,6 +216,14 @@ impl SmtpTransport {
     fn idle(&self) -> std::sync::MutexGuard<'_, Vec<AsyncSmtpConnection>> {
         self.idle.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
+}
+
+/// The texts, and the file beside them if there is one.
+fn with_attachment(texts: MultiPart, mail: &OutgoingMail) -> MultiPart {
+    let Some(file) = &mail.attachment else { return texts };
+    let kind = ContentType::parse("application/pdf").expect("it is a content type");
+    let part = Attachment::new(file.file_name.clone()).body(file.pdf.clone(), kind);
+    MultiPart::mixed().multipart(texts).singlepart(part)
 }
 
 fn tls_parameters(

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
-use urr_kernel::Uuid;
-use urr_mail::{ATTEMPTS_MAX, MailKind, MailLanguage, MailStatus, RetryMailError};
+use urr_kernel::{Language, Uuid};
+use urr_mail::{ATTEMPTS_MAX, MailKind, MailStatus, RetryMailError};
 
 use crate::contract;
 use crate::fixture::{LEASE_OVER, send};
@@ -22,13 +22,13 @@ contract! {
         assert_eq!(send(&world.service_over(&server)).await, 1);
         let mail = world.reload(&mail).await;
         assert_eq!((mail.status, mail.attempts), (MailStatus::Sent, 1));
-        assert_eq!((mail.language, mail.last_error), (Some(MailLanguage::Korean), None));
+        assert_eq!((mail.language, mail.last_error), (Some(Language::Korean), None));
         let [taken] = server.accepted().try_into().unwrap();
         let way = (taken.from.as_str(), taken.to.as_str());
         assert_eq!(way, ("tickets@urr.example", "mina@example.com"));
         assert_eq!(taken.header("Message-ID"), format!("<mail-{}@urr.example>", mail.id));
         assert_eq!(taken.header("Auto-Submitted"), "auto-generated");
-        assert!(taken.header("Content-Type").starts_with("multipart/alternative"));
+        assert!(taken.header("Content-Type").starts_with("multipart/mixed"));
         assert_eq!(mail.template_data.event_title.as_deref(), Some("한강의 밤"));
         assert_eq!(mail.template_data.places, ["1층 A-12-7", "1층 A-12-8"]);
         assert_eq!(send(&world.service_over(&server)).await, 0, "what was sent is not due");
@@ -40,7 +40,7 @@ contract! {
         world.peers.register(mail.user_id, "mina@example.com", "en");
         assert_eq!(send(&world.service).await, 1);
         let mail = world.reload(&mail).await;
-        assert_eq!(mail.language, Some(MailLanguage::English));
+        assert_eq!(mail.language, Some(Language::English));
         let subject = world.service.preview_mail(&mail).subject;
         assert_eq!(subject, "Your booking is confirmed: 한강의 밤");
     }

@@ -3,6 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod alerts;
+mod attachments;
 mod consumer;
 mod delivery;
 mod fixture;

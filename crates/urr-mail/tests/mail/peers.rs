@@ -3,14 +3,16 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
-use axum::extract::{Path, State};
+use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use urr_contracts::internal::auth::{GetAccountLink, ListUsers};
-use urr_contracts::internal::ticket::GetReservationSummary;
+use urr_contracts::internal::ticket::{GetReservationSummary, GetTicketDocument};
 use urr_kernel::Uuid;
 use urr_service::InternalCall;
 
@@ -28,6 +30,12 @@ struct PeerState {
     reservations: HashMap<Uuid, Value>,
     auth_is_unavailable: bool,
     ticket_is_unavailable: bool,
+    /// Only documents: the rest of the ticket service answers.
+    documents_are_unavailable: bool,
+    /// Reservations that belong to somebody else now.
+    sold_on: HashSet<Uuid>,
+    /// The users and languages that documents were asked for.
+    documents: Vec<(Uuid, String)>,
     /// How many ids came with each call.
     asked: Vec<usize>,
     summaries: usize,
@@ -77,6 +85,18 @@ impl Peers {
         self.0.lock().unwrap().ticket_is_unavailable = away;
     }
 
+    pub fn documents_unavailable(&self, away: bool) {
+        self.0.lock().unwrap().documents_are_unavailable = away;
+    }
+
+    pub fn sell_on(&self, reservation_id: Uuid) {
+        self.0.lock().unwrap().sold_on.insert(reservation_id);
+    }
+
+    pub fn documents(&self) -> Vec<(Uuid, String)> {
+        self.0.lock().unwrap().documents.clone()
+    }
+
     pub fn asked(&self) -> Vec<usize> {
         self.0.lock().unwrap().asked.clone()
     }
@@ -90,6 +110,7 @@ impl Peers {
             .route(ListUsers::SPEC.path, post(users))
             .route(GetAccountLink::SPEC.path, get(link))
             .route(GetReservationSummary::SPEC.path, get(summary))
+            .route(GetTicketDocument::SPEC.path, get(document))
             .with_state(self.clone())
     }
 }
@@ -144,4 +165,25 @@ async fn summary(State(peers): State<Peers>, Path(id): Path<Uuid>) -> Response {
             (StatusCode::NOT_FOUND, axum::Json(refusal)).into_response()
         }
     }
+}
+
+/// The text that a document has instead of pages.
+pub const DOCUMENT: &str = "%PDF-1.7 tickets";
+
+async fn document(
+    State(peers): State<Peers>,
+    Path(id): Path<Uuid>,
+    Query(asked): Query<HashMap<String, String>>,
+) -> Response {
+    let mut state = peers.0.lock().unwrap();
+    if state.ticket_is_unavailable || state.documents_are_unavailable {
+        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+    }
+    state.documents.push((asked["userId"].parse().unwrap(), asked["language"].clone()));
+    if !state.reservations.contains_key(&id) || state.sold_on.contains(&id) {
+        let refusal = json!({"error": "Unknown.", "code": "RESERVATION_NOT_FOUND"});
+        return (StatusCode::NOT_FOUND, axum::Json(refusal)).into_response();
+    }
+    let answer = json!({"fileName": "tickets-R-1.pdf", "pdf": STANDARD.encode(DOCUMENT)});
+    axum::Json(answer).into_response()
 }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use urr_kernel::{Secret, Timestamp, Uuid};
+use urr_kernel::{Language, Secret, Timestamp, Uuid};
 use urr_mail::{
-    DeliveryOutcome, InvalidSmtpSettings, MailId, MailKind, MailLanguage, OutgoingMail,
-    SmtpCredentials, SmtpSecurity, SmtpSettings, SmtpTransport, TemplateData, render,
+    DeliveryOutcome, InvalidSmtpSettings, MailId, MailKind, OutgoingMail, SmtpCredentials,
+    SmtpSecurity, SmtpSettings, SmtpTransport, TemplateData, render,
 };
 use urr_test::engines::block_on;
 
@@ -18,10 +18,11 @@ fn mail(address: &str) -> OutgoingMail {
     OutgoingMail {
         id: MailId(Uuid::from_u128(7)),
         kind: MailKind::Purchase,
-        language: MailLanguage::Korean,
+        language: Language::Korean,
         address: address.to_owned(),
-        rendered: render(MailKind::Purchase, MailLanguage::Korean, &data, PUBLIC_URL),
+        rendered: render(MailKind::Purchase, Language::Korean, &data, PUBLIC_URL),
         created_at: "2026-12-01T12:00:00Z".parse::<Timestamp>().unwrap(),
+        attachment: None,
     }
 }
 
@@ -32,7 +33,7 @@ fn a_title_begins_no_header_and_every_line_is_plain() {
         let smtp = SmtpTransport::new(plain(&server)).unwrap();
         let title = "한강의 밤\r\nBcc: everybody@example.com\r\n\r\n.\r\nQUIT".repeat(9);
         let data = TemplateData { event_title: Some(title), ..TemplateData::default() };
-        let rendered = render(MailKind::Purchase, MailLanguage::Korean, &data, PUBLIC_URL);
+        let rendered = render(MailKind::Purchase, Language::Korean, &data, PUBLIC_URL);
         let outcome = smtp.send(&OutgoingMail { rendered, ..mail("mina@example.com") }).await;
         assert_eq!(outcome, DeliveryOutcome::Sent);
         let [taken] = server.accepted().try_into().unwrap();

@@ -1,7 +1,7 @@
 //! Mails as they are read, one file per kind and language.
 
-use urr_kernel::{Uuid, Won};
-use urr_mail::{LinkToken, MailKind, MailLanguage, RenderedMail, TemplateData, render};
+use urr_kernel::{Language, Uuid, Won};
+use urr_mail::{LinkToken, MailKind, RenderedMail, TemplateData, render};
 use urr_test::snapshot::assert_fresh;
 
 use crate::fixture::PUBLIC_URL;
@@ -25,6 +25,7 @@ fn data(kind: MailKind) -> TemplateData {
         MailKind::Purchase => TemplateData {
             amount: Some(Won::new(198_000)),
             method: Some("card".to_owned()),
+            has_attached_tickets: Some(true),
             ..booked
         },
         MailKind::Cancellation => TemplateData {
@@ -57,6 +58,21 @@ fn data(kind: MailKind) -> TemplateData {
         MailKind::AdmissionNear => {
             TemplateData { position: Some(120), wait_seconds: Some(170), ..known }
         }
+        MailKind::SaleAlert => TemplateData {
+            venue_name: Some("강변 홀".to_owned()),
+            starts_at: Some("2026-12-24T10:30:00Z".parse().unwrap()),
+            opens_at: Some("2026-12-01T11:00:00Z".parse().unwrap()),
+            is_presale: Some(true),
+            ..known
+        },
+        MailKind::SeatAlert => TemplateData {
+            venue_name: Some("강변 홀".to_owned()),
+            starts_at: Some("2026-12-24T10:30:00Z".parse().unwrap()),
+            grade: Some("VIP".to_owned()),
+            quantity: Some(2),
+            head_start_until: Some("2026-12-05T04:03:00Z".parse().unwrap()),
+            ..known
+        },
         MailKind::EmailVerification | MailKind::PasswordReset => {
             TemplateData { link_token: Some(LinkToken("5f2b".repeat(16))), ..Default::default() }
         }
@@ -66,7 +82,7 @@ fn data(kind: MailKind) -> TemplateData {
 #[test]
 fn every_mail_reads_as_it_is_written_down() {
     for kind in MailKind::ALL {
-        for language in MailLanguage::ALL {
+        for language in Language::ALL {
             let RenderedMail { subject, text, html, .. } =
                 render(kind, language, &data(kind), PUBLIC_URL);
             let file = format!("{}.{}", kind, language);
@@ -80,7 +96,7 @@ fn every_mail_reads_as_it_is_written_down() {
 #[test]
 fn a_mail_about_which_nothing_is_known_can_still_be_read() {
     for kind in MailKind::ALL.into_iter().filter(|kind| *kind != MailKind::Refund) {
-        for language in MailLanguage::ALL {
+        for language in Language::ALL {
             let rendered = render(kind, language, &TemplateData::default(), PUBLIC_URL);
             assert!(rendered.text.contains(PUBLIC_URL), "{rendered:?}");
             assert!(!rendered.text.contains("\n\n\n") && !rendered.text.contains('{'));
@@ -115,11 +131,12 @@ fn what_people_write_begins_neither_a_tag_nor_a_header_nor_a_line() {
                 places: vec![text.to_owned()],
                 reservation_number: Some(text.to_owned()),
                 reason: Some(text.to_owned()),
+                grade: Some(text.to_owned()),
                 method: Some(text.to_owned()),
                 ..data(kind)
             };
-            let harmless = render(kind, MailLanguage::English, &data(kind), PUBLIC_URL);
-            let rendered = render(kind, MailLanguage::English, &hostile, PUBLIC_URL);
+            let harmless = render(kind, Language::English, &data(kind), PUBLIC_URL);
+            let rendered = render(kind, Language::English, &hostile, PUBLIC_URL);
             let is_unfit = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{202e}');
             assert!(!rendered.subject.contains(is_unfit), "{rendered:?}");
             assert_eq!(rendered.text.lines().count(), harmless.text.lines().count(), "{text:?}");
@@ -134,7 +151,7 @@ fn what_people_write_begins_neither_a_tag_nor_a_header_nor_a_line() {
 #[test]
 fn a_text_without_end_is_cut() {
     let long = TemplateData { event_title: Some("가".repeat(5_000)), ..data(MailKind::Purchase) };
-    let rendered = render(MailKind::Purchase, MailLanguage::Korean, &long, PUBLIC_URL);
+    let rendered = render(MailKind::Purchase, Language::Korean, &long, PUBLIC_URL);
     assert!(rendered.subject.chars().count() < 400 && rendered.subject.ends_with('…'));
 }
 
@@ -142,7 +159,7 @@ fn a_text_without_end_is_cut() {
 fn an_admitted_user_is_told_to_enter_now() {
     let now =
         TemplateData { position: Some(0), wait_seconds: None, ..data(MailKind::AdmissionNear) };
-    let rendered = render(MailKind::AdmissionNear, MailLanguage::English, &now, PUBLIC_URL);
+    let rendered = render(MailKind::AdmissionNear, Language::English, &now, PUBLIC_URL);
     assert!(rendered.text.contains("you can enter now"), "{}", rendered.text);
     assert!(!rendered.text.contains("Estimated wait"), "{}", rendered.text);
     assert!(rendered.link.ends_with("/queue/00000000-0000-0000-0000-000000000001"));

@@ -5,6 +5,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use urr_contracts::clients::ClientError;
 use urr_service::ApiError;
+use urr_service::idempotency::key_reused;
 
 use crate::CompareError;
 use crate::domain::payment::ApprovalRejection;
@@ -61,6 +62,7 @@ impl From<ApproveError> for ApiError {
     fn from(error: ApproveError) -> ApiError {
         match error {
             ApproveError::Refused(rejection) => rejection.into(),
+            ApproveError::KeyReused => key_reused(),
             ApproveError::Storage(error) => error.into(),
         }
     }

@@ -7,14 +7,13 @@ use serde::{Deserialize, Serialize};
 use urr_contracts::clients::PayableRef;
 use urr_contracts::internal::ticket::PayableKind;
 use urr_kernel::{Uuid, Won, one_line};
-use urr_service::idempotency::header_key;
+use urr_service::idempotency::{KeyedRequest, fingerprint, header_key};
 use urr_service::{ApiError, Context, Errors, Json, Page, Paged, Path, User};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::errors::payment_not_found;
-use super::idempotency::claim_key;
 use super::payment_outcome::{PaidView, payment_outcome};
 use super::views::{PaymentAnswerView, PaymentListView, PaymentView};
 use crate::PaymentService;
@@ -193,16 +192,16 @@ async fn confirm_payment(
         payment_key: key(&body.payment_key, KEY_CHARS_MAX)?,
         amount: Won::new(body.amount),
     };
-    let order = ApproveOrder {
-        order_id: key(&body.order_id, ORDER_CHARS_MAX)?,
-        approval,
-        key: header_key(&headers)?,
-    };
-    let request = (&order.order_id, &body.payment_key, body.amount);
-    let (user_id, key) = (user.user_id, order.key.clone());
-    let claimed = claim_key(&payments, user_id, "confirm_payment", key.as_ref(), &request).await?;
-    let paid = payments.approve_detached(order, context).await.map_err(ApiError::from);
-    let payment = claimed.release_if_refused(&payments, paid).await?;
+    let order_id = key(&body.order_id, ORDER_CHARS_MAX)?;
+    let key = header_key(&headers)?;
+    let claim = key.clone().map(|key| KeyedRequest {
+        user_id: user.user_id,
+        operation: "confirm_payment",
+        key,
+        fingerprint: fingerprint(&(&order_id, &body.payment_key, body.amount)),
+    });
+    let order = ApproveOrder { order_id, approval, key, claim };
+    let payment = payments.approve_detached(order, context).await?;
     payment_outcome(&payments, &payment).await
 }
 

@@ -137,7 +137,7 @@ async fn pay_new_order(
         amount => sandbox.issue_key(card, &order.order_id, amount).await?,
     };
     let approval = Approval { user_id, payment_key, amount: order.amount };
-    let order = ApproveOrder { order_id: order.order_id, approval, key: key.clone() };
+    let order = ApproveOrder { order_id: order.order_id, approval, key: key.clone(), claim: None };
     Ok(payments.approve_detached(order, *context).await?)
 }
 

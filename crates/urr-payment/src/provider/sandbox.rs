@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use urr_kernel::{Clock, IdSource, Timestamp, Won};
-use urr_storage::{Db, DbResult, StorageError};
+use urr_storage::{BatchKey, Db, DbResult, StorageError, Tx};
 
 use self::store::{CheckoutAgreement, SandboxOutcome};
 pub use self::test_card::TestCard;
@@ -71,11 +71,11 @@ impl Sandbox {
         let payment_key = format!("sandbox_{}_{}", card.as_str(), self.ids.next_id().simple());
         let (key, order_id) = (payment_key.clone(), order_id.to_owned());
         let now = self.clock.now();
-        let insert = move |tx: &mut urr_storage::Tx<'_>| {
+        let insert = move |tx: &mut Tx<'_>| {
             let agreed = CheckoutAgreement { payment_key: &key, order_id: &order_id, amount };
             store::payment_insert(tx, &agreed, now)
         };
-        self.db.write(insert).await?;
+        self.db.write_batched(BatchKey::named("sandbox checkout"), insert).await?;
         Ok(payment_key)
     }
 
@@ -87,7 +87,8 @@ impl Sandbox {
             return ProviderOutcome::declined("NOT_FOUND_PAYMENT");
         };
         let (charge, now) = (charge.clone(), self.clock.now());
-        let entry = self.db.write(move |tx| store::payment_charge(tx, &charge, card, now)).await;
+        let charge = move |tx: &mut Tx<'_>| store::payment_charge(tx, &charge, card, now);
+        let entry = self.db.write_batched(BatchKey::named("sandbox charge"), charge).await;
         match entry {
             Ok(SandboxOutcome::Moved(payment)) => self.tell_of_charge(card, payment).await,
             entry => self.tell(entry).await,

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use urr_kernel::{CallContext, IdempotencyKey, Uuid, Won};
+use urr_service::idempotency::{KeyClaim, KeyedRequest, key_claim};
 use urr_storage::{DbResult, StorageError};
 
 use super::record_charge::is_paid_otherwise;
@@ -13,6 +14,7 @@ use crate::domain::payment::{
 };
 use crate::keyed_mutex::KeyedMutexGuard;
 use crate::store::payments::{self, CommandAction};
+use crate::store::provider_calls::{self, ProviderCall};
 use crate::store::transitions::{self, TransitionFrom};
 
 /// For so long a decline counts. It is longer than any hold; whoever pays for a transfer or a
@@ -24,12 +26,17 @@ pub struct ApproveOrder {
     pub order_id: String,
     pub approval: Approval,
     pub key: Option<IdempotencyKey>,
+    /// The request, if its key is claimed in the transaction that begins the payment.
+    pub claim: Option<KeyedRequest>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ApproveError {
     #[error(transparent)]
     Refused(#[from] ApprovalRejection),
+    /// Another request was sent with the same idempotency key.
+    #[error("the idempotency key was used for another request")]
+    KeyReused,
     #[error(transparent)]
     Storage(#[from] StorageError),
 }
@@ -51,7 +58,7 @@ impl PaymentService {
     ) -> Result<Payment, ApproveError> {
         let _guard = self.lock_order(order.approval.user_id, &order.order_id).await;
         match self.begin(order, context).await? {
-            BeginResult::Now(payment) => Ok(self.run_steps(payment).await?),
+            BeginResult::Now(payment) => Ok(self.run_begun(payment).await?),
             BeginResult::Before(payment) => Ok(payment),
         }
     }
@@ -115,24 +122,29 @@ impl PaymentService {
         context: &CallContext,
     ) -> Result<BeginResult, ApproveError> {
         let to = self.claimed_transition(PaymentStatus::Approving, Some(SagaStep::Pin));
-        let (now, context) = (self.0.clock.now(), *context);
+        let (now, context, call_id) = (self.0.clock.now(), *context, self.0.ids.next_id());
         let declines_max = self.0.settings.declines_per_hold_max;
-        let ApproveOrder { order_id, approval, key } = order;
+        let ApproveOrder { order_id, approval, key, claim } = order;
         let key = match key {
             Some(key) => format!("{}:{}", approval.user_id, key.as_str()),
             None => approval.payment_key.clone(),
         };
         let begun = self.commit("begun", move |tx| {
+            if let Some(request) = &claim
+                && key_claim(tx, request, now)? == KeyClaim::Reused
+            {
+                return Err(ApproveError::KeyReused);
+            }
             let payment = payments::payment_lock_by_order(tx, &order_id)?;
             let payment = payment.ok_or(ApprovalRejection::NotFound)?;
             let approval = with_order_key(&approval, &payment);
             if decide_approval(&payment, &approval)? == ApprovalDecision::Begun {
                 return Ok(BeginResult::Before(payment));
             }
-            check_rival(payments::payment_find_rival(tx, &payment)?)?;
             let since = now - DECLINES_COUNTED;
-            if payments::decline_count(tx, payment.user_id, payment.payable, since)? >= declines_max
-            {
+            let (rival, declines) = payments::rival_and_declines(tx, &payment, since)?;
+            check_rival(rival)?;
+            if declines >= declines_max {
                 return Err(ApprovalRejection::TooManyDeclines.into());
             }
             if !payments::command_insert(tx, &order_id, CommandAction::Approve, &key, now)? {
@@ -146,7 +158,11 @@ impl PaymentService {
             };
             let context = CallContext { correlation_id, ..context };
             payments::approval_set(tx, &mut payment, &approval.payment_key, &context)?;
-            Ok::<_, ApproveError>(BeginResult::Now(payment))
+            // From now on only the provider knows whether it was asked to charge.
+            payments::charge_sent(tx, &mut payment, now)?;
+            let call = ProviderCall::charge(call_id, payment.id);
+            provider_calls::provider_call_insert(tx, &call, now)?;
+            Ok(BeginResult::Now(payment))
         });
         begun.await.map_err(|error| match error {
             // Of two orders for one hold that begin at the same moment, one comes second (M-11).

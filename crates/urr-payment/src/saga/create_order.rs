@@ -83,10 +83,16 @@ impl PaymentService {
         context: &CallContext,
     ) -> Result<Payment, PrepareError> {
         let OrderRequest { user_id, payable, amount, key } = request;
-        self.check_declines(user_id, payable).await?;
         let validate = ValidatePayable { payable, user_id };
-        let view = self.0.tickets.call(validate, context).await?.payable;
+        let view = match self.0.tickets.call(validate, context).await {
+            Ok(answer) => answer.payable,
+            Err(refused) => {
+                self.check_declines(user_id, payable).await?;
+                return Err(refused.into());
+            }
+        };
         if amount.is_some_and(|amount| amount != view.total_amount) {
+            self.check_declines(user_id, payable).await?;
             return Err(PrepareError::AmountMismatch(view.total_amount));
         }
         let (id, now) = (PaymentId(self.0.ids.next_id()), self.0.clock.now());
@@ -96,19 +102,22 @@ impl PaymentService {
         let fresh = self.new_payment(id, order, correlation_id, now);
         let fresh = Payment { cause_event_id, ..fresh };
         let key = key.map_or_else(|| id.to_string(), |key| format!("{user_id}:{}", key.as_str()));
+        let declines_max = self.0.settings.declines_per_hold_max;
         self.commit("prepared", move |tx| {
             // Two clicks at the same moment are one order.
             tx.lock_name(&format!("prepare {user_id} {}", payable.id))?;
+            let since = now - DECLINES_COUNTED;
+            let (rival, declines) = payments::rival_and_declines(tx, &fresh, since)?;
+            if declines >= declines_max {
+                return Err(ApprovalRejection::TooManyDeclines.into());
+            }
             let pending = payments::payment_find_pending(tx, user_id, payable)?;
             if let Some(payment) = pending.filter(|payment| is_same_purchase(payment, &fresh)) {
                 return Ok(payment);
             }
-            check_rival(payments::payment_find_rival(tx, &fresh)?)?;
-            match create(tx, &fresh, &key, now) {
-                Ok(_) => Ok(fresh.clone()),
-                Err(CreateError::Storage(error)) => Err(PrepareError::Storage(error)),
-                Err(error) => unreachable!("the order is new: {error}"),
-            }
+            check_rival(rival)?;
+            payments::order_insert(tx, &fresh, &key, now)?;
+            Ok::<_, PrepareError>(fresh.clone())
         })
         .await
     }

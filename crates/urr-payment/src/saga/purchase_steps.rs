@@ -4,6 +4,7 @@ use urr_contracts::clients::ClientError;
 use urr_kernel::Won;
 use urr_storage::DbResult;
 
+use super::record_charge::record_unsent;
 use super::runner::StepOutcome;
 use super::start_refund::full_refund_insert;
 use crate::domain::charge_outcome::{
@@ -12,7 +13,9 @@ use crate::domain::charge_outcome::{
 use crate::domain::ledger::{Posting, PurchaseAmounts};
 use crate::domain::payment::{CURRENCY, Payment, PaymentStatus, SagaStep};
 use crate::domain::refund::{Refund, RefundOrigin};
-use crate::provider::{ChargeRequest, PaymentChannel, ProviderPayment, ProviderState};
+use crate::provider::{
+    ChargeRequest, PaymentChannel, ProviderClient, ProviderPayment, ProviderState,
+};
 use crate::store::ledger::{self, EntryOf};
 use crate::store::payments;
 use crate::store::provider_calls::{self, ProviderCall};
@@ -23,7 +26,37 @@ const PIN_ATTEMPTS_MAX: u32 = 5;
 /// Why a payment failed whose hold could not be pinned for lack of an answer.
 pub(crate) const TICKETS_UNAVAILABLE: &str = "TICKET_SERVICE_UNAVAILABLE";
 
+/// The purchase has failed, and its hold is released.
+const FAILED: (PaymentStatus, Option<SagaStep>) = (PaymentStatus::Failed, Some(SagaStep::Unpin));
+
 impl PaymentService {
+    /// Pins the hold and charges. That the charge may be sent has been committed: until the outcome
+    /// is, another process asks the provider first.
+    pub(super) async fn pin_and_charge(&self, payment: &Payment) -> DbResult<StepOutcome> {
+        let now = self.0.clock.now();
+        match self.ask_tickets("call pin", payment, payment.pin_payable()).await {
+            Ok(_) => self.step_charge(payment).await,
+            Err(ClientError::Refused { code, .. }) => self.pin_refused(payment, code).await,
+            Err(ClientError::NoAnswer { .. }) => {
+                self.retry_later_with(payment, "wait", None, move |tx, payment| {
+                    record_unsent(tx, payment, TICKETS_UNAVAILABLE, now)
+                })
+                .await
+            }
+        }
+    }
+
+    /// The hold cannot be pinned, and nothing was charged.
+    async fn pin_refused(&self, payment: &Payment, code: String) -> DbResult<StepOutcome> {
+        let now = self.0.clock.now();
+        self.advance(payment, "pin refused", FAILED, move |tx, payment| {
+            record_unsent(tx, payment, &code, now)?;
+            payments::failure_set(tx, payment, &code)
+        })
+        .await
+    }
+
+    /// Pins the hold of a payment whose charge was certainly not sent.
     pub(super) async fn step_pin(&self, payment: &Payment) -> DbResult<StepOutcome> {
         let (name, code) = match self.ask_tickets("call pin", payment, payment.pin_payable()).await
         {
@@ -43,8 +76,7 @@ impl PaymentService {
             }
             Err(ClientError::NoAnswer { .. }) => return self.retry_later(payment, None).await,
         };
-        let failed = (PaymentStatus::Failed, Some(SagaStep::Unpin));
-        self.advance(payment, name, failed, move |tx, payment| {
+        self.advance(payment, name, FAILED, move |tx, payment| {
             payments::failure_set(tx, payment, &code)
         })
         .await
@@ -60,7 +92,10 @@ impl PaymentService {
         };
         let charge = charge_request(payment);
         let outcome = self.call("call confirm", provider.confirm(&charge)).await;
-        self.record_charge(payment, decide_charge(payment, outcome)).await
+        match decide_charge(payment, outcome) {
+            ChargeDecision::Paid(paid) => self.deliver_and_record(payment, paid).await,
+            decision => self.record_charge(payment, decision).await,
+        }
     }
 
     /// Asks the provider what it did, and if that was nothing, for the same charge once more.
@@ -82,20 +117,42 @@ impl PaymentService {
                 let failed = (PaymentStatus::Failed, None);
                 return self.advance(payment, "still failed", failed, |_, _| Ok(())).await;
             }
-            ChargeDecision::RetryCharge => {
-                let (again, call) = (payment.clone(), self.new_charge_call(payment));
-                self.commit("charge again", move |tx| {
-                    payments::charge_sent(tx, &mut again.clone(), now)?;
-                    provider_calls::provider_call_insert(tx, &call, now)
-                })
-                .await?;
-                let charge = charge_request(payment);
-                let outcome = self.call("call confirm again", provider.confirm(&charge)).await;
-                decide_retried_charge(payment, outcome)
-            }
+            ChargeDecision::RetryCharge => return self.retry_charge(payment, provider).await,
             decision => decision,
         };
         self.record_charge(payment, decision).await
+    }
+
+    /// Sends the same charge once more. The process that began the payment may have ended before it
+    /// pinned the hold, so that is done again.
+    async fn retry_charge(
+        &self,
+        payment: &Payment,
+        provider: &ProviderClient,
+    ) -> DbResult<StepOutcome> {
+        match self.ask_tickets("call pin again", payment, payment.pin_payable()).await {
+            Ok(_) => {}
+            Err(ClientError::NoAnswer { .. }) => return self.retry_later(payment, None).await,
+            Err(ClientError::Refused { code, .. }) => {
+                let sent_at = payment.last_charge_at.unwrap_or(payment.updated_at);
+                let is_trusted =
+                    self.0.clock.now() >= sent_at + self.0.timeouts.not_found_trusted_after;
+                return match is_trusted {
+                    true => self.pin_refused(payment, code).await,
+                    false => self.retry_later(payment, None).await,
+                };
+            }
+        }
+        let (call, now) = (self.new_charge_call(payment), self.0.clock.now());
+        let again = payment.clone();
+        self.commit("charge again", move |tx| {
+            payments::charge_sent(tx, &mut again.clone(), now)?;
+            provider_calls::provider_call_insert(tx, &call, now)
+        })
+        .await?;
+        let charge = charge_request(payment);
+        let outcome = self.call("call confirm again", provider.confirm(&charge)).await;
+        self.record_charge(payment, decide_retried_charge(payment, outcome)).await
     }
 
     /// A free order needs no provider.
@@ -117,23 +174,26 @@ impl PaymentService {
     }
 
     fn new_charge_call(&self, payment: &Payment) -> ProviderCall {
-        let (id, payment_id) = (self.0.ids.next_id(), payment.id);
-        ProviderCall { id, payment_id, refund_id: None, action: "confirm" }
+        ProviderCall::charge(self.0.ids.next_id(), payment.id)
+    }
+
+    /// Asks the ticket service to give the buyer what was paid for.
+    pub(super) async fn ask_delivery(&self, payment: &Payment) -> Result<(), ClientError> {
+        let answer = self.ask_tickets("call deliver", payment, payment.confirm_payable()).await;
+        match answer {
+            // The charge came late. If the hold is still there, it is the buyer's.
+            Err(error) if error.code() == Some("NOT_PINNED") => {
+                self.ask_tickets("call pin late", payment, payment.pin_payable()).await?;
+                self.ask_tickets("call deliver late", payment, payment.confirm_payable()).await?;
+                Ok(())
+            }
+            answer => answer.map(|_| ()),
+        }
     }
 
     pub(super) async fn step_deliver(&self, payment: &Payment) -> DbResult<StepOutcome> {
-        let mut answer = self.ask_tickets("call deliver", payment, payment.confirm_payable()).await;
-        if matches!(&answer, Err(error) if error.code() == Some("NOT_PINNED")) {
-            // The charge came late. If the hold is still there, it is the buyer's.
-            answer = match self.ask_tickets("call pin late", payment, payment.pin_payable()).await {
-                Ok(_) => {
-                    self.ask_tickets("call deliver late", payment, payment.confirm_payable()).await
-                }
-                refused => refused,
-            };
-        }
-        match answer {
-            Ok(_) => self.delivered(payment).await,
+        match self.ask_delivery(payment).await {
+            Ok(()) => self.delivered(payment).await,
             Err(ClientError::NoAnswer { .. }) => self.retry_later(payment, None).await,
             Err(ClientError::Refused { code, .. }) => self.not_delivered(payment, code).await,
         }
@@ -151,7 +211,11 @@ impl PaymentService {
 
     /// The ticket service refuses to confirm. It may have confirmed before: then the reservation was
     /// cancelled since, and its refund is announced.
-    async fn not_delivered(&self, payment: &Payment, code: String) -> DbResult<StepOutcome> {
+    pub(super) async fn not_delivered(
+        &self,
+        payment: &Payment,
+        code: String,
+    ) -> DbResult<StepOutcome> {
         match self.ask_tickets("call state", payment, payment.get_payable()).await {
             Ok(answer) if answer.payable.payment_id == Some(payment.id.0) => {
                 return self.delivered(payment).await;

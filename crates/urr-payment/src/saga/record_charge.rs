@@ -1,5 +1,6 @@
 //! Records what is known of a charge: the money is ours, goes back, or was never taken.
 
+use urr_contracts::clients::ClientError;
 use urr_kernel::Timestamp;
 use urr_storage::outbox::{self, EventMetadata};
 use urr_storage::{DbResult, StorageError, Tx};
@@ -8,7 +9,7 @@ use super::purchase_steps::charge_request;
 use super::runner::StepOutcome;
 use super::start_refund::full_refund_insert;
 use crate::domain::charge_outcome::{ChargeDecision, METHOD_NOT_SUPPORTED, PROVIDER_UNAVAILABLE};
-use crate::domain::ledger::Posting;
+use crate::domain::ledger::{Posting, PurchaseAmounts};
 use crate::domain::payment::{Payment, PaymentStatus, SagaStep};
 use crate::domain::refund::{Refund, RefundOrigin};
 use crate::events;
@@ -54,6 +55,17 @@ fn record_failure(
     payments::failure_set(tx, payment, code)
 }
 
+/// Ends the calls to the provider: it was not asked to charge.
+pub(super) fn record_unsent(
+    tx: &mut Tx<'_>,
+    payment: &mut Payment,
+    code: &str,
+    now: Timestamp,
+) -> DbResult<()> {
+    provider_calls::provider_calls_finish(tx, payment.id, "unsent", Some(code), now)?;
+    payments::charge_unsent(tx, payment)
+}
+
 impl PaymentService {
     pub(super) async fn record_charge(
         &self,
@@ -75,15 +87,8 @@ impl PaymentService {
             }
             ChargeDecision::Reopen => {
                 self.advance(payment, "charge unsent", OPEN, move |tx, payment| {
-                    let (outcome, code) = ("unsent", PROVIDER_UNAVAILABLE);
-                    provider_calls::provider_calls_finish(
-                        tx,
-                        payment.id,
-                        outcome,
-                        Some(code),
-                        now,
-                    )?;
-                    payments::charge_unsent(tx, payment, code)?;
+                    record_unsent(tx, payment, PROVIDER_UNAVAILABLE, now)?;
+                    payments::failure_set(tx, payment, PROVIDER_UNAVAILABLE)?;
                     payments::command_delete(tx, &payment.order_id, CommandAction::Approve)
                 })
                 .await
@@ -124,6 +129,67 @@ impl PaymentService {
                 self.query_soon(payment, effect).await
             }
             _ => self.retry_later_with(payment, "wait", Some(code), effect).await,
+        }
+    }
+
+    /// The provider has charged: what was paid for is delivered, and both are recorded in one
+    /// transaction. A process that ends in between is followed by one that asks the provider and
+    /// delivers again, which changes nothing. If it cannot be delivered at once, the charge is
+    /// recorded first.
+    pub(super) async fn deliver_and_record(
+        &self,
+        payment: &Payment,
+        paid: ProviderPayment,
+    ) -> DbResult<StepOutcome> {
+        // Nothing is delivered for a charge that belongs to another order.
+        let (provider, key) = (payment.provider.clone(), paid.provider_key().to_owned());
+        let used = self.read(move |tx| payments::provider_key_exists(tx, &provider, &key));
+        if used.await? {
+            return self.record_charged(payment, paid, None).await;
+        }
+        let charged = Payment {
+            method: Some(paid.method.clone()),
+            confirmed_event_id: Some(events::confirmed_event_id(payment)),
+            ..payment.clone()
+        };
+        let refused = match self.ask_delivery(&charged).await {
+            Ok(()) => return self.record_delivered(payment, paid).await,
+            Err(refused) => refused,
+        };
+        let recorded = match self.record_charged(payment, paid, None).await? {
+            StepOutcome::Continue(recorded) if recorded.step == DELIVER.1 => recorded,
+            outcome => return Ok(outcome),
+        };
+        match refused {
+            ClientError::NoAnswer { .. } => self.retry_later(&recorded, None).await,
+            ClientError::Refused { code, .. } => self.not_delivered(&recorded, code).await,
+        }
+    }
+
+    /// Records the charge and its delivery.
+    async fn record_delivered(
+        &self,
+        payment: &Payment,
+        paid: ProviderPayment,
+    ) -> DbResult<StepOutcome> {
+        let (key, delivered) = (paid.provider_key().to_owned(), (PaymentStatus::Confirmed, None));
+        let effect = self.charge_effect(payment, &paid, Some(key));
+        let (id, now) = (self.0.ids.next_id(), self.0.clock.now());
+        let entry = EntryOf { id, payment_id: payment.id, refund_id: None, now };
+        let charged = Payment { charged: paid.amount, ..payment.clone() };
+        let posting = Posting::deliver(PurchaseAmounts::new(&charged));
+        let recorded =
+            self.advance(payment, "charged and delivered", delivered, move |tx, payment| {
+                effect(tx, payment)?;
+                ledger::entry_insert(tx, entry, &posting)
+            });
+        match recorded.await {
+            // Another process has moved the payment meanwhile.
+            Ok(StepOutcome::Stop(current)) if current.is_abandoned() => {
+                self.record_charged(&current, paid, None).await
+            }
+            Err(StorageError::Constraint { .. }) => self.record_charged(payment, paid, None).await,
+            recorded => recorded,
         }
     }
 
@@ -177,20 +243,30 @@ impl PaymentService {
         paid: &ProviderPayment,
         provider_key: Option<String>,
     ) -> DbResult<StepOutcome> {
+        let effect = self.charge_effect(payment, paid, provider_key);
+        self.advance(payment, "charged", DELIVER, effect).await
+    }
+
+    /// Writes a charge that is ours: its result, its ledger entry and its event.
+    fn charge_effect(
+        &self,
+        payment: &Payment,
+        paid: &ProviderPayment,
+        provider_key: Option<String>,
+    ) -> impl Fn(&mut Tx<'_>, &mut Payment) -> DbResult<()> + Send + 'static + use<> {
         let (id, now, paid) = (payment.id, self.0.clock.now(), paid.clone());
-        let [entry_id, event_id] = [(); 2].map(|()| self.0.ids.next_id());
+        let (entry_id, event_id) = (self.0.ids.next_id(), events::confirmed_event_id(payment));
         let stamp =
             EventMetadata { event_id, source: SOURCE, time: now, context: call_context(payment) };
         let event = events::payment_confirmed(payment, &paid.method, now);
         let amount = payment.amount;
-        self.advance(payment, "charged", DELIVER, move |tx, payment| {
+        move |tx, payment| {
             provider_calls::provider_calls_finish(tx, id, "done", None, now)?;
             payments::charge_set(tx, payment, &paid, provider_key.as_deref(), Some(event_id))?;
             let of = EntryOf { id: entry_id, payment_id: id, refund_id: None, now };
             ledger::entry_insert(tx, of, &Posting::charge(amount))?;
             outbox::append(tx, &stamp, &event)
-        })
-        .await
+        }
     }
 
     /// Nothing is delivered for the money, so it is refunded. The charge is not announced.

@@ -26,18 +26,29 @@ pub(super) enum StepOutcome {
 }
 
 impl PaymentService {
+    /// Runs a payment that this process has just begun: the hold is pinned and the charge is sent
+    /// without a commit in between, because that the charge may be sent was committed before.
+    pub(super) async fn run_begun(&self, payment: Payment) -> DbResult<Payment> {
+        match self.pin_and_charge(&payment).await? {
+            StepOutcome::Continue(payment) => self.run_steps(payment).await,
+            StepOutcome::Stop(payment) => Ok(payment),
+        }
+    }
+
     /// Runs the steps of a payment until none is left or one has to wait. The caller has claimed the
     /// payment.
     pub(super) async fn run_steps(&self, mut payment: Payment) -> DbResult<Payment> {
         let mut before = None;
         while let Some(step) = payment.step {
             let outcome = match step {
-                SagaStep::Pin => self.step_pin(&payment).await?,
                 SagaStep::Charge if before == Some(SagaStep::Pin) => {
                     self.step_charge(&payment).await?
                 }
+                SagaStep::Pin if payment.charge_sent_at.is_none() => {
+                    self.step_pin(&payment).await?
+                }
                 // Another process was about to send the charge, and may have sent it.
-                SagaStep::Charge => {
+                SagaStep::Pin | SagaStep::Charge => {
                     self.advance(&payment, "charge abandoned", QUERY, |_, _| Ok(())).await?
                 }
                 SagaStep::Query => self.step_query(&payment).await?,

@@ -28,13 +28,13 @@ impl EntryOf {
 
 pub fn entry_insert(tx: &mut Tx<'_>, of: EntryOf, posting: &Posting) -> DbResult<()> {
     let EntryOf { id, payment_id, refund_id, now } = of;
-    tx.execute(
+    tx.execute_later(
         "insert into ledger_entries (id, at, payment_id, refund_id, kind) \
          values ($1, $2, $3, $4, $5)",
         params![id, now, payment_id, refund_id, posting.kind],
     )?;
     for (account, amount) in &posting.lines {
-        tx.execute(
+        tx.execute_later(
             "insert into ledger_lines (entry_id, account, amount) values ($1, $2, $3)",
             params![id, *account, *amount],
         )?;

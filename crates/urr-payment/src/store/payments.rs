@@ -39,38 +39,47 @@ fn read_payable(row: &Row<'_>) -> DbResult<PayableRef> {
     Ok(PayableRef { kind, id: row.get("payable_id")? })
 }
 
+const PAYMENT_INSERT: &str = "insert into payments (id, order_id, user_id, payable_kind, payable_id, event_id, \
+     fencing_token, order_name, amount, booking_fee, currency, provider, status, attempts, \
+     charged_amount, refunded_amount, correlation_id, cause_event_id, created_at, updated_at, \
+     reservation_id) \
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 0, 0, 0, $14, $15, $16, \
+     $16, $17) \
+     on conflict (order_id) do nothing";
+
 /// Returns whether the payment was inserted; false if its order exists.
 pub fn payment_insert(tx: &mut Tx<'_>, payment: &Payment) -> DbResult<bool> {
+    Ok(tx.execute(PAYMENT_INSERT, &payment_values(payment))? == 1)
+}
+
+/// Inserts the payment of a new order, and its command.
+pub fn order_insert(tx: &mut Tx<'_>, payment: &Payment, key: &str, now: Timestamp) -> DbResult<()> {
+    let (order_id, action) = (&payment.order_id, CommandAction::Create);
+    tx.change_later(COMMAND_INSERT, params![order_id, action, key, now], 1)?;
+    tx.change_later(PAYMENT_INSERT, &payment_values(payment), 1)
+}
+
+fn payment_values(payment: &Payment) -> [Value<'_>; 17] {
     let p = payment;
-    let rows = tx.execute(
-        "insert into payments (id, order_id, user_id, payable_kind, payable_id, event_id, \
-         fencing_token, order_name, amount, booking_fee, currency, provider, status, attempts, \
-         charged_amount, refunded_amount, correlation_id, cause_event_id, created_at, updated_at, \
-         reservation_id) \
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 0, 0, 0, $14, $15, $16, \
-         $16, $17) \
-         on conflict (order_id) do nothing",
-        params![
-            p.id,
-            p.order_id,
-            p.user_id,
-            p.payable.kind.as_str(),
-            p.payable.id,
-            p.event_id,
-            p.fencing_token,
-            p.order_name,
-            p.amount,
-            p.booking_fee,
-            p.currency,
-            p.provider,
-            p.status,
-            p.correlation_id,
-            p.cause_event_id,
-            p.created_at,
-            p.reservation_id,
-        ],
-    )?;
-    Ok(rows == 1)
+    [
+        p.id.to_value(),
+        p.order_id.to_value(),
+        p.user_id.to_value(),
+        Value::Text(p.payable.kind.as_str()),
+        p.payable.id.to_value(),
+        p.event_id.to_value(),
+        p.fencing_token.to_value(),
+        p.order_name.to_value(),
+        p.amount.to_value(),
+        p.booking_fee.to_value(),
+        p.currency.to_value(),
+        p.provider.to_value(),
+        p.status.to_value(),
+        p.correlation_id.to_value(),
+        p.cause_event_id.to_value(),
+        p.created_at.to_value(),
+        p.reservation_id.to_value(),
+    ]
 }
 
 /// A payment that is known to exist.
@@ -124,19 +133,6 @@ pub fn payment_find_pending(
     tx.query_opt(&sql, params![payable.id, payable.kind.as_str(), user_id], read)
 }
 
-/// The status of another payment of the same payable that is under way or stands. A membership is
-/// paid anew for each term.
-pub fn payment_find_rival(tx: &mut Tx<'_>, payment: &Payment) -> DbResult<Option<PaymentStatus>> {
-    let payable = payment.payable;
-    tx.query_opt(
-        "select status from payments where payable_kind = $1 and payable_id = $2 and id <> $3 \
-         and status in ('approving', 'unknown', 'confirmed') \
-         and (payable_kind <> 'membership' or fencing_token = $4) limit 1",
-        params![payable.kind.as_str(), payable.id, payment.id, payment.fencing_token],
-        |row| row.get("status"),
-    )
-}
-
 /// How often the provider has declined a user's payments of a payable since then.
 pub fn decline_count(
     tx: &mut Tx<'_>,
@@ -151,6 +147,27 @@ pub fn decline_count(
          and charged_amount = 0 and charge_sent_at is not null and updated_at > $4",
         params![id, kind.as_str(), user_id, since],
         |row| row.get("declines"),
+    )
+}
+
+/// What else is known of a payable that is about to be paid: the status of another payment that is
+/// under way or stands, and the number of declines as by [`decline_count`]. A membership is paid
+/// anew for each term.
+pub fn rival_and_declines(
+    tx: &mut Tx<'_>,
+    payment: &Payment,
+    since: Timestamp,
+) -> DbResult<(Option<PaymentStatus>, u32)> {
+    let PayableRef { kind, id } = payment.payable;
+    tx.query_one(
+        "select (select status from payments where payable_kind = $1 and payable_id = $2 \
+         and id <> $3 and status in ('approving', 'unknown', 'confirmed') \
+         and (payable_kind <> 'membership' or fencing_token = $4) limit 1) as rival, \
+         (select count(*) from payments where payable_id = $2 and payable_kind = $1 \
+         and user_id = $5 and status = 'failed' and charged_amount = 0 \
+         and charge_sent_at is not null and updated_at > $6) as declines",
+        params![kind.as_str(), id, payment.id, payment.fencing_token, payment.user_id, since],
+        |row| Ok((row.get("rival")?, row.get("declines")?)),
     )
 }
 
@@ -290,6 +307,9 @@ pub enum CommandAction {
 
 storable_enum!(CommandAction { Create => "CREATE", Approve => "APPROVE", Refund => "REFUND" });
 
+const COMMAND_INSERT: &str = "insert into payment_idempotency (order_id, action, idempotency_key, created_at) \
+     values ($1, $2, $3, $4) on conflict (order_id, action, idempotency_key) do nothing";
+
 /// Returns whether the command is executed for the first time.
 pub fn command_insert(
     tx: &mut Tx<'_>,
@@ -298,22 +318,16 @@ pub fn command_insert(
     key: &str,
     now: Timestamp,
 ) -> DbResult<bool> {
-    let rows = tx.execute(
-        "insert into payment_idempotency (order_id, action, idempotency_key, created_at) \
-         values ($1, $2, $3, $4) \
-         on conflict (order_id, action, idempotency_key) do nothing",
-        params![order_id, action, key, now],
-    )?;
+    let rows = tx.execute(COMMAND_INSERT, params![order_id, action, key, now])?;
     Ok(rows == 1)
 }
 
 /// The command may be executed once more.
 pub fn command_delete(tx: &mut Tx<'_>, order_id: &str, action: CommandAction) -> DbResult<()> {
-    tx.execute(
+    tx.execute_later(
         "delete from payment_idempotency where order_id = $1 and action = $2",
         params![order_id, action],
-    )?;
-    Ok(())
+    )
 }
 
 /// The buyer's key, and the flow and the trace in which they confirmed.
@@ -324,7 +338,7 @@ pub fn approval_set(
     context: &CallContext,
 ) -> DbResult<()> {
     let (correlation_id, traceparent) = (context.correlation_id, context.trace.to_string());
-    tx.execute(
+    tx.execute_later(
         "update payments set payment_key = $2, correlation_id = $3, traceparent = $4, \
          failure_code = null where id = $1",
         params![payment.id, payment_key, correlation_id, traceparent],
@@ -336,32 +350,30 @@ pub fn approval_set(
     Ok(())
 }
 
-/// The provider was not reached, so it was not asked to charge.
-pub fn charge_unsent(tx: &mut Tx<'_>, payment: &mut Payment, code: &str) -> DbResult<()> {
+/// The provider was not asked to charge after all.
+pub fn charge_unsent(tx: &mut Tx<'_>, payment: &mut Payment) -> DbResult<()> {
     (payment.charge_sent_at, payment.last_charge_at) = (None, None);
-    tx.execute(
+    tx.execute_later(
         "update payments set charge_sent_at = null, last_charge_at = null where id = $1",
         params![payment.id],
-    )?;
-    failure_set(tx, payment, code)
+    )
 }
 
 /// The provider is about to be asked to charge: from now on only it knows whether it did.
 pub fn charge_sent(tx: &mut Tx<'_>, payment: &mut Payment, now: Timestamp) -> DbResult<()> {
     payment.charge_sent_at.get_or_insert(now);
     payment.last_charge_at = Some(now);
-    tx.execute(
+    tx.execute_later(
         "update payments set charge_sent_at = coalesce(charge_sent_at, $2), last_charge_at = $2 \
          where id = $1",
         params![payment.id, now],
-    )?;
-    Ok(())
+    )
 }
 
 pub fn failure_set(tx: &mut Tx<'_>, payment: &mut Payment, code: &str) -> DbResult<()> {
     payment.failure_code = Some(code.to_owned());
-    tx.execute("update payments set failure_code = $2 where id = $1", params![payment.id, code])?;
-    Ok(())
+    let sql = "update payments set failure_code = $2 where id = $1";
+    tx.execute_later(sql, params![payment.id, code])
 }
 
 /// Why the buyer cancels, in their own words.
@@ -382,23 +394,42 @@ pub fn charge_set(
     provider_key: Option<&str>,
     confirmed_event_id: Option<Uuid>,
 ) -> DbResult<()> {
-    let sql = format!(
+    payment.payment_key = Some(paid.payment_key.clone());
+    payment.method = Some(paid.method.clone());
+    payment.approved_at = paid.approved_at.map(to_microseconds);
+    payment.receipt_url.clone_from(&paid.receipt_url);
+    payment.charged = paid.amount;
+    payment.confirmed_event_id = confirmed_event_id;
+    payment.provider_key = provider_key.map(str::to_owned);
+    payment.failure_code = None;
+    tx.execute_later(
         "update payments set payment_key = $2, method = $3, approved_at = $4, receipt_url = $5, \
          charged_amount = $6, confirmed_event_id = $7, provider_key = $8, failure_code = null \
-         where id = $1 returning {COLUMNS}"
-    );
-    let values = params![
-        payment.id,
-        paid.payment_key,
-        paid.method,
-        paid.approved_at,
-        paid.receipt_url,
-        paid.amount,
-        confirmed_event_id,
-        provider_key,
-    ];
-    *payment = tx.query_one(&sql, values, read)?;
-    Ok(())
+         where id = $1",
+        params![
+            payment.id,
+            paid.payment_key,
+            paid.method,
+            payment.approved_at,
+            paid.receipt_url,
+            paid.amount,
+            confirmed_event_id,
+            provider_key,
+        ],
+    )
+}
+
+/// Whether a charge of a provider belongs to an order of ours.
+pub fn provider_key_exists(tx: &mut Tx<'_>, provider: &str, key: &str) -> DbResult<bool> {
+    let sql = "select id from payments where provider = $1 and provider_key = $2 \
+               and provider_key is not null";
+    let found = tx.query_opt(sql, params![provider, key], |row| row.get::<Uuid>("id"))?;
+    Ok(found.is_some())
+}
+
+/// As it is stored.
+fn to_microseconds(time: Timestamp) -> Timestamp {
+    Timestamp::from_microsecond(time.as_microsecond()).unwrap_or(time)
 }
 
 pub fn refunded_add(tx: &mut Tx<'_>, id: PaymentId, amount: Won) -> DbResult<()> {

@@ -15,14 +15,19 @@ pub struct ProviderCall {
     pub action: &'static str,
 }
 
+impl ProviderCall {
+    pub fn charge(id: Uuid, payment_id: PaymentId) -> ProviderCall {
+        ProviderCall { id, payment_id, refund_id: None, action: "confirm" }
+    }
+}
+
 pub fn provider_call_insert(tx: &mut Tx<'_>, call: &ProviderCall, now: Timestamp) -> DbResult<()> {
     let ProviderCall { id, payment_id, refund_id, action } = *call;
-    tx.execute(
+    tx.execute_later(
         "insert into provider_calls (id, payment_id, refund_id, action, started_at) \
          values ($1, $2, $3, $4, $5)",
         params![id, payment_id, refund_id, action, now],
-    )?;
-    Ok(())
+    )
 }
 
 pub(super) const FINISH: &str = "update provider_calls set finished_at = $2, outcome = $3, code = $4 \
@@ -36,6 +41,5 @@ pub fn provider_calls_finish(
     code: Option<&str>,
     now: Timestamp,
 ) -> DbResult<()> {
-    tx.execute(FINISH, params![payment_id, now, outcome, code])?;
-    Ok(())
+    tx.execute_later(FINISH, params![payment_id, now, outcome, code])
 }

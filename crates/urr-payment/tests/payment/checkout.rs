@@ -73,7 +73,7 @@ impl Shop {
             channel: LIVE_CHANNEL,
         });
         let approval = Approval { user_id: held.user_id, payment_key, amount: order.amount };
-        ApproveOrder { order_id: order.order_id, approval, key: None }
+        ApproveOrder { order_id: order.order_id, approval, key: None, claim: None }
     }
 
     async fn pay(&self, world: &World) -> (FakePayable, Payment) {

@@ -182,7 +182,7 @@ impl World {
         let amount = order.amount;
         let payment_key = self.sandbox.issue_key(card, &order.order_id, amount).await.unwrap();
         let approval = Approval { user_id: order.user_id, payment_key, amount };
-        ApproveOrder { order_id: order.order_id.clone(), approval, key: None }
+        ApproveOrder { order_id: order.order_id.clone(), approval, key: None, claim: None }
     }
 
     pub async fn approve(&self, approval: &ApproveOrder) -> Result<Payment, ApproveError> {

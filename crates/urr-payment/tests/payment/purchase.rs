@@ -216,7 +216,7 @@ contract! {
             amount: Won::ZERO,
         };
         let approval =
-            urr_payment::ApproveOrder { order_id: order.order_id, approval, key: None };
+            urr_payment::ApproveOrder { order_id: order.order_id, approval, key: None, claim: None };
         assert_eq!(world.approve(&approval).await.unwrap().status, PaymentStatus::Confirmed);
         assert_eq!(world.tickets.get(held.id).status, "confirmed");
         world.assert_whole().await;

@@ -135,6 +135,35 @@ contract! {
         world.assert_whole().await;
     }
 
+    /// The process that began the payment ended before it pinned the hold.
+    async fn a_charge_that_may_have_been_sent_is_repeated_only_if_the_hold_can_be_pinned(
+        world: World
+    ) {
+        for is_there_still in [true, false] {
+            let (faults, pause) = Pause::at("begun");
+            let ended = world.instance(faults);
+            let held = world.hold();
+            let order = world.order(&held).await;
+            let approval = world.approval(&order, TestCard::Approve).await;
+            let context = world.context();
+            let beginning = tokio::spawn(async move { ended.approve(approval, &context).await });
+            pause.reached().await;
+            beginning.abort();
+            if !is_there_still {
+                world.tickets.change(held.id, |held| held.status = "expired");
+            }
+            // Its claim ends, and the hold does not yet.
+            world.clock.advance(Duration::from_secs(81));
+            world.settle_now().await;
+            let payment = world.find(order.id).await;
+            let expected = if is_there_still { PaymentStatus::Confirmed } else { PaymentStatus::Failed };
+            assert_eq!((payment.status, payment.step), (expected, None), "{payment:?}");
+            assert_eq!(world.tickets.get(held.id).tickets, u32::from(is_there_still));
+        }
+        assert_eq!(world.provider_books().await.len(), 1, "without a hold nothing is charged");
+        world.assert_whole().await;
+    }
+
     /// What the provider calls the charge is what another order of ours was paid by.
     async fn a_charge_by_the_key_of_another_payment_goes_back_and_is_not_tried_for_ever(
         world: World

@@ -19,12 +19,11 @@ const UNKNOWN: i64 = -1;
 
 /// Makes sure that an event has a row, even before the catalog has announced it.
 pub fn event_insert_unknown(tx: &mut Tx<'_>, id: Uuid) -> DbResult<()> {
-    tx.execute(
+    tx.execute_later(
         "insert into events (id, revision, status_revision, seats, places) \
          values ($1, $2, $2, 0, 0) on conflict (id) do nothing",
         params![id, UNKNOWN],
-    )?;
-    Ok(())
+    )
 }
 
 pub fn event_update(tx: &mut Tx<'_>, event: &EventSnapshot) -> DbResult<()> {

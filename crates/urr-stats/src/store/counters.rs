@@ -116,9 +116,9 @@ impl CounterTable {
         }
         let amounts = values.iter().map(ToValue::to_value);
         let all: Vec<Value<'_>> = key.iter().cloned().chain(amounts).collect();
-        tx.execute(&self.add, &all)?;
+        tx.execute_later(&self.add, &all)?;
         if values.iter().any(|value| *value < 0) {
-            tx.execute(&self.drop_zero, key)?;
+            tx.execute_later(&self.drop_zero, key)?;
         }
         Ok(())
     }

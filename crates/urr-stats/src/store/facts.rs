@@ -1,5 +1,7 @@
 //! The tables of facts, read one by one or in pages by id.
 
+use std::collections::HashSet;
+
 use serde_json::Value as Json;
 use urr_contracts::internal::auth::AccountRole;
 use urr_kernel::Uuid;
@@ -31,14 +33,13 @@ impl FactTable {
         let sets = columns.split(", ").map(set).collect::<Vec<String>>().join(", ");
         let number = |number| format!("${number}");
         let numbers = (1..=values.len()).map(number).collect::<Vec<String>>().join(", ");
-        tx.execute(
+        tx.execute_later(
             &format!(
                 "insert into {name} ({columns}) values ({numbers}) \
                  on conflict ({key}) do update set {sets}"
             ),
             values,
-        )?;
-        Ok(())
+        )
     }
 }
 
@@ -191,6 +192,35 @@ impl StoredFact for Transaction {
         let sql = format!("{} where kind = $1 and id = $2", Self::TABLE.select());
         tx.query_opt(&sql, params![self.kind, self.id], Transaction::read)
     }
+}
+
+/// Inserts messages, and returns the ids of those that were not there.
+pub fn messages_insert(tx: &mut Tx<'_>, messages: &[CountedMessage]) -> DbResult<HashSet<Uuid>> {
+    let mut fresh = HashSet::new();
+    if !tx.is_postgres() {
+        for CountedMessage { id, day, event_type } in messages {
+            let sql = "insert into counted_messages (id, day, event_type) values ($1, $2, $3) \
+                       on conflict (id) do nothing";
+            if tx.execute(sql, params![id, day.to_string(), event_type])? == 1 {
+                fresh.insert(*id);
+            }
+        }
+        return Ok(fresh);
+    }
+    let row = |message: &CountedMessage| {
+        let CountedMessage { id, day, event_type } = message;
+        serde_json::json!({"id": id, "day": day.to_string(), "event_type": event_type})
+    };
+    let rows: Json = messages.iter().map(row).collect();
+    let ids = tx.query(
+        "insert into counted_messages (id, day, event_type) select id, day, event_type \
+         from jsonb_to_recordset($1) as message (id uuid, day text, event_type text) \
+         on conflict (id) do nothing returning id",
+        params![rows],
+        |row| row.get::<Uuid>("id"),
+    )?;
+    fresh.extend(ids);
+    Ok(fresh)
 }
 
 /// Reservations by their last message, latest first.

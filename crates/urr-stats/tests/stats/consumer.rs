@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 use urr_bus::dead_letters::{self, DeadLetterScope};
-use urr_bus::{BusMessage, BusMetrics, Consumer, consumer};
+use urr_bus::{BusMessage, BusMetrics, Consumer, EventHandler, consumer};
 use urr_stats::{GROUP, TOPICS};
 
 use crate::contract;
@@ -29,7 +29,7 @@ contract! {
             group: GROUP.to_owned(),
             topics: TOPICS.iter().map(|topic| (*topic).to_owned()).collect(),
             types: None,
-            handler: Arc::new(urr_stats::handle),
+            handler: EventHandler::Together(Arc::new(urr_stats::handle_all)),
             clock: world.clock.clone(),
             metrics: BusMetrics::default(),
         };

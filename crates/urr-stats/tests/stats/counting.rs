@@ -17,6 +17,29 @@ fn time(text: &str) -> Timestamp {
 }
 
 contract! {
+    async fn events_of_one_transaction_are_counted_like_single_ones(world: World) {
+        let (kept, cancelled, at) = (Booking::new(1, 50), Booking::new(2, 50), now() - DAY);
+        let mut events = vec![event_created(50, "First"), user_registered(1, at)];
+        events.extend(kept.sold(at));
+        events.push(kept.partly_cancelled(at + HOUR, 40_000));
+        events.extend(cancelled.sold(at));
+        events.push(cancelled.cancelled(at + MINUTE, 90_000));
+        events.push(cancelled.refunded(at + HOUR, "card", 90_000, "cancelled"));
+        events.push(user_deleted(1, at + HOUR));
+        world.consume_all(&events).await;
+        let expected = world.counters().await;
+        assert!(expected.len() > 5, "{expected:?}");
+        // In another order, and each of them twice.
+        let twice: Vec<_> = events.iter().rev().chain(&events).cloned().collect();
+        for size in [1, 3, twice.len()] {
+            world.delete_everything().await;
+            for part in twice.chunks(size) {
+                world.consume_together(part).await;
+            }
+            assert_eq!(world.counters().await, expected, "{size} at once");
+        }
+    }
+
     /// K-8: made, paid, given back: each on its day, and a refund is no second cancellation.
     async fn k_8_each_step_of_a_reservation_counts_once_on_its_own_day(world: World) {
         let booking = Booking::new(1, 50);

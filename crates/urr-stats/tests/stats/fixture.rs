@@ -10,7 +10,7 @@ use axum::http::{Request, StatusCode};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use tower::ServiceExt;
-use urr_bus::{HandleError, HandlerContext};
+use urr_bus::HandleError;
 use urr_kernel::{CallContext, Clock, DomainEvent, IdSource, Timestamp, Uuid};
 use urr_service::{Caller, Identity, Metrics, RequestLimits, ServiceKit, UserRole};
 use urr_stats::{GROUP, SCHEMA, StatsParts, StatsService};
@@ -60,9 +60,8 @@ impl World {
         let done: Result<(), HandleError> = self
             .db
             .write(move |tx| {
-                let context = HandlerContext::new(GROUP, &event, now);
                 if inbox::record(tx, GROUP, event.id, now)? {
-                    urr_stats::handle(tx, &event, &context)?;
+                    urr_stats::handle_all(tx, &[&event])?;
                 }
                 Ok(())
             })
@@ -74,6 +73,16 @@ impl World {
         for event in events {
             self.consume(event).await;
         }
+    }
+
+    /// As the consumer handles the events of one transaction.
+    pub async fn consume_together(&self, events: &[DomainEvent]) {
+        let events = events.to_vec();
+        let done: Result<(), HandleError> = self
+            .db
+            .write(move |tx| urr_stats::handle_all(tx, &events.iter().collect::<Vec<_>>()))
+            .await;
+        done.unwrap();
     }
 
     /// Runs statements without parameters.

@@ -1,8 +1,10 @@
 //! One PostgreSQL connection: how it is opened, how statements run on it, what its errors mean.
 //!
 //! The driver is asynchronous, the closures are not: each connection has a runtime of its own that
-//! runs while a closure waits for an answer. That allows what a blocking driver cannot: `begin`
-//! travels together with the first statement.
+//! runs while a closure waits for an answer. That allows what a blocking driver cannot: `begin`, and
+//! statements whose answer nobody needs, travel together with the next statement or the commit.
+
+mod ahead;
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -13,6 +15,7 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Config, NoTls, Statement};
 use urr_kernel::{causes, error_chain};
 
+use self::ahead::{FailedStatement, StatementFailure, StatementsAhead};
 use crate::db::PostgresOptions;
 use crate::{ConstraintKind, DbResult, Row, StorageError, Value};
 
@@ -32,11 +35,13 @@ pub(crate) struct PostgresConnection {
     runtime: Runtime,
     client: Client,
     statements: HashMap<String, Statement>,
-    /// The `begin` that goes out with the first statement.
-    pending_begin: Option<&'static str>,
+    /// What goes out with the next statement that waits for its answer.
+    ahead: StatementsAhead,
     only_reads: bool,
     answer_timeout: Duration,
     is_broken: bool,
+    /// How often an answer was waited for.
+    round_trips: u64,
 }
 
 impl PostgresConnection {
@@ -75,10 +80,11 @@ impl PostgresConnection {
             runtime,
             client,
             statements: HashMap::new(),
-            pending_begin: None,
+            ahead: StatementsAhead::default(),
             only_reads: false,
             answer_timeout: statement_timeout + ANSWER_MARGIN,
             is_broken: false,
+            round_trips: 0,
         };
         connection.require_safe_settings()?;
         Ok(connection)
@@ -109,75 +115,173 @@ impl PostgresConnection {
         self.is_broken || self.client.is_closed()
     }
 
+    /// Whether statements were not sent yet.
+    pub(crate) fn has_statements_ahead(&self) -> bool {
+        self.ahead.has_statements()
+    }
+
+    /// How often an answer was waited for since this was last asked.
+    pub(crate) fn take_round_trips(&mut self) -> u64 {
+        std::mem::take(&mut self.round_trips)
+    }
+
     /// Begins with the first statement. A reader sees one moment for all of its statements.
     pub(crate) fn begin(&mut self, read_only: bool) {
         self.only_reads = read_only;
-        self.pending_begin = Some(match read_only {
+        self.ahead.begin(match read_only {
             true => "begin isolation level repeatable read, read only",
             false => "begin read write",
         });
     }
 
+    /// Commits, together with the statements that were not sent yet. If one of them fails, nothing
+    /// is committed: the server takes the commit of a failed transaction for a rollback.
     pub(crate) fn commit(&mut self) -> DbResult<()> {
-        self.end("commit")
+        assert!(!self.ahead.is_checked(), "rows are counted before the commit");
+        match self.ahead.is_unbegun() {
+            true => {
+                self.ahead.clear();
+                Ok(())
+            }
+            false => self.end("commit"),
+        }
     }
 
-    pub(crate) fn roll_back(&mut self) -> DbResult<()> {
-        self.end("rollback")
+    /// Ends a transaction that has only read. Nobody needs the answer, so nobody waits for it; the
+    /// next statement would be told of a lost connection.
+    pub(crate) fn end_read(&mut self) {
+        let is_begun = !self.ahead.has_begin();
+        self.ahead.clear();
+        if is_begun {
+            let mut commit = std::pin::pin!(self.client.batch_execute("commit"));
+            self.runtime.block_on(async {
+                let is_sent = std::future::poll_fn(|context| {
+                    std::task::Poll::Ready(commit.as_mut().poll(context).is_pending())
+                });
+                // The task of the connection writes it when it is its turn.
+                if is_sent.await {
+                    tokio::task::yield_now().await;
+                }
+            });
+        }
     }
 
     /// A transaction without statements was never begun.
+    pub(crate) fn roll_back(&mut self) -> DbResult<()> {
+        let is_unbegun = self.ahead.has_begin();
+        self.ahead.clear();
+        if is_unbegun { Ok(()) } else { self.end("rollback") }
+    }
+
     fn end(&mut self, sql: &str) -> DbResult<()> {
-        match self.pending_begin.take() {
-            Some(_) => Ok(()),
-            None => {
-                let ended = self.run_plain(sql);
-                // Whether the transaction is over is not known; the next closure must not be in it.
-                self.is_broken |= ended.is_err();
-                ended
-            }
+        let ahead = self.ahead.take();
+        let work = ahead.then(&self.client, self.client.batch_execute(sql), sql);
+        let ended = answer(&self.runtime, self.answer_timeout, work);
+        // Otherwise it is not known whether the transaction is over, and the next closure must not
+        // be in it.
+        let is_over = match &ended {
+            ServerAnswer::Given(()) => true,
+            ServerAnswer::Failed(failed) => failed.is_last_done,
+            ServerAnswer::Missing => false,
+        };
+        let ended = self.settle(ended);
+        self.is_broken |= !is_over;
+        ended
+    }
+
+    /// Marks the place to which [`PostgresConnection::roll_back_to_savepoint`] goes back.
+    pub(crate) fn savepoint(&mut self) {
+        self.ahead.push_plain("savepoint member");
+    }
+
+    pub(crate) fn release_savepoint(&mut self) {
+        self.ahead.push_plain("release savepoint member");
+    }
+
+    /// What was not sent yet, the savepoint included, need not be undone.
+    pub(crate) fn roll_back_to_savepoint(&mut self) {
+        if !self.ahead.remove_from("savepoint member") {
+            self.ahead.push_plain("rollback to savepoint member");
+            self.release_savepoint();
         }
+    }
+
+    /// Sends what was not sent yet, and waits for the answers.
+    pub(crate) fn flush(&mut self) -> DbResult<()> {
+        if !self.ahead.has_statements() {
+            return Ok(());
+        }
+        let ahead = self.ahead.take();
+        let work = ahead.then(&self.client, std::future::ready(Ok(())), "");
+        let done = answer(&self.runtime, self.answer_timeout, work);
+        self.settle(done)
+    }
+
+    /// Looks at the statements that must touch a certain number of rows, before a commit.
+    pub(crate) fn flush_checked(&mut self) -> DbResult<()> {
+        if self.ahead.is_checked() { self.flush() } else { Ok(()) }
     }
 
     /// Runs statements as they are, without parameters.
     pub(crate) fn run_plain(&mut self, sql: &str) -> DbResult<()> {
-        let done = answer(&self.runtime, self.answer_timeout, self.client.batch_execute(sql));
-        self.settle(done, sql)
+        let work = StatementsAhead::default();
+        let work = work.then(&self.client, self.client.batch_execute(sql), sql);
+        let done = answer(&self.runtime, self.answer_timeout, work);
+        self.settle(done)
     }
 
     /// Explains a failure and remembers what it means for the connection.
-    fn settle<T>(&mut self, done: ServerAnswer<T>, sql: &str) -> DbResult<T> {
-        match done {
-            ServerAnswer::Given(value) => Ok(value),
-            ServerAnswer::Refused(error) => {
-                if is_stale_statement(&error) {
-                    self.statements.clear();
-                }
-                let writes_in_a_read =
-                    self.only_reads && error.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION);
-                let error = match explain(&error, sql) {
-                    StorageError::Unavailable(message) if writes_in_a_read => {
-                        StorageError::Statement { message, sql: sql.to_owned() }
-                    }
-                    error => error,
-                };
-                self.is_broken |= matches!(error, StorageError::Unavailable(_));
-                Err(error)
-            }
+    fn settle<T>(&mut self, done: ServerAnswer<T>) -> DbResult<T> {
+        self.round_trips += 1;
+        let FailedStatement { cause, sql, .. } = match done {
+            ServerAnswer::Given(value) => return Ok(value),
+            ServerAnswer::Failed(failed) => failed,
             ServerAnswer::Missing => {
                 self.is_broken = true;
-                Err(StorageError::Unavailable("PostgreSQL has fallen silent".to_owned()))
+                return Err(StorageError::Unavailable("PostgreSQL has fallen silent".to_owned()));
             }
+        };
+        let error = match cause {
+            StatementFailure::Refused(error) => error,
+            StatementFailure::WrongRows { expected, touched } => {
+                let message = format!("{expected} rows were expected, and {touched} were touched");
+                return Err(StorageError::Statement { message, sql });
+            }
+        };
+        if is_stale_statement(&error) {
+            self.statements.clear();
         }
+        let writes_in_a_read =
+            self.only_reads && error.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION);
+        let error = match explain(&error, &sql) {
+            StorageError::Unavailable(message) if writes_in_a_read => {
+                StorageError::Statement { message, sql }
+            }
+            error => error,
+        };
+        self.is_broken |= matches!(error, StorageError::Unavailable(_));
+        Err(error)
     }
 
     pub(crate) fn execute(&mut self, sql: &str, params: &[Value<'_>]) -> DbResult<u64> {
         let statement = self.prepare(sql)?;
-        let begin = self.pending_begin.take();
+        let ahead = self.ahead.take();
         let (client, params) = (&self.client, as_parameters(params));
-        let work = after(begin, client, client.execute(&statement, &params));
+        let work = ahead.then(client, client.execute(&statement, &params), sql);
         let done = answer(&self.runtime, self.answer_timeout, work);
-        self.settle(done, sql)
+        self.settle(done)
+    }
+
+    /// Runs a statement with the next one that waits for its answer, or with the commit.
+    pub(crate) fn execute_later(
+        &mut self,
+        sql: &str,
+        params: &[Value<'_>],
+        expected: Option<u64>,
+    ) -> DbResult<()> {
+        let statement = self.prepare(sql)?;
+        self.ahead.push(statement, sql, params, expected);
+        if self.ahead.is_full() { self.flush() } else { Ok(()) }
     }
 
     pub(crate) fn query(
@@ -187,11 +291,11 @@ impl PostgresConnection {
         take: &mut dyn FnMut(&Row<'_>) -> DbResult<()>,
     ) -> DbResult<()> {
         let statement = self.prepare(sql)?;
-        let begin = self.pending_begin.take();
+        let ahead = self.ahead.take();
         let (client, params) = (&self.client, as_parameters(params));
-        let work = after(begin, client, client.query(&statement, &params));
+        let work = ahead.then(client, client.query(&statement, &params), sql);
         let rows = answer(&self.runtime, self.answer_timeout, work);
-        for row in self.settle(rows, sql)? {
+        for row in self.settle(rows)? {
             take(&Row::Postgres(&row))?;
         }
         Ok(())
@@ -202,10 +306,10 @@ impl PostgresConnection {
             return Ok(statement.clone());
         }
         // A statement that cannot be prepared ends the transaction, so that must have begun.
-        let begin = self.pending_begin.take();
-        let work = after(begin, &self.client, self.client.prepare(sql));
+        let ahead = self.ahead.take();
+        let work = ahead.then(&self.client, self.client.prepare(sql), sql);
         let prepared = answer(&self.runtime, self.answer_timeout, work);
-        let statement = self.settle(prepared, sql)?;
+        let statement = self.settle(prepared)?;
         if self.statements.len() >= STATEMENTS_MAX {
             // Letting go of them tells the server to forget them too.
             self.statements.clear();
@@ -219,8 +323,10 @@ impl PostgresConnection {
         let sql = "select current_setting('fsync') as fsync, \
                    current_setting('full_page_writes') as full_page_writes, \
                    current_setting('synchronous_commit') as synchronous_commit";
-        let row = answer(&self.runtime, self.answer_timeout, self.client.query_one(sql, &[]));
-        let row = self.settle(row, sql)?;
+        let work = StatementsAhead::default();
+        let work = work.then(&self.client, self.client.query_one(sql, &[]), sql);
+        let row = answer(&self.runtime, self.answer_timeout, work);
+        let row = self.settle(row)?;
         for name in ["fsync", "full_page_writes", "synchronous_commit"] {
             let value: &str = row.get(name);
             if value == "off" {
@@ -237,7 +343,7 @@ impl PostgresConnection {
 /// What came of asking the server.
 enum ServerAnswer<T> {
     Given(T),
-    Refused(tokio_postgres::Error),
+    Failed(FailedStatement),
     /// Nothing, although the server's own limit is long over.
     Missing,
 }
@@ -245,26 +351,13 @@ enum ServerAnswer<T> {
 fn answer<T>(
     runtime: &Runtime,
     limit: Duration,
-    work: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    work: impl Future<Output = Result<T, FailedStatement>>,
 ) -> ServerAnswer<T> {
     match runtime.block_on(async { tokio::time::timeout(limit, work).await }) {
         Ok(Ok(value)) => ServerAnswer::Given(value),
-        Ok(Err(error)) => ServerAnswer::Refused(error),
+        Ok(Err(failed)) => ServerAnswer::Failed(failed),
         Err(_) => ServerAnswer::Missing,
     }
-}
-
-/// Sends `begin`, if it is still due, and the statement behind it without waiting in between.
-async fn after<T>(
-    begin: Option<&str>,
-    client: &Client,
-    statement: impl Future<Output = Result<T, tokio_postgres::Error>>,
-) -> Result<T, tokio_postgres::Error> {
-    let Some(begin) = begin else { return statement.await };
-    // Both are put into the connection's queue in this order when they are first polled.
-    let (begun, done) = tokio::join!(biased; client.batch_execute(begin), statement);
-    begun?;
-    done
 }
 
 fn as_parameters<'a>(params: &'a [Value<'a>]) -> Vec<&'a (dyn ToSql + Sync)> {

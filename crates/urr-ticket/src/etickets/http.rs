@@ -5,9 +5,13 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
+use urr_contracts::internal::auth::AccountLanguage;
+use urr_contracts::internal::ticket::{GetTicketDocument, TicketDocumentAnswer};
 use urr_eticket::PdfError;
-use urr_kernel::{Language, Uuid};
+use urr_kernel::{CallContext, Language, Uuid};
 use urr_service::{ApiError, Errors, Path, Query, User, preferred_language};
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
@@ -18,6 +22,8 @@ use crate::{ReservationId, TicketService};
 
 /// Fonts are part of the program: waiting does not bring them.
 const NO_FONTS_RETRY: Duration = Duration::from_hours(1);
+
+const NO_FONTS: &str = "This server cannot make documents.";
 
 pub fn routes() -> OpenApiRouter<TicketService> {
     OpenApiRouter::new()
@@ -66,6 +72,28 @@ async fn get_ticket_document(
         (header::CONTENT_LANGUAGE, language.as_str().to_owned()),
     ];
     Ok((headers, document.pdf).into_response())
+}
+
+/// The tickets of a reservation for a mail to its present owner.
+pub async fn get_ticket_document_for_mail(
+    ticket: TicketService,
+    call: GetTicketDocument,
+    _: CallContext,
+) -> Result<TicketDocumentAnswer, ApiError> {
+    let language = match call.language {
+        AccountLanguage::Korean | AccountLanguage::Other => Language::Korean,
+        AccountLanguage::English => Language::English,
+    };
+    let found = ticket.my_ticket_document(ReservationId(call.id), call.user_id, language).await;
+    let document = found.map_err(|error| match error {
+        // Asking again does not help, and says nothing about the health of this service.
+        ETicketError::Pdf(PdfError::NoFonts) => {
+            ApiError::conflict("DOCUMENTS_UNAVAILABLE", NO_FONTS)
+        }
+        other => other.into(),
+    })?;
+    let file_name = format!("tickets-{}.pdf", document.reservation_number);
+    Ok(TicketDocumentAnswer { file_name, pdf: STANDARD.encode(document.pdf) })
 }
 
 /// Returns the QR code of the user's ticket as an SVG.
@@ -117,8 +145,7 @@ impl From<ETicketError> for ApiError {
             ETicketError::TicketNotValid => ApiError::conflict("TICKET_NOT_VALID", sentence),
             ETicketError::Reservation(error) => error.into(),
             ETicketError::Pdf(PdfError::NoFonts) => {
-                let sentence = "This server cannot make documents.";
-                ApiError::unavailable("DOCUMENTS_UNAVAILABLE", sentence, NO_FONTS_RETRY)
+                ApiError::unavailable("DOCUMENTS_UNAVAILABLE", NO_FONTS, NO_FONTS_RETRY)
             }
             ETicketError::Pdf(error) => ApiError::internal(error),
         }

@@ -15,8 +15,9 @@ use urr_contracts::events::catalog::{
 use urr_contracts::events::inventory::InventoryReady;
 use urr_kernel::{DomainEvent, TicketTypeDraft, Timestamp, Uuid};
 use urr_layout::Layout;
-use urr_storage::{Tx, outbox};
+use urr_storage::{Tx, outbox, storable_time};
 
+use crate::alerts::store::sale_alerts_recheck;
 use crate::inventory::store::{NewSale, NewTicketType, SaleFacts, sale_create};
 use crate::{Inventory, InventoryKind, SOURCE, SaleStatus};
 
@@ -73,7 +74,7 @@ pub fn create_sale(
     let facts = state.facts.clone().expect("the created event has facts");
     let new = NewSale { facts, ..new };
     if !sale_create(tx, &new, context.now)? {
-        return apply(tx, event_id, &state, event.id);
+        return apply(tx, event_id, &state, event);
     }
     let ready = InventoryReady { revision, ..store::inventory_count(tx, event_id)? };
     if ready.ticket_types as usize != new.ticket_types.len() {
@@ -81,17 +82,17 @@ pub fn create_sale(
         return Err(HandleError::Poison(reason.to_owned()));
     }
     outbox::append(tx, &context.event_metadata("ready", SOURCE), &ready)?;
-    apply(tx, event_id, &state, event.id)
+    apply(tx, event_id, &state, event)
 }
 
 pub fn update_sale(tx: &mut Tx<'_>, event: &DomainEvent) -> Result<HandlerOutcome, HandleError> {
     let EventUpdated(snapshot) = decode_event(event)?;
-    follow(tx, snapshot.event_id, CatalogState::of_snapshot(&snapshot)?, event.id)
+    follow(tx, snapshot.event_id, CatalogState::of_snapshot(&snapshot)?, event)
 }
 
 pub fn cancel_sale(tx: &mut Tx<'_>, event: &DomainEvent) -> Result<HandlerOutcome, HandleError> {
     let cancelled: EventCancelled = decode_event(event)?;
-    follow(tx, cancelled.event_id, CatalogState::of_end(SaleStatus::Cancelled), event.id)
+    follow(tx, cancelled.event_id, CatalogState::of_end(SaleStatus::Cancelled), event)
 }
 
 /// Hides the sale. An event that has taken place is not refunded: visitors keep their tickets.
@@ -102,7 +103,7 @@ pub fn delete_sale(
 ) -> Result<HandlerOutcome, HandleError> {
     let EventDeleted { event_id, is_over, .. } = decode_event(event)?;
     let before = store::catalog_state_lock(tx, event_id)?;
-    let handled = follow(tx, event_id, CatalogState::of_end(SaleStatus::Deleted), event.id)?;
+    let handled = follow(tx, event_id, CatalogState::of_end(SaleStatus::Deleted), event)?;
     // A cancellation promised everybody their money; a later deletion does not take that back.
     let is_over = is_over.unwrap_or_else(|| before.has_taken_place(event.time));
     if is_over && before.status != SaleStatus::Cancelled {
@@ -116,7 +117,7 @@ fn follow(
     tx: &mut Tx<'_>,
     event_id: Uuid,
     state: CatalogState,
-    cause: Uuid,
+    cause: &DomainEvent,
 ) -> Result<HandlerOutcome, HandleError> {
     let state = merge(tx, event_id, state)?;
     apply(tx, event_id, &state, cause)
@@ -135,18 +136,20 @@ fn merge(
     Ok(merged)
 }
 
-/// `cause` is the id of the catalog's event.
+/// `cause` is the catalog's event.
 fn apply(
     tx: &mut Tx<'_>,
     event_id: Uuid,
     state: &CatalogState,
-    cause: Uuid,
+    cause: &DomainEvent,
 ) -> Result<HandlerOutcome, HandleError> {
     if let Some(facts) = &state.facts {
         store::sale_update(tx, event_id, facts)?;
     }
+    // The opening may have moved, or there is none any more.
+    sale_alerts_recheck(tx, event_id, storable_time(cause.time))?;
     if state.status != SaleStatus::Open {
-        store::sale_close(tx, event_id, state.status, cause)?;
+        store::sale_close(tx, event_id, state.status, cause.id)?;
     }
     Ok(HandlerOutcome::Done)
 }

@@ -59,6 +59,8 @@ pub struct LockedSale {
     pub policy: SalePolicy,
     /// The highest number that was given to this transaction; see [`sale_lock`].
     pub fence: i64,
+    /// Whether fans wait for seats that return.
+    pub has_seat_alerts: bool,
 }
 
 /// Creates a sale with all its seats and ticket types. `false`: it existed before.
@@ -148,9 +150,9 @@ pub fn sale_lock(tx: &mut Tx<'_>, event_id: Uuid, numbers: u32) -> DbResult<Opti
         "update sales set fence = fence + $2::bigint where event_id = $1 \
          returning fence, status, is_complete, artist_id, starts_at, sale_starts_at, sale_ends_at, \
          has_presale, seats_per_user_max, requires_identity, \
-         cancel_policy",
+         cancel_policy, has_seat_alerts",
         params![event_id, i64::from(numbers)],
-        |row| Ok(LockedSale { policy: policy_read(row)?, fence: row.get("fence")? }),
+        locked_sale_read,
     )
 }
 
@@ -160,10 +162,14 @@ pub fn sale_lock_only(tx: &mut Tx<'_>, event_id: Uuid) -> DbResult<Option<Locked
     tx.query_opt(
         "select fence, status, is_complete, artist_id, starts_at, sale_starts_at, sale_ends_at, \
          has_presale, seats_per_user_max, requires_identity, \
-         cancel_policy from sales where event_id = $1 for update",
+         cancel_policy, has_seat_alerts from sales where event_id = $1 for update",
         params![event_id],
-        |row| Ok(LockedSale { policy: policy_read(row)?, fence: row.get("fence")? }),
+        locked_sale_read,
     )
+}
+
+fn locked_sale_read(row: &Row<'_>) -> DbResult<LockedSale> {
+    Ok(from_row!(row => LockedSale { fence, has_seat_alerts; policy: policy_read(row)? }))
 }
 
 /// Stores the last number that was given out under [`sale_lock_only`].
@@ -183,7 +189,7 @@ pub fn policy_find(tx: &mut Tx<'_>, event_id: Uuid) -> DbResult<Option<SalePolic
     )
 }
 
-fn policy_read(row: &Row<'_>) -> DbResult<SalePolicy> {
+pub(crate) fn policy_read(row: &Row<'_>) -> DbResult<SalePolicy> {
     Ok(from_row!(row => SalePolicy {
         status, is_complete, artist_id, starts_at, sale_starts_at, sale_ends_at, has_presale,
         seats_per_user_max, requires_identity;
@@ -200,4 +206,11 @@ pub fn inventory_find(tx: &mut Tx<'_>, event_id: Uuid) -> DbResult<Option<Invent
             Ok(Inventory { event_id, kind: row.get("kind")?, layout, prices })
         },
     )
+}
+
+/// The title and the venue of an event that has a sale.
+pub fn sale_title_find(tx: &mut Tx<'_>, event_id: Uuid) -> DbResult<(String, String)> {
+    let sql = "select title, venue_name from sales where event_id = $1";
+    let read = |row: &Row<'_>| Ok((row.get("title")?, row.get("venue_name")?));
+    tx.query_one(sql, params![event_id], read)
 }

@@ -15,6 +15,7 @@ use urr_service::admin_log::{self, AdminAction};
 use urr_storage::outbox::{self, EventMetadata};
 use urr_storage::{DbResult, StorageError, Tx};
 
+use crate::alerts::store::gates_note_return;
 use crate::inventory::store as sales;
 use crate::inventory::store::NewTicketType;
 use crate::inventory::ticket_types::rules::{TicketTypeRejection, TicketTypeStock};
@@ -134,6 +135,8 @@ fn finish(
     stamp: &EventMetadata,
 ) -> DbResult<()> {
     sales::sale_number(tx, to.event_id, fence)?;
+    // There may be more of it than before.
+    gates_note_return(tx, to.event_id, action.created_at)?;
     admin_log::insert(tx, action)?;
     let changed = TicketTypeChanged {
         event_id: to.event_id,

@@ -9,6 +9,7 @@ use urr_layout::SeatId;
 use urr_service::admin_log::{self, AdminAction};
 use urr_storage::{Tx, outbox};
 
+use crate::alerts::store::gates_note_return;
 use crate::reservations::cancel::{
     AdminCancel, CANCELLED_BY_OWNER, CancelEnd, check_owner, end_one,
 };
@@ -196,6 +197,7 @@ fn cancel_part(
     if !tickets::tickets_cancel(tx, record, &cancellation)? {
         return Err(ReservationRejection::SeatLost.into());
     }
+    gates_note_return(tx, record.reservation.event_id, now)?;
     let left = RefundTerms::load(tx, id)?;
     let new = reload(tx, id)?;
     let mut cancelled_seat_ids: Vec<SeatId> =

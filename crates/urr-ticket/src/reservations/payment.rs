@@ -6,7 +6,7 @@
 use urr_contracts::internal::queue::FinishSlot;
 use urr_kernel::{CallContext, Timestamp, Uuid, Won};
 use urr_storage::outbox::{self, EventMetadata};
-use urr_storage::{DbResult, Tx};
+use urr_storage::{BatchKey, DbResult, Tx};
 
 use crate::display_number::display_number;
 use crate::memberships::points::PointAction;
@@ -76,20 +76,37 @@ impl TicketService {
         Ok(found?.ok_or(ReservationRejection::NotFound)?)
     }
 
-    /// A user's reservation if it can be paid now.
+    /// A user's reservation if it can be paid now, and the event chain that its payment continues.
     pub async fn validate_reservation(
         &self,
         id: ReservationId,
         user_id: Uuid,
-    ) -> Result<ReservationDetails, TransitionError> {
-        let details = self.my_reservation(id, user_id).await?;
-        decide_pay(&details.record, self.clock.now())?;
-        Ok(details)
+    ) -> Result<(ReservationDetails, EventChain), TransitionError> {
+        let now = self.clock.now();
+        let found = self.db.read(move |tx| {
+            let record = transitions::record_find(tx, id)?;
+            let record = record.ok_or(ReservationRejection::NotFound)?;
+            check_owner(&record, user_id)?;
+            decide_pay(&record, now)?;
+            let items = items::item_list(tx, id)?;
+            Ok::<_, TransitionError>((record, items, transitions::flow_find(tx, id)?))
+        });
+        let (record, items, chain) = found.await?;
+        let inventory = self.inventories.get(record.reservation.event_id).await?;
+        // What can be paid has no tickets yet.
+        let details = ReservationDetails { record, items, tickets: Vec::new(), inventory };
+        Ok((details, chain))
     }
 
-    /// The event chain that a payment of the reservation continues.
-    pub async fn find_chain(&self, id: ReservationId) -> DbResult<EventChain> {
-        self.db.read(move |tx| transitions::flow_find(tx, id)).await
+    /// Changes a reservation, in one transaction with other changes of the same event: all of them
+    /// wait for the lock of its sale. A wrong event costs that time and nothing else.
+    async fn write_of_event<T: Send + 'static>(
+        &self,
+        event_id: Option<Uuid>,
+        work: impl Fn(&mut Tx<'_>) -> Result<T, TransitionError> + Send + 'static,
+    ) -> Result<T, TransitionError> {
+        let key = BatchKey { name: "payables", id: event_id.unwrap_or_default() };
+        self.db.write_batched(key, work).await
     }
 
     /// Pins a hold for a payment that is about to charge. It does not expire any more.
@@ -98,9 +115,10 @@ impl TicketService {
         id: ReservationId,
         user_id: Uuid,
         claim: PaymentClaim,
+        event_id: Option<Uuid>,
     ) -> Result<(), TransitionError> {
         let now = self.clock.now();
-        let pinned = self.db.write(move |tx| {
+        let pinned = self.write_of_event(event_id, move |tx| {
             let found = check_transition(tx, id, |record| {
                 check_owner(record, user_id)?;
                 decide_pin(record, &claim, now)
@@ -137,12 +155,13 @@ impl TicketService {
         id: ReservationId,
         payment: CompletedPayment,
         context: CallContext,
+        event_id: Option<Uuid>,
     ) -> Result<(), TransitionError> {
         // How many ids are needed is seen in the transaction. If it runs twice, the first ones are
         // not used.
         let (prepared, ids, now) =
             (self.prepare_events(2, context), self.ids.clone(), self.clock.now());
-        let confirmed = self.db.write(move |tx| {
+        let confirmed = self.write_of_event(event_id, move |tx| {
             let (payment, ticket_id) = (&payment, &|_| ids.next_id());
             let (stamp, moved_stamp) = (&prepared.stamp(0), &prepared.stamp(1));
             confirm(tx, &HoldConfirmation { id, payment, ticket_id, stamp, moved_stamp, now })

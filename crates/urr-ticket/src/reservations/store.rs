@@ -13,6 +13,7 @@ use urr_kernel::{Timestamp, Uuid, Won};
 use urr_layout::SeatId;
 use urr_storage::{DbResult, Row, StorageError, Tx, from_row, params};
 
+use crate::alerts::store::gates_note_return;
 use crate::in_list::for_each_chunk;
 use crate::memberships::points::PointAction;
 use crate::memberships::points::store::points_revoke;
@@ -139,6 +140,9 @@ pub fn reservations_end(
     let ids: Vec<Uuid> = ended.iter().map(|one| one.reservation.id.0).collect();
     let freed = seats_free(tx, fence, &ids)?;
     stock_return(tx, &ids)?;
+    if let Some(one) = ended.first() {
+        gates_note_return(tx, one.reservation.event_id, now)?;
+    }
     let mut seats = items_end(tx, &ids)?;
     let paid: Vec<Uuid> = ended.iter().filter_map(EndedReservation::paid_id).collect();
     tickets_invalidate(tx, &paid)?;
@@ -304,13 +308,12 @@ pub fn hold_pin(
     payment_id: Uuid,
     now: Timestamp,
 ) -> DbResult<()> {
-    let rows = tx.execute(
+    tx.change_later(
         "update reservations set pinned_by = $2, pinned_at = $3, updated_at = $3 \
          where id = $1 and status = 'pending' and pinned_by is null",
         params![id, payment_id, now],
-    )?;
-    assert_eq!(rows, 1, "the hold was seen to be free under the lock");
-    Ok(())
+        1,
+    )
 }
 
 pub fn hold_unpin(

@@ -9,6 +9,7 @@ use urr_service::idempotency::KeyedRequest;
 use urr_storage::outbox::EventMetadata;
 use urr_storage::{Db, DbResult, StorageError, Tx};
 
+use crate::alerts::store::seat_alerts_mark_taken;
 use crate::inventory::rules::NotOnSale;
 use crate::reserve::persons::person_insert;
 use crate::reserve::rules::{
@@ -171,7 +172,7 @@ fn last_guard(failure: NotCommitted, requested: &RequestedItems) -> DbResult<Hol
 fn decide_together(tx: &mut Tx<'_>, batch: &HoldBatch) -> Result<Vec<HoldOutcome>, NotCommitted> {
     let HoldBatch { inventory, map, terms, requests } = batch;
     let asked: Vec<HoldRequest> = requests.iter().map(|entry| entry.request.clone()).collect();
-    let Some(mut state) = sale_state_load(tx, inventory.event_id, &asked, terms.now)? else {
+    let Some(mut state) = sale_state_load(tx, inventory.event_id, &asked, terms)? else {
         let unknown = HoldOutcome::Rejected(HoldRejection::NotOnSale(NotOnSale::NotFound));
         return Err(NotCommitted::NothingNew(vec![unknown; requests.len()]));
     };
@@ -196,13 +197,18 @@ fn decide_together(tx: &mut Tx<'_>, batch: &HoldBatch) -> Result<Vec<HoldOutcome
             person_insert(tx, hold.reservation.id, inventory.event_id, person)?;
         }
     }
+    for (hold, _) in &holds {
+        if state.gates.was_told(hold.reservation.user_id) {
+            seat_alerts_mark_taken(tx, inventory.event_id, hold.reservation.user_id)?;
+        }
+    }
     let is_new = !holds.is_empty();
     let outcomes = outcomes(tx, decisions)?;
     if is_new { Ok(outcomes) } else { Err(NotCommitted::NothingNew(outcomes)) }
 }
 
 /// The current seats: the cached map and the changes since. The sale is locked.
-fn statuses_load(
+pub(crate) fn statuses_load(
     tx: &mut Tx<'_>,
     inventory: &Inventory,
     map: Option<&InventorySnapshot>,

@@ -6,11 +6,13 @@
 pub(crate) mod rules;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use urr_kernel::{CallContext, Timestamp, Uuid};
 use urr_layout::SeatId;
 use urr_storage::{Tx, outbox};
 
+use crate::alerts::store::{GatePass, gates_load, gates_note_return};
 use crate::inventory::store as sales;
 use crate::reservations::cancel::check_owner;
 use crate::reservations::model::seat_ids;
@@ -57,7 +59,8 @@ impl TicketService {
         check_requested(&inventory, &RequestedItems::Seats(request.seat_ids.clone()))?;
         let prepared = self.prepare_events(1, context);
         let (wanted, user_id) = (request.seat_ids.clone(), request.user_id);
-        let change = SeatChangeCommand { id, request, inventory, now };
+        let gate_max = self.settings.alerts.exclusive_max;
+        let change = SeatChangeCommand { id, request, inventory, gate_max, now };
         let changed = self.db.write(move |tx| change.run(tx, &prepared));
         let ChangedHold { record, dropped } = changed.await?;
         if let Some((dropped, old_token)) = dropped {
@@ -86,6 +89,8 @@ struct SeatChangeCommand {
     id: ReservationId,
     request: ChangeSeats,
     inventory: Arc<Inventory>,
+    /// How long returned seats are for fans who were told.
+    gate_max: Duration,
     now: Timestamp,
 }
 
@@ -112,6 +117,11 @@ impl SeatChangeCommand {
         let Some(swap) = decide_swap(&request, &sale.policy, self.now)? else {
             return Ok(ChangedHold { record, dropped: None });
         };
+        if sale.has_seat_alerts {
+            let pass = GatePass::ForChange;
+            let gates = gates_load(tx, event_id, pass, self.gate_max, self.now)?;
+            gates.check_seats(reservation.user_id, &self.inventory, &swap.take)?;
+        }
         let fence = sale.fence + 1;
         sales::sale_number(tx, event_id, fence)?;
         let stamp = prepared.stamp_in(transitions::flow_find(tx, self.id)?, 0);
@@ -124,6 +134,7 @@ impl SeatChangeCommand {
             previous_total_amount: reservation.total_amount,
         };
         outbox::append(tx, &stamp, &event)?;
+        gates_note_return(tx, event_id, self.now)?;
         Ok(ChangedHold { dropped: Some((swap.drop, reservation.fence)), record: new })
     }
 

@@ -115,7 +115,8 @@ struct ReserveSeatsBody {
 /// the person); 404
 /// `EVENT_NOT_FOUND`, `SEAT_NOT_FOUND`; 409 `SALE_NOT_OPEN`, `SALE_ENDED`, `SALE_NOT_READY`,
 /// `EVENT_CANCELLED`, `EVENT_IS_STANDING`, `SEAT_TAKEN` (with `seatIds`), `SEAT_BEING_DECIDED`
-/// (retry), `HOLD_IN_PROGRESS` (one hold per user and event; with `reservationId`), `SEAT_LIMIT`;
+/// (retry), `SEATS_OFFERED` (returned seats that fans with an alert may take until `opensAt`),
+/// `HOLD_IN_PROGRESS` (one hold per user and event; with `reservationId`), `SEAT_LIMIT`;
 /// 422 `IDEMPOTENCY_KEY_REUSED`; 503 `BUSY`, `QUEUE_UNAVAILABLE`, `IDENTITY_UNAVAILABLE`.
 #[utoipa::path(
     post, path = "/api/seats/reserve", tag = "reservations", request_body = ReserveSeatsBody,
@@ -409,6 +410,10 @@ impl From<HoldRejection> for ApiError {
                 refusal
                     .with("ticketTypeId", ticket_type_id.to_string())
                     .with("available", available)
+            }
+            HoldRejection::SeatsOffered { opens_at } => {
+                ApiError::conflict("SEATS_OFFERED", sentence)
+                    .with("opensAt", opens_at.map(|time| time.to_string()))
             }
             HoldRejection::KeyReused => key_reused(),
         }

@@ -10,6 +10,7 @@ use urr_layout::SeatId;
 use urr_service::idempotency::KeyedRequest;
 use utoipa::ToSchema;
 
+use crate::alerts::gates::AlertGates;
 use crate::display_number::display_number;
 use crate::inventory::rules::{Inventory, NotOnSale, SalePolicy, Tier};
 use crate::reservations::model::{
@@ -66,6 +67,8 @@ pub struct SaleState {
     pub persons: HashMap<String, u32>,
     /// Earlier reservations by user and key.
     pub earlier: EarlierRequests,
+    /// What has returned and is for fans who were told.
+    pub gates: AlertGates,
 }
 
 impl SaleState {
@@ -118,6 +121,8 @@ pub struct HoldTerms {
     pub now: Timestamp,
     pub hold_ttl: Duration,
     pub cancel_policy: Arc<CancelPolicy>,
+    /// How long returned seats are for fans who were told.
+    pub gate_max: Duration,
     /// See [`crate::TicketSettings::dangerous_without_seat_guard`].
     pub dangerous_without_seat_guard: bool,
 }
@@ -158,6 +163,9 @@ pub enum HoldRejection {
     TicketTypeNotFound { ticket_type_id: Uuid },
     #[error("Only {available} of {name} are left.")]
     NotEnough { ticket_type_id: Uuid, name: String, available: u32 },
+    /// At the latest everybody may take them at `opens_at`.
+    #[error("These seats have just returned. Fans who asked for them go first.")]
+    SeatsOffered { opens_at: Option<Timestamp> },
     #[error("The key was used for another request.")]
     KeyReused,
 }
@@ -254,11 +262,22 @@ pub fn decide_hold(
         return Err(HoldRejection::SeatLimit { seats_per_user_max, live_quantity });
     }
     let items = match &request.requested {
-        RequestedItems::Seats(seat_ids) => take_seats(state, seat_ids, inventory, terms)?,
-        RequestedItems::Tickets(lines) => take_tickets(state, lines)?,
+        RequestedItems::Seats(seat_ids) => {
+            let is_free = |id: &SeatId| state.seats.get(id).copied().unwrap_or(false);
+            let free: Vec<SeatId> = seat_ids.iter().copied().filter(is_free).collect();
+            state.gates.check_seats(request.user_id, inventory, &free)?;
+            take_seats(state, seat_ids, inventory, terms)?
+        }
+        RequestedItems::Tickets(lines) => {
+            let is_there = |line: &&RequestedTickets| {
+                let stock = state.stock.get(&line.ticket_type_id);
+                stock.is_some_and(|stock| stock.available >= line.quantity)
+            };
+            state.gates.check_tickets(request.user_id, lines.iter().filter(is_there))?;
+            take_tickets(state, lines)?
+        }
         RequestedItems::Best(preference) => {
-            let map = state.map.as_ref().expect("the caller loads the map for such requests");
-            let seat_ids = choose_best(&inventory.layout, preference, |id| map.is_available(id))?;
+            let seat_ids = choose_seats(state, request.user_id, preference, inventory)?;
             state.seats.extend(seat_ids.iter().map(|seat_id| (*seat_id, true)));
             take_seats(state, &seat_ids, inventory, terms)?
         }
@@ -269,6 +288,26 @@ pub fn decide_hold(
     let hold = make_hold(state.fence, request, priced, inventory, terms);
     record_hold(state, request, &hold);
     Ok(HoldDecision::Hold(hold))
+}
+
+/// The best of the seats that the user may take.
+fn choose_seats(
+    state: &SaleState,
+    user_id: Uuid,
+    preference: &SeatPreference,
+    inventory: &Inventory,
+) -> Result<Vec<SeatId>, HoldRejection> {
+    let map = state.map.as_ref().expect("the caller loads the map for such requests");
+    let closed = state.gates.closed_seats(user_id, &inventory.layout, preference.count);
+    let is_closed = |id: SeatId| closed.ranges.iter().any(|range| range.contains(&id));
+    let is_free = |id| map.is_available(id) && !is_closed(id);
+    choose_best(&inventory.layout, preference, is_free).map_err(|none| {
+        // They are free, but not for this user.
+        match choose_best(&inventory.layout, preference, |id| map.is_available(id)) {
+            Ok(_) => HoldRejection::SeatsOffered { opens_at: closed.opens_at },
+            Err(_) => none.into(),
+        }
+    })
 }
 
 /// What counts against the limit: the account's, or the person's with all their accounts.

@@ -12,6 +12,8 @@ use urr_service::idempotency::{KEY_TTL, KeyedRequest, key_claim, key_complete, k
 use urr_storage::outbox::{self, EventMetadata};
 use urr_storage::{DbResult, Row, StorageError, Tx, params};
 
+use crate::alerts::gates::AlertGates;
+use crate::alerts::store::{GatePass, gates_load};
 use crate::in_list::for_each_chunk;
 use crate::inventory::store as sales;
 use crate::memberships::tiers::tier_list;
@@ -34,8 +36,9 @@ pub fn sale_state_load(
     tx: &mut Tx<'_>,
     event_id: Uuid,
     requests: &[HoldRequest],
-    now: Timestamp,
+    terms: &HoldTerms,
 ) -> DbResult<Option<SaleState>> {
+    let now = terms.now;
     let Some(sale) = sales::sale_lock_only(tx, event_id)? else { return Ok(None) };
     let mut state = SaleState {
         policy: sale.policy,
@@ -46,6 +49,7 @@ pub fn sale_state_load(
         buyers: HashMap::new(),
         persons: HashMap::new(),
         earlier: HashMap::new(),
+        gates: AlertGates::default(),
     };
     match tx.is_postgres() {
         true => reserve_postgres::sale_state_fill(tx, event_id, requests, &mut state)?,
@@ -69,6 +73,9 @@ pub fn sale_state_load(
     }
     if state.policy.requires_identity {
         persons_load(tx, event_id, requests, &mut state)?;
+    }
+    if sale.has_seat_alerts {
+        state.gates = gates_load(tx, event_id, GatePass::ForHold, terms.gate_max, now)?;
     }
     if requests.iter().any(|one| matches!(one.requested, RequestedItems::Tickets(_))) {
         state.stock = stock_list(tx, event_id)?;

@@ -231,7 +231,7 @@ fn render(view: &SeatMapView<'_>) -> Bytes {
     serde_json::to_vec(view).expect("a map is JSON").into()
 }
 
-fn count_by_grade(layout: &Layout, statuses: &Statuses) -> HashMap<String, u32> {
+pub(crate) fn count_by_grade(layout: &Layout, statuses: &Statuses) -> HashMap<String, u32> {
     let mut counts = HashMap::new();
     let mut first = 0;
     for section in &layout.sections {

@@ -57,7 +57,7 @@ contract! {
         let record = world.hold(event_id, world.ids.next_id(), &[0]).await;
         close(&world, event_id).await;
         let (id, user_id) = (record.reservation.id, record.reservation.user_id);
-        let pinned = world.ticket.pin_hold(id, user_id, world.claim(&record)).await;
+        let pinned = world.ticket.pin_hold(id, user_id, world.claim(&record), None).await;
         assert_eq!(pinned, Err(TransitionError::Rejected(ReservationRejection::EventCancelled)));
         world.execute("update sales set status = 'deleted'").await;
         assert_eq!(empty(&world).await.ended, 1, "a deleted event is emptied too");

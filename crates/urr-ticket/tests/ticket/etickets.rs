@@ -1,9 +1,14 @@
 //! Tickets as files: whose they are, and what they hold.
 
-use urr_service::UserRole;
+use axum::http::Method;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use urr_service::{Caller, UserRole};
 
 use crate::contract;
 use crate::fixture::hall;
+use crate::operations::CallerIdentity;
 use crate::reader::HttpReader;
 
 contract! {
@@ -39,6 +44,37 @@ contract! {
         reader.get(&path).await.refused(401, "AUTHENTICATION_REQUIRED");
         world.ticket.cancel_reservation(paid.id(), mina, world.context()).await.unwrap();
         owner.get(&path).await.refused(409, "NO_VALID_TICKET");
+    }
+
+    /// Whoever has the file can enter, so a mail gets it for the present owner only.
+    async fn mails_get_the_tickets_of_their_present_owner(world: World) {
+        let event_id = world.open_sale(hall(1, 5)).await;
+        let [mina, jun] = [(); 2].map(|()| world.ids.next_id());
+        let held = world.hold(event_id, mina, &[0]).await;
+        let document = async |who, user_id| {
+            let id = held.reservation.id;
+            let path = format!(
+                "/internal/ticket/reservations/{id}/document?userId={user_id}&language=ko"
+            );
+            world.call(who, Method::GET, &path, Value::Null).await
+        };
+        let mail = CallerIdentity::Service(Caller::Mail);
+        assert_eq!(document(mail, mina).await.1["code"], "NO_VALID_TICKET");
+        world.pay(&held).await;
+        let (status, body) = document(mail, mina).await;
+        if status == 200 {
+            let pdf = STANDARD.decode(body["pdf"].as_str().unwrap()).unwrap();
+            assert!(pdf.starts_with(b"%PDF-"));
+            let file = format!("tickets-{}.pdf", held.reservation.number);
+            assert_eq!(body["fileName"], file.as_str());
+        } else {
+            // Cargo alone builds no pages, and then there are no fonts.
+            assert_eq!((status, &body["code"]), (409, &json!("DOCUMENTS_UNAVAILABLE")));
+        }
+        let (status, body) = document(mail, jun).await;
+        assert_eq!((status, &body["code"]), (404, &json!("RESERVATION_NOT_FOUND")));
+        let (status, body) = document(CallerIdentity::Service(Caller::Queue), mina).await;
+        assert_eq!(status, 403, "{body}");
     }
 
     async fn the_qr_code_of_ones_own_ticket_is_a_picture(world: World) {

@@ -219,7 +219,7 @@ contract! {
             // The pin is asked for at the last moment, and the sweep comes before it is decided.
             let pay = async {
                 let user_id = record.reservation.user_id;
-                world.ticket.pin_hold(id, user_id, claim).await.is_ok()
+                world.ticket.pin_hold(id, user_id, claim, None).await.is_ok()
                     && world.confirm(id, claim).await.is_ok()
             };
             let sweep = async {

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod admin;
+mod alert_gates;
 mod audit;
 mod best_seats;
 mod cancel;
@@ -33,8 +34,10 @@ mod reader;
 mod refunds;
 mod reservation_summary;
 mod reserve;
+mod sale_alerts;
 mod sale_creation;
 mod sales_health;
+mod seat_alerts;
 mod seat_map;
 mod settled_points;
 mod slots;

@@ -348,7 +348,7 @@ impl Case<'_> {
         };
         match *op {
             Op::Pin { payment, stale, .. } => {
-                ticket.pin_hold(id, user_id, claim(payment, stale)).await.is_ok()
+                ticket.pin_hold(id, user_id, claim(payment, stale), None).await.is_ok()
             }
             Op::Unpin { payment, .. } => {
                 ticket.unpin_hold(id, self.payments[payment]).await.is_ok()

@@ -95,7 +95,7 @@ impl World {
     pub async fn pin(&self, record: &ReservationRecord) -> PaymentClaim {
         let claim = self.claim(record);
         let reservation = &record.reservation;
-        self.ticket.pin_hold(reservation.id, reservation.user_id, claim).await.unwrap();
+        self.ticket.pin_hold(reservation.id, reservation.user_id, claim, None).await.unwrap();
         claim
     }
 
@@ -105,7 +105,7 @@ impl World {
         claim: PaymentClaim,
     ) -> Result<ReservationRecord, TransitionError> {
         let made = CompletedPayment { claim, method: "card".to_owned() };
-        self.ticket.confirm_reservation(id, made, self.context()).await?;
+        self.ticket.confirm_reservation(id, made, self.context(), None).await?;
         Ok(self.find(id).await)
     }
 

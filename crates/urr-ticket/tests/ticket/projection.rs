@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use urr_bus::{
-    Bus, BusMessage, BusMetrics, Consumer, HandleError, HandlerContext, HandlerOutcome, TopicSpec,
-    consumer, dead_letters,
+    Bus, BusMessage, BusMetrics, Consumer, EventHandler, HandleError, HandlerContext,
+    HandlerOutcome, TopicSpec, consumer, dead_letters,
 };
 use urr_kernel::{CallContext, DomainEvent, Uuid};
 use urr_storage::inbox;
@@ -423,7 +423,7 @@ contract! {
                 group: ticket_consumer::GROUP.to_owned(),
                 topics: ticket_consumer::TOPICS.iter().map(|topic| (*topic).to_owned()).collect(),
                 types: Some(ticket_consumer::TYPES),
-                handler: Arc::new(ticket_consumer::handle),
+                handler: EventHandler::Each(Arc::new(ticket_consumer::handle)),
                 clock: world.clock.clone(),
                 metrics: BusMetrics::default(),
             },

@@ -296,7 +296,7 @@ contract! {
             assert!(room.told().is_empty(), "it is not paid");
             let made = CompletedPayment { claim, method: "card".to_owned() };
             for is_first in [true, false] {
-                ticket.confirm_reservation(id, made.clone(), world.context()).await.unwrap();
+                ticket.confirm_reservation(id, made.clone(), world.context(), None).await.unwrap();
                 assert_eq!(world.find(id).await.payment_id, Some(claim.payment_id));
                 let told = room.told();
                 let purchase = json!({

@@ -31,6 +31,7 @@ pub struct QueueTexts {
     pub stop: &'static str,
     pub back: &'static str,
     pub sold: &'static str,
+    pub sold_alert: &'static str,
     pub paused: &'static str,
     pub ahead: &'static str,
     pub behind: &'static str,
@@ -81,7 +82,9 @@ pub const KOREAN: QueueTexts = QueueTexts {
     others: "다른 공연 보기",
     stop: "지금은 줄을 설 수 없습니다",
     back: "공연 페이지로",
-    sold: "현재 모든 티켓이 판매되었습니다. 취소표가 나오면 순번대로 입장하니, 기다리시려면 그대로 계세요.",
+    sold: "현재 모든 티켓이 판매되었습니다. 취소표는 취소표 알림을 신청한 분께 먼저 기회가 있고, 남으면 순번대로 \
+           예매하실 수 있습니다.",
+    sold_alert: "취소표 알림 받기",
     paused: "입장이 잠시 멈췄습니다. 순번은 그대로입니다.",
     ahead: "내 앞",
     behind: "내 뒤",
@@ -134,8 +137,9 @@ pub const ENGLISH: QueueTexts = QueueTexts {
     others: "Other events",
     stop: "You cannot join the line now",
     back: "Back to the event",
-    sold: "Everything is sold at the moment. Returned tickets go to the line in order: stay if you \
-           want to wait for one.",
+    sold: "Everything is sold at the moment. Returned tickets go first to fans who asked for an \
+           alert, and what they leave to the line in order.",
+    sold_alert: "Ask for an alert",
     paused: "Admission is paused. Your place is kept.",
     ahead: "Ahead of you",
     behind: "Behind you",

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -12,7 +11,7 @@ use tokio_util::task::TaskTracker;
 use tracing::warn;
 use urr_auth::AuthService;
 use urr_bus::relay::RelayOptions;
-use urr_bus::{Bus, Consumer, Handler, Relay, consumer, relay};
+use urr_bus::{Bus, Consumer, EventHandler, Relay, consumer, relay};
 use urr_catalog::CatalogService;
 use urr_kernel::Uuid;
 use urr_queue::QueueService;
@@ -207,11 +206,11 @@ impl<'a> Builder<'a> {
 
     /// Starts a consumer of domain events.
     pub fn consume(&self, db: &Db, consumer: &EventConsumer) {
-        self.consume_with(db, consumer, Arc::new(consumer.handle));
+        self.consume_with(db, consumer, consumer.handle.into());
     }
 
     /// The same with a handler that knows the service.
-    pub fn consume_with(&self, db: &Db, consumer: &EventConsumer, handler: Handler) {
+    pub fn consume_with(&self, db: &Db, consumer: &EventConsumer, handler: EventHandler) {
         let EventConsumer { group, topics, types, .. } = *consumer;
         let consumer = Consumer {
             bus: self.bus().clone(),

@@ -1,6 +1,8 @@
 //! The consumers of domain events: which service handles which events.
 
-use urr_bus::{HandleError, HandlerContext, HandlerOutcome};
+use std::sync::Arc;
+
+use urr_bus::{EventHandler, HandleError, HandlerContext, HandlerOutcome};
 use urr_kernel::DomainEvent;
 use urr_storage::Tx;
 
@@ -10,51 +12,67 @@ pub struct EventConsumer {
     pub topics: &'static [&'static str],
     /// Only these types; none: all.
     pub types: Option<&'static [&'static str]>,
-    /// Handles one event in a transaction of the service.
-    pub handle:
-        fn(&mut Tx<'_>, &DomainEvent, &HandlerContext) -> Result<HandlerOutcome, HandleError>,
+    pub handle: ConsumerHandle,
+}
+
+/// Handles events in a transaction of the service.
+#[derive(Clone, Copy)]
+pub enum ConsumerHandle {
+    /// One event after the other.
+    Each(fn(&mut Tx<'_>, &DomainEvent, &HandlerContext) -> Result<HandlerOutcome, HandleError>),
+    /// All events of the transaction at once.
+    Together(fn(&mut Tx<'_>, &[&DomainEvent]) -> Result<(), HandleError>),
+}
+
+impl From<ConsumerHandle> for EventHandler {
+    fn from(handle: ConsumerHandle) -> EventHandler {
+        match handle {
+            ConsumerHandle::Each(handle) => EventHandler::Each(Arc::new(handle)),
+            ConsumerHandle::Together(handle) => EventHandler::Together(Arc::new(handle)),
+        }
+    }
 }
 
 pub const CATALOG: EventConsumer = EventConsumer {
     group: urr_catalog::GROUP,
     topics: urr_catalog::CONSUMED_TOPICS,
     types: Some(urr_catalog::CONSUMED_TYPES),
-    handle: urr_catalog::handle,
+    handle: ConsumerHandle::Each(urr_catalog::handle),
 };
 
 pub const MAIL: EventConsumer = EventConsumer {
     group: urr_mail::GROUP,
     topics: urr_mail::TOPICS,
     types: Some(urr_mail::TYPES),
-    handle: urr_mail::handle,
+    handle: ConsumerHandle::Each(urr_mail::handle),
 };
 
 pub const PAYMENT: EventConsumer = EventConsumer {
     group: urr_payment::consumer::GROUP,
     topics: urr_payment::consumer::TOPICS,
     types: Some(urr_payment::consumer::TYPES),
-    handle: urr_payment::consumer::handle,
+    handle: ConsumerHandle::Each(urr_payment::consumer::handle),
 };
 
 pub const QUEUE: EventConsumer = EventConsumer {
     group: urr_queue::consumer::GROUP,
     topics: urr_queue::consumer::TOPICS,
     types: Some(urr_queue::consumer::TYPES),
-    handle: urr_queue::consumer::handle,
+    handle: ConsumerHandle::Each(urr_queue::consumer::handle),
 };
 
 pub const STATS: EventConsumer = EventConsumer {
     group: urr_stats::GROUP,
     topics: urr_stats::TOPICS,
     types: None,
-    handle: urr_stats::handle,
+    handle: ConsumerHandle::Together(urr_stats::handle_all),
 };
 
 pub const TICKET: EventConsumer = EventConsumer {
     group: urr_ticket::consumer::GROUP,
     topics: urr_ticket::consumer::TOPICS,
     types: Some(urr_ticket::consumer::TYPES),
-    handle: urr_ticket::consumer::handle,
+    handle: ConsumerHandle::Each(urr_ticket::consumer::handle),
 };
 
 #[cfg(test)]
@@ -100,10 +118,11 @@ mod tests {
         assert!(events.len() > 20, "{}", events.len());
         for consumer in [CATALOG, MAIL, PAYMENT, QUEUE, TICKET] {
             let types = consumer.types.unwrap();
+            let ConsumerHandle::Each(handle) = consumer.handle else { panic!("they name types") };
             for event in events.iter().filter(|event| !types.contains(&event.event_type.as_str())) {
                 let (event, name) = (event.clone(), event.event_type.clone());
                 let context = HandlerContext::new(consumer.group, &event, Clock::System.now());
-                let handled = db.write(move |tx| (consumer.handle)(tx, &event, &context)).await;
+                let handled = db.write(move |tx| handle(tx, &event, &context)).await;
                 assert_eq!(handled, Ok(HandlerOutcome::Ignored), "{} {name}", consumer.group);
             }
             let known = |name: &&&str| events.iter().any(|event| event.event_type == **name);

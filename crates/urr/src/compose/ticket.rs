@@ -8,7 +8,8 @@ use urr_kernel::Won;
 use urr_service::{Caller, Service};
 use urr_storage::Db;
 use urr_ticket::{
-    PersonFinder, SeatLocks, Signer, SlotChecker, TicketParts, TicketService, TicketSettings,
+    AlertSettings, PersonFinder, SeatLocks, Signer, SlotChecker, TicketParts, TicketService,
+    TicketSettings,
 };
 
 use super::ClockAndIds;
@@ -29,7 +30,7 @@ pub fn start(builder: &mut Builder<'_>, db: Db) -> Result<Service> {
     let auth = builder.upstream(Caller::Ticket, ProcessRole::Auth)?;
     let peers = (slots, PersonFinder::Auth(AuthClient::new(auth)));
     let ticket = service(builder.config, db.clone(), &sources, locks, peers);
-    builder.consume_with(&db, &consumers::TICKET, ticket.event_handler());
+    builder.consume_with(&db, &consumers::TICKET, ticket.event_handler().into());
     let (jobs, stopping) = (ticket.clone(), builder.stopping.clone());
     builder.add_jobs("the ticket jobs", async move { jobs.run_jobs(stopping).await });
     let maps = ticket.seat_maps().clone();
@@ -73,6 +74,12 @@ fn settings(config: &Config) -> TicketSettings {
         hold_ttl: Duration::from_secs(config.seats.hold_ttl_seconds),
         lock_ttl: Duration::from_secs(config.seats.lock_ttl_seconds),
         expiry_interval: Duration::from_millis(config.reservations.cleanup_interval_ms),
+        alerts: AlertSettings {
+            sale_lead: Duration::from_secs(config.alerts.sale_lead_seconds),
+            head_start: Duration::from_secs(config.alerts.head_start_seconds),
+            exclusive_max: Duration::from_secs(config.alerts.exclusive_seconds),
+            ..AlertSettings::default()
+        },
         support_refund_max: Won::new(config.payments.support_refund_max_won),
         ..TicketSettings::default()
     }

@@ -29,6 +29,13 @@ fn check_times(config: &Config, read: &mut SettingReader) {
         "a lock that ends before its hold lets other requests compete for a seat that is being \
          paid; make the first larger than the second",
     );
+    let alerts = &config.alerts;
+    read.require(
+        &["alerts.exclusive_seconds", "alerts.head_start_seconds"],
+        alerts.exclusive_seconds == 0 || alerts.exclusive_seconds >= alerts.head_start_seconds,
+        "a head start has an end that others must not reach before; make the first 0, or at least \
+         the second",
+    );
     read.require(
         &["queue.active_seconds_max", "queue.active_ttl_seconds"],
         queue.active_seconds_max >= queue.active_ttl_seconds,

@@ -1,4 +1,4 @@
-//! Events, seats and reservations.
+//! Events, seats, reservations and alerts.
 
 use urr_kernel::Secret;
 
@@ -19,6 +19,14 @@ section! {
 section! {
     ReservationsConfig = "reservations" {
         cleanup_interval_ms: u64 = value(millis()), "RESERVATION_CLEANUP_INTERVAL_MS";
+    }
+}
+
+section! {
+    AlertsConfig = "alerts" {
+        sale_lead_seconds: u64 = value(seconds());
+        head_start_seconds: u64 = value(seconds());
+        exclusive_seconds: u64 = value(number(0..=86_400));
     }
 }
 

@@ -97,13 +97,12 @@ pub(super) fn payment_insert(
     agreed: &CheckoutAgreement<'_>,
     now: Timestamp,
 ) -> DbResult<()> {
-    tx.execute(
+    tx.execute_later(
         "insert into sandbox_payments \
          (payment_key, order_id, amount, attempts, charged, refunded, created_at) \
          values ($1, $2, $3, 0, 0, 0, $4)",
         params![agreed.payment_key, agreed.order_id, agreed.amount, now],
-    )?;
-    Ok(())
+    )
 }
 
 /// Charges what was agreed to, in the way of the card.
@@ -139,7 +138,7 @@ pub(super) fn payment_charge(
     if order_is_charged(tx, &line.order_id)? {
         return Ok(SandboxOutcome::Unclear("DUPLICATED_ORDER_ID"));
     }
-    tx.execute(
+    tx.execute_later(
         "update sandbox_payments set attempts = attempts + 1 where payment_key = $1",
         params![line.payment_key],
     )?;
@@ -153,7 +152,7 @@ pub(super) fn payment_charge(
         _ => line.amount,
     };
     movement_insert(tx, &charge.idempotency_key, &line.payment_key, charged, now)?;
-    tx.execute(
+    tx.execute_later(
         "update sandbox_payments set charged = $2, approved_at = $3 where payment_key = $1",
         params![line.payment_key, charged, now],
     )?;
@@ -279,10 +278,9 @@ fn movement_insert(
     amount: Won,
     now: Timestamp,
 ) -> DbResult<()> {
-    tx.execute(
+    tx.execute_later(
         "insert into sandbox_movements (idempotency_key, payment_key, amount, moved_at) \
          values ($1, $2, $3, $4)",
         params![idempotency_key, payment_key, amount, now],
-    )?;
-    Ok(())
+    )
 }

@@ -65,7 +65,11 @@ pub fn points_award_ticket(
     award: PointAward,
 ) -> DbResult<()> {
     let condition = "user_id = $6 and artist_id = $7 and status = 'active' and expires_at > $4";
-    insert_and_add(tx, award, condition, params![user_id, artist_id]).map(|_| ())
+    let values = params![user_id, artist_id];
+    if tx.is_postgres() {
+        return tx.execute_later(&award_sql(award, condition), &award_values(award, values));
+    }
+    insert_and_add(tx, award, condition, values).map(|_| ())
 }
 
 /// Awards points to one membership, whether it counts or not. `false`: that was done before.
@@ -109,43 +113,59 @@ fn insert_and_add(
     condition: &str,
     values: &[Value<'_>],
 ) -> DbResult<u64> {
-    let insert = format!(
+    let values = award_values(award, values);
+    if tx.is_postgres() {
+        return tx.execute(&award_sql(award, condition), &values);
+    }
+    let insert = insert_sql(condition);
+    let ids: Vec<Uuid> = tx.query(&insert, &values, |row| row.get("membership_id"))?;
+    let sql = format!("update memberships set {} where id = $1", add_sql(award, "$2"));
+    for id in &ids {
+        tx.execute(&sql, params![*id, award.action.points()])?;
+    }
+    Ok(u64::try_from(ids.len()).expect("they were counted"))
+}
+
+fn insert_sql(condition: &str) -> String {
+    format!(
         "insert into membership_points (membership_id, action, reference_id, points, created_at, \
          settles_at, is_settled) select id, $1::text, $2::uuid, $3::bigint, $4::timestamptz, \
          $5::timestamptz, $5::timestamptz <= $4::timestamptz from memberships \
          where {condition} on conflict (membership_id, action, reference_id) do nothing \
          returning membership_id"
-    );
-    let PointAward { action, reference_id, now, settles_at } = award;
-    let points = action.points();
-    let mut all = vec![
-        Value::Text(action.as_str()),
-        Value::Uuid(reference_id),
-        Value::Int(points),
-        Value::Time(now),
-        Value::Time(settles_at),
-    ];
-    all.extend(values.iter().cloned());
-    let add = |points: &str| match settles_at <= now {
+    )
+}
+
+fn add_sql(award: PointAward, points: &str) -> String {
+    match award.settles_at <= award.now {
         true => {
             format!("points = points + {points}, tier = {}", tier_of(&format!("points + {points}")))
         }
         false => format!("pending_points = pending_points + {points}"),
-    };
-    if tx.is_postgres() {
-        let sql = format!(
-            "with noted as ({insert}) update memberships set {} \
-             from noted where memberships.id = noted.membership_id",
-            add("$3")
-        );
-        return tx.execute(&sql, &all);
     }
-    let ids: Vec<Uuid> = tx.query(&insert, &all, |row| row.get("membership_id"))?;
-    let sql = format!("update memberships set {} where id = $1", add("$2"));
-    for id in &ids {
-        tx.execute(&sql, params![*id, points])?;
-    }
-    Ok(u64::try_from(ids.len()).expect("they were counted"))
+}
+
+/// Both in one statement, as PostgreSQL can.
+fn award_sql(award: PointAward, condition: &str) -> String {
+    format!(
+        "with noted as ({}) update memberships set {} \
+         from noted where memberships.id = noted.membership_id",
+        insert_sql(condition),
+        add_sql(award, "$3")
+    )
+}
+
+fn award_values<'a>(award: PointAward, values: &[Value<'a>]) -> Vec<Value<'a>> {
+    let PointAward { action, reference_id, now, settles_at } = award;
+    let mut all = vec![
+        Value::Text(action.as_str()),
+        Value::Uuid(reference_id),
+        Value::Int(action.points()),
+        Value::Time(now),
+        Value::Time(settles_at),
+    ];
+    all.extend(values.iter().cloned());
+    all
 }
 
 /// Takes back what was awarded for these references, once. Points that did not count yet never

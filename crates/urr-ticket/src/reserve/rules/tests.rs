@@ -20,6 +20,7 @@ fn terms() -> HoldTerms {
         now: at(NOW),
         hold_ttl,
         cancel_policy: Arc::new(CancelPolicy::korean()),
+        gate_max: Duration::from_mins(30),
         dangerous_without_seat_guard: false,
     }
 }
@@ -61,6 +62,7 @@ fn state(seats: &str) -> SaleState {
         buyers: HashMap::new(),
         persons: HashMap::new(),
         earlier: HashMap::new(),
+        gates: AlertGates::default(),
     }
 }
 

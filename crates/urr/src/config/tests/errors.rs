@@ -70,6 +70,7 @@ fn settings_that_contradict_each_other_are_refused_with_the_reason() {
             "seats.lock_ttl_seconds = \"300\" (from environment variable SEAT_LOCK_TTL_SECONDS) and \
              seats.hold_ttl_seconds = \"300\" (the default): a lock that ends",
         ),
+        (vec![("URR_ALERTS_EXCLUSIVE_SECONDS", "179")], "alerts.exclusive_seconds = \"179\""),
         (vec![("QUEUE_SEEN_TTL_SECONDS", "179")], "queue.seen_ttl_seconds = \"179\""),
         (vec![("QUEUE_STALE_CLEANUP_INTERVAL_MS", "60001")], "queue.stale_cleanup_interval_ms"),
         (vec![("QUEUE_ACTIVE_TTL_SECONDS", "29")], "queue.active_ttl_seconds = \"29\""),
