@@ -1,8 +1,7 @@
 import type { Page } from '@playwright/test';
-import { eventWith, expect, firstArtist, test } from './fan';
+import { eventWith, expect, expectStill, firstArtist, test } from './fan';
 
 const KB = 1024;
-const LAYOUT_SHIFT_MAX = 0.05;
 
 interface Loaded {
   all: number;
@@ -32,20 +31,6 @@ async function load(page: Page, path: string, ready?: string): Promise<Loaded> {
   else await page.waitForLoadState('networkidle');
   await Promise.all(sizes);
   return loaded;
-}
-
-async function layoutShift(page: Page): Promise<number> {
-  return page.evaluate(
-    () =>
-      new Promise<number>((resolve) => {
-        let sum = 0;
-        new PerformanceObserver((list) => {
-          for (const entry of list.getEntries())
-            sum += (entry as unknown as { value: number }).value;
-        }).observe({ type: 'layout-shift', buffered: true });
-        setTimeout(() => resolve(sum), 300);
-      }),
-  );
 }
 
 test.use({ viewport: { width: 360, height: 740 } });
@@ -104,7 +89,7 @@ test.describe('bytes', () => {
       expect(loaded.scripts).toBeLessThanOrEqual(scriptKb * KB);
       expect(loaded.preloadedFonts).toBeLessThanOrEqual(100 * KB);
       expect([...loaded.hosts]).toEqual([new URL(baseURL).host]);
-      expect(await layoutShift(page)).toBeLessThanOrEqual(LAYOUT_SHIFT_MAX);
+      await expectStill(page);
     };
     const title = `${name} loads at most ${scriptKb} KB of script, from our host, and does not jump`;
     if (fan) test(title, async ({ fanPage, baseURL }) => check(fanPage, baseURL));

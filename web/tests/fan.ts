@@ -227,7 +227,11 @@ export async function scanQr(page: Page): Promise<string> {
   const code = page.getByRole('img', { name: /QR/ }).first();
   await expect(code).toBeVisible();
   await code.evaluate((element) => element.scrollIntoView({ block: 'center' }));
-  const png = await code.screenshot({ scale: 'css' });
+  return readQr(page, await code.screenshot({ scale: 'css' }));
+}
+
+/** The text of a QR code in a picture. */
+export async function readQr(page: Page, png: Buffer): Promise<string> {
   const { data, width, height } = await page.evaluate(async (base64) => {
     const bytes = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
     const bitmap = await createImageBitmap(new Blob([bytes], { type: 'image/png' }));
@@ -269,6 +273,24 @@ export async function expectNoSidewaysScroll(page: Page): Promise<void> {
     document.documentElement.clientWidth,
   ]);
   expect(content).toBeLessThanOrEqual(window ?? 0);
+}
+
+const LAYOUT_SHIFT_MAX = 0.05;
+
+/** Nothing has jumped while the page loaded. */
+export async function expectStill(page: Page): Promise<void> {
+  const shift = await page.evaluate(
+    () =>
+      new Promise<number>((resolve) => {
+        let sum = 0;
+        new PerformanceObserver((list) => {
+          for (const entry of list.getEntries())
+            sum += (entry as unknown as { value: number }).value;
+        }).observe({ type: 'layout-shift', buffered: true });
+        setTimeout(() => resolve(sum), 300);
+      }),
+  );
+  expect(shift, 'layout shift').toBeLessThanOrEqual(LAYOUT_SHIFT_MAX);
 }
 
 /** The texts of the pages by their keys. */

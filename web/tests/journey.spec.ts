@@ -108,7 +108,7 @@ async function travel(page: Page, words: Words): Promise<void> {
   for (const one of [inside, ahead, organiser]) await one.dispose();
 }
 
-test('from registering to the entrance, in Korean', async ({ page }) => {
+test('W-5 from registering to the entrance, in Korean', async ({ page }) => {
   test.slow();
   await page.setViewportSize({ width: 1280, height: 900 });
   await travel(page, KOREAN);

@@ -17,6 +17,8 @@ export interface SaleOptions {
   /** Tickets of a standing event. */
   readonly tickets?: number;
   readonly artistId?: string;
+  /** Further fields of the event, such as `requiresIdentity`. */
+  readonly event?: object;
   /** The sale opens in this time; without it, it is open. */
   readonly opensInSeconds?: number;
   /** How many users may book at once. */
@@ -56,6 +58,7 @@ export class Organiser {
           saleStartsAt: new Date(opensAt).toISOString(),
           saleEndsAt: new Date(Date.now() + 30 * 86_400_000).toISOString(),
           startsAt: new Date(Date.now() + 40 * 86_400_000).toISOString(),
+          ...options.event,
         },
       }),
     );
@@ -93,15 +96,18 @@ export class Organiser {
     return { hallId: hall.id, prices: { R: 88_000 } };
   }
 
+  async changeEvent(id: string, change: object): Promise<void> {
+    const { event } = await answer(this.api.get(`/api/admin/events/${id}`));
+    const data = { revision: event.revision, ...change };
+    await answer(this.api.put(`/api/admin/events/${id}`, { data }));
+  }
+
   /** An event becomes a lottery before anybody may join; then its sale is brought nearer. */
   private async makeLottery(id: string, lottery: NonNullable<SaleOptions['lottery']>) {
     const { gatherSeconds, opensInSeconds } = lottery;
     await this.setRoom(id, { opening: 'lottery', gatheringSeconds: gatherSeconds });
-    const { event } = await answer(this.api.get(`/api/admin/events/${id}`));
     const saleStartsAt = new Date(Date.now() + opensInSeconds * 1_000).toISOString();
-    await answer(
-      this.api.put(`/api/admin/events/${id}`, { data: { revision: event.revision, saleStartsAt } }),
-    );
+    await this.changeEvent(id, { saleStartsAt });
     await expect
       .poll(async () => (await this.crowd(id))?.drawCommitment, { timeout: 15_000 })
       .toMatch(/^[0-9a-f]{64}$/);

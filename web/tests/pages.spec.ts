@@ -5,6 +5,7 @@ import {
   expectAccessible,
   expectNoSidewaysScroll,
   expectOneLanguage,
+  expectStill,
   firstArtist,
   test,
 } from './fan';
@@ -51,6 +52,7 @@ const PAGES: {
   { name: 'register', path: () => '/register', ready: 'form input' },
   { name: 'help', path: () => '/help', ready: 'h2' },
   { name: 'offline', path: () => '/offline', ready: 'h2' },
+  { name: 'maintenance', path: () => '/maintenance', ready: 'h2' },
   { name: 'transfers, logged out', path: () => '/transfers', ready: '.state' },
   { name: 'my reservations, logged out', path: () => '/my/reservations', ready: '.state' },
   { name: 'my reservations', path: () => '/my/reservations', ready: '.state', fan: true },
@@ -58,6 +60,8 @@ const PAGES: {
   { name: 'my transfers', path: () => '/my/transfers', ready: '.state', fan: true },
   { name: 'my notifications', path: () => '/my/notifications', ready: '.state', fan: true },
   { name: 'my account', path: () => '/my/account', ready: 'form', fan: true },
+  { name: 'identity, logged out', path: () => '/my/identity', ready: '.state' },
+  { name: 'identity', path: () => '/my/identity', ready: 'ul', fan: true },
   // Other tests may have put a ticket up for sale.
   { name: 'transfers', path: () => '/transfers', ready: ':is(.state, ul > li)', fan: true },
 ];
@@ -85,6 +89,7 @@ for (const look of LOOKS) {
         await expect(page.locator('main [aria-busy="true"]')).toHaveCount(0);
         await expect(page.locator('html')).toHaveAttribute('lang', look.lang);
         await expect(page).toHaveTitle(/우르르|URR/);
+        await expectStill(page);
         await expectNoSidewaysScroll(page);
         await expectOneLanguage(page, look.lang);
         await expectAccessible(page);

@@ -1,11 +1,13 @@
 /** Paying: every outcome of the sandbox, lost holds and sessions, and the windows of real providers. */
 import type { Page } from '@playwright/test';
 import {
+  changeAnswer,
   chooseCard,
   dialogAtRest,
   expect,
   expectAccessible,
   expectOneLanguage,
+  expectStill,
   holdSeats,
   holdTickets,
   join,
@@ -44,6 +46,7 @@ async function atCheckout(page: Page, eventId: string): Promise<string> {
   const id = await holdTickets(page.request, eventId);
   await page.goto(`/checkout/reservation/${id}`);
   await expect(page.getByText('결제 금액')).toBeVisible();
+  await expectStill(page);
   return id;
 }
 
@@ -161,6 +164,44 @@ sale.describe('a session that ends at the checkout', () => {
   );
 });
 
+sale.describe('the time to pay', () => {
+  sale.use({ serviceWorkers: 'block' });
+
+  for (const [seconds, said] of [
+    [122, '결제까지 남은 시간 2분 시간을 한 번 연장할 수 있습니다.'],
+    [62, '결제까지 남은 시간 1분 시간을 한 번 연장할 수 있습니다.'],
+    [22, '결제까지 남은 시간 20초 시간을 한 번 연장할 수 있습니다.'],
+  ] as const)
+    sale(`is read out at ${seconds - 2} seconds before its end`, async ({ page, eventId }) => {
+      await logIn(page, await registerFan('listener'));
+      const id = await holdTickets(page.request, eventId);
+      const expiresAt = new Date(Date.now() + seconds * 1_000).toISOString();
+      await page.route('**/api/reservations/*', (route) =>
+        changeAnswer<{ reservation: object }>(route, ({ reservation }) => ({
+          reservation: { ...reservation, expiresAt },
+        })),
+      );
+      await page.goto(`/checkout/reservation/${id}`);
+      await expect(page.getByRole('status').filter({ hasText: said })).toHaveCount(1);
+      await expect(page.getByRole('button', { name: '3분 더' })).toBeVisible();
+      await expectAccessible(page);
+    });
+
+  sale('has its button in view on a phone, with nothing over it', async ({ page, eventId }) => {
+    await atCheckout(page, eventId);
+    const button = page.getByRole('button', { name: /결제하기/ });
+    await expect(button).toBeInViewport({ ratio: 1 });
+    const isOnTop = await button.evaluate((element) => {
+      const { left, right, top, bottom } = element.getBoundingClientRect();
+      const points = [top + 4, (top + bottom) / 2, bottom - 4];
+      return points.every((y) =>
+        element.contains(document.elementFromPoint((left + right) / 2, y)),
+      );
+    });
+    expect(isOnTop).toBe(true);
+  });
+});
+
 sale.describe('a lost answer', () => {
   sale.use({ allowed: /ERR_FAILED/, serviceWorkers: 'block' });
 
@@ -234,6 +275,24 @@ test.describe('a hold that ends while its fan pays', () => {
   test('at the checkout: the seat is offered again', async ({ page }) => {
     await chooseSeat(page, 0);
     await expectWayBack(page, /1열 1번/);
+  });
+
+  test('is extended once, and can be paid after its old end', async ({ page }) => {
+    await chooseSeat(page, 1);
+    const id = page.url().split('/').at(-1);
+    const held = async () =>
+      (await (await page.request.get(`${program.url}/api/reservations/${id}`)).json()).reservation;
+    const oldEnd = Date.parse((await held()).expiresAt);
+    const extend = page.getByRole('button', { name: '3분 더' });
+    await extend.click();
+    await expect(page.getByText('결제 시간을 연장했습니다')).toBeVisible();
+    await expect(extend).toHaveCount(0);
+    await expect(page.getByRole('timer')).toHaveText(/0[23]:\d\d/);
+    expect(Date.parse((await held()).expiresAt)).toBe(oldEnd + 180_000);
+    await expect.poll(() => Date.now(), { timeout: 15_000 }).toBeGreaterThan(oldEnd + 1_500);
+    expect((await held()).status).toBe('pending');
+    await pay(page);
+    await expect(page.getByRole('heading', { name: '예매 완료' })).toBeVisible();
   });
 
   test('in the payment window: nothing is charged, and the seat is offered again', async ({
@@ -479,6 +538,13 @@ test.describe('a transfer', () => {
     const newCode = await scanQr(buyer);
     expect(newCode).not.toBe(oldCode);
 
+    // The page that the seller has left open says what happened, and leads on.
+    await page.reload();
+    await expect(page.getByRole('heading', { name: '양도한 티켓입니다' })).toBeVisible();
+    await expect(page.getByText('88,000원은 돌려드립니다')).toBeVisible();
+    await expectAccessible(page);
+    await page.getByRole('link', { name: '내 양도 보기' }).click();
+    await page.waitForURL(/\/my\/transfers$/);
     await page.goto('/my/transfers');
     await expect(page.getByText('양도 완료')).toBeVisible();
     await expectAccessible(page);

@@ -49,7 +49,9 @@ async function waitingPage(page: Page): Promise<string> {
 
 test.use({ viewport: { width: 360, height: 740 } });
 
-test('shows the place and what it means, and keeps it over a reload', async ({ fanPage: page }) => {
+test('W-10 shows the place that the server says and what it means, and keeps it over a reload', async ({
+  fanPage: page,
+}) => {
   await room(page);
   await page.goto(await waitingPage(page));
   const figure = page.getByRole('heading', { level: 1 }).filter({ visible: true });

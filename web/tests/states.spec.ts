@@ -1,9 +1,11 @@
-import { changeAnswer, eventWith, expect, test } from './fan';
+import type { Page } from '@playwright/test';
+import { changeAnswer, eventWith, expect, expectAccessible, firstArtist, test } from './fan';
 
 const BUSY = {
   status: 503,
   json: { error: '바쁩니다.', code: 'BUSY', traceId: '4bf92f3577b34da6a3ce929d0e0e4736' },
 };
+const NO_ID = '01a1e1a8-0000-7000-8000-000000000000';
 const EMPTY_PAGE = { page: 1, limit: 20, total: 0, totalPages: 0 };
 
 test.describe('a refusal', () => {
@@ -27,6 +29,96 @@ test.describe('a refusal', () => {
     await expect(page.getByRole('alert').first()).toBeVisible();
     await expect(page.locator('.board h3').first()).toBeVisible();
   });
+});
+
+/** Pages and the request that they cannot do without. */
+const NEEDS: {
+  name: string;
+  path: (page: Page) => Promise<string> | string;
+  api: string;
+  fan?: true;
+}[] = [
+  { name: 'events', path: () => '/events', api: '**/api/events?*' },
+  { name: 'search', path: () => '/search?q=ㅎㄱ', api: '**/api/events?*' },
+  {
+    name: 'an event',
+    path: async (page) => `/events/${await eventWith(page, 'on_sale')}`,
+    api: '**/api/events/*',
+  },
+  { name: 'artists', path: () => '/artists', api: '**/api/artists?*' },
+  {
+    name: 'an artist',
+    path: async (page) => `/artists/${await firstArtist(page)}`,
+    api: '**/api/artists/*',
+  },
+  {
+    name: 'seats',
+    path: async (page) => `/events/${await eventWith(page, 'on_sale')}/seats`,
+    api: '**/api/queue/check/*',
+    fan: true,
+  },
+  {
+    name: 'standing tickets',
+    path: async (page) => `/events/${await eventWith(page, 'on_sale', 'standing')}/book`,
+    api: '**/api/queue/check/*',
+    fan: true,
+  },
+  {
+    name: 'a checkout',
+    path: () => `/checkout/reservation/${NO_ID}`,
+    api: '**/api/reservations/*',
+    fan: true,
+  },
+  {
+    name: 'a reservation',
+    path: () => `/my/reservations/${NO_ID}`,
+    api: '**/api/reservations/*',
+    fan: true,
+  },
+  {
+    name: 'my reservations',
+    path: () => '/my/reservations',
+    api: '**/api/reservations?*',
+    fan: true,
+  },
+  {
+    name: 'my memberships',
+    path: () => '/my/memberships',
+    api: '**/api/memberships/my*',
+    fan: true,
+  },
+  { name: 'my transfers', path: () => '/my/transfers', api: '**/api/transfers/my*', fan: true },
+  { name: 'transfers', path: () => '/transfers', api: '**/api/transfers?*', fan: true },
+  { name: 'my account', path: () => '/my/account', api: '**/api/auth/me', fan: true },
+  { name: 'identity', path: () => '/my/identity', api: '**/api/auth/me', fan: true },
+];
+
+test.describe('every page', () => {
+  // The first answer is refused; what is asked for then may not exist.
+  test.use({ allowed: /503|404/, serviceWorkers: 'block' });
+
+  for (const { name, path, api, fan } of NEEDS) {
+    const check = async (page: Page) => {
+      let release = () => {};
+      const held = new Promise<void>((resolve) => (release = resolve));
+      await page.route(api, async (route) => {
+        await held;
+        await route.fulfill(BUSY);
+      });
+      await page.goto(await path(page));
+      await expect(page.locator('main .skeleton').first()).toBeVisible();
+      release();
+      const alert = page.locator('main').getByRole('alert').first();
+      await expect(alert).toContainText('접속이 많습니다');
+      await expectAccessible(page);
+      await page.unroute(api);
+      await page.getByRole('button', { name: '다시 시도' }).first().click();
+      await expect(page.getByText('접속이 많습니다')).toHaveCount(0);
+    };
+    const title = `${name}: loads, is refused, and is tried again`;
+    if (fan) test(title, async ({ fanPage }) => check(fanPage));
+    else test(title, async ({ page }) => check(page));
+  }
 });
 
 test('a list keeps its place while it loads', async ({ page }) => {

@@ -84,6 +84,7 @@ const KOREAN: &[(&str, &str)] = &[
     ("HALL_NOT_FOUND", "홀을 찾을 수 없습니다."),
     ("HEADERS_TOO_LARGE", "요청 헤더가 너무 큽니다."),
     ("HOLD_IN_PROGRESS", "이 공연에서 이미 선점한 좌석이 있습니다. 먼저 결제하거나 취소해 주세요."),
+    ("HOLD_NOT_EXTENDABLE", "결제 시간을 연장할 수 없습니다."),
     ("IDEMPOTENCY_KEY_REUSED", "이 멱등키는 이미 다른 요청에 사용되었습니다."),
     ("IDENTITY_CHECK_OFF", "본인 확인을 사용하지 않는 서비스입니다."),
     ("IDENTITY_IN_USE", "이미 다른 계정에 연결된 로그인입니다."),

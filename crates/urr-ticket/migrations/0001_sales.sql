@@ -107,6 +107,8 @@ create table reservations (
     -- The fencing token: the number of the change that made or last changed the hold.
     fence bigint not null,
     expires_at timestamptz not null,
+    -- When its owner asked for more time, which is given once.
+    extended_at timestamptz,
     -- The payment that is under way. A pinned hold does not expire.
     pinned_by uuid,
     pinned_at timestamptz,

@@ -79,7 +79,7 @@ pub use reservations::model::{
 };
 pub use reservations::payment::CompletedPayment;
 pub use reservations::refund::rules::{FeeMode, RefundQuote, RefundRule};
-pub use reservations::refund::{RefundPreview, TicketRefund};
+pub use reservations::refund::{CancellationTerm, RefundPreview, TicketRefund};
 pub use reservations::rules::{
     PaymentClaim, ReservationRecord, ReservationRejection, ReturnedMoney,
 };

@@ -4,6 +4,7 @@ pub(crate) mod cancel;
 pub(crate) mod cancel_tickets;
 pub(crate) mod details;
 pub(crate) mod expiry;
+pub(crate) mod extend;
 pub(crate) mod figures;
 pub(crate) mod http;
 pub(crate) mod model;

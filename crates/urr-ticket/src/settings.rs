@@ -13,6 +13,8 @@ use crate::{AlertSettings, CancelPolicy, SeatMapSettings};
 pub struct TicketSettings {
     /// How long a hold waits for its payment.
     pub hold_ttl: Duration,
+    /// By how much its owner can extend a hold, once. Zero: not at all.
+    pub hold_extension: Duration,
     /// How long the lock of a held seat lasts: longer than the hold.
     pub lock_ttl: Duration,
     /// Time between two sweeps for holds whose time is over.
@@ -47,6 +49,7 @@ impl Default for TicketSettings {
     fn default() -> TicketSettings {
         TicketSettings {
             hold_ttl: Duration::from_secs(300),
+            hold_extension: Duration::from_secs(180),
             lock_ttl: Duration::from_secs(420),
             expiry_interval: Duration::from_secs(1),
             cancel_policy: Arc::new(CancelPolicy::korean()),

@@ -6,31 +6,28 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
-/// Whose scripts and windows a checkout may load, by the payment provider.
+/// Whose scripts and windows pages may load beside ours: those of the providers that payments and
+/// identity checks go to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum PaymentScripts {
-    #[default]
-    Own,
-    Toss,
-    PortOne,
+pub struct ProviderScripts {
+    pub has_toss: bool,
+    pub has_portone: bool,
 }
 
-impl PaymentScripts {
+impl ProviderScripts {
     /// PortOne's script calls its servers under their older name.
-    fn hosts(self) -> &'static str {
-        match self {
-            PaymentScripts::Own => "",
-            PaymentScripts::Toss => " https://*.tosspayments.com",
-            PaymentScripts::PortOne => " https://*.portone.io https://*.iamport.co",
-        }
+    fn hosts(self) -> String {
+        let toss = self.has_toss.then_some(" https://*.tosspayments.com");
+        let portone = self.has_portone.then_some(" https://*.portone.io https://*.iamport.co");
+        [toss, portone].into_iter().flatten().collect()
     }
 }
 
 /// The policy of a page with these inline scripts and styles.
-pub fn content_policy(html: &str, payment: PaymentScripts) -> HeaderValue {
-    let hosts = payment.hosts();
+pub fn content_policy(html: &str, providers: ProviderScripts) -> HeaderValue {
+    let hosts = providers.hosts();
     let (scripts, styles) = (hashes(html, "script"), hashes(html, "style"));
-    let frames = if hosts.is_empty() { " 'none'" } else { hosts };
+    let frames = if hosts.is_empty() { " 'none'" } else { &hosts };
     let policy = format!(
         "default-src 'none'; script-src 'self'{scripts}{hosts}; style-src 'self'{styles}; \
          img-src 'self' data: blob: https:; font-src 'self'; connect-src 'self'{hosts}; \
@@ -81,7 +78,7 @@ mod tests {
         ] {
             assert_eq!(hashes(html, "script"), expected, "{html}");
         }
-        let policy = content_policy(html, PaymentScripts::Own);
+        let policy = content_policy(html, ProviderScripts::default());
         let policy = policy.to_str().unwrap();
         assert!(policy.contains(&format!("script-src 'self'{hash}; style-src 'self'; ")));
         assert!(!policy.contains("unsafe") && !policy.contains("*"), "{policy}");
@@ -89,11 +86,14 @@ mod tests {
 
     #[test]
     fn w_1_a_configured_provider_may_load_its_scripts_and_windows() {
-        for (payment, host) in [
-            (PaymentScripts::Toss, "https://*.tosspayments.com"),
-            (PaymentScripts::PortOne, "https://*.portone.io https://*.iamport.co"),
+        let portone = "https://*.portone.io https://*.iamport.co";
+        let both = format!("https://*.tosspayments.com {portone}");
+        for (has_toss, has_portone, host) in [
+            (true, false, "https://*.tosspayments.com"),
+            (false, true, portone),
+            (true, true, &both),
         ] {
-            let policy = content_policy("", payment);
+            let policy = content_policy("", ProviderScripts { has_toss, has_portone });
             let policy = policy.to_str().unwrap();
             let parts =
                 ["script-src 'self'", "connect-src 'self'", "frame-src", "form-action 'self'"];
@@ -101,7 +101,7 @@ mod tests {
                 assert!(policy.contains(&format!("{part} {host};")), "{part} of {policy}");
             }
         }
-        let own = content_policy("", PaymentScripts::Own);
+        let own = content_policy("", ProviderScripts::default());
         let own = own.to_str().unwrap();
         assert!(own.contains("frame-src 'none'") && own.contains("form-action 'self';"), "{own}");
     }

@@ -2,6 +2,7 @@
 
 use axum::http::HeaderMap;
 use axum::http::header::{ACCEPT_LANGUAGE, COOKIE};
+use urr_kernel::Language;
 
 /// Set by the language switch of the pages.
 pub const LANGUAGE_COOKIE: &str = "urr-language";
@@ -13,8 +14,6 @@ pub enum PageLanguage {
 }
 
 impl PageLanguage {
-    pub const ALL: [PageLanguage; 2] = [PageLanguage::Korean, PageLanguage::English];
-
     pub const fn tag(self) -> &'static str {
         match self {
             PageLanguage::Korean => "ko",
@@ -34,10 +33,14 @@ impl PageLanguage {
     pub fn of(headers: &HeaderMap) -> PageLanguage {
         chosen(headers).or_else(|| preferred(headers)).unwrap_or(PageLanguage::Korean)
     }
+}
 
-    fn named(tag: &str) -> Option<PageLanguage> {
-        let primary = tag.trim().split('-').next()?;
-        PageLanguage::ALL.into_iter().find(|language| language.tag().eq_ignore_ascii_case(primary))
+impl From<Language> for PageLanguage {
+    fn from(language: Language) -> PageLanguage {
+        match language {
+            Language::Korean => PageLanguage::Korean,
+            Language::English => PageLanguage::English,
+        }
     }
 }
 
@@ -45,18 +48,12 @@ fn chosen(headers: &HeaderMap) -> Option<PageLanguage> {
     let lines = headers.get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
     let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
     let (_, value) = pairs.find(|(name, _)| name.trim() == LANGUAGE_COOKIE)?;
-    PageLanguage::named(value)
+    Language::of_tag(value).map(PageLanguage::from)
 }
 
-/// Browsers list languages in their order of preference, so the first that we have is the best.
 fn preferred(headers: &HeaderMap) -> Option<PageLanguage> {
     let values = headers.get_all(ACCEPT_LANGUAGE).iter().filter_map(|value| value.to_str().ok());
-    let mut ranges = values.flat_map(|value| value.split(','));
-    ranges.find_map(|range| {
-        let (tag, weight) = range.split_once(';').unwrap_or((range, ""));
-        let is_refused = weight.trim().trim_start_matches("q=").parse() == Ok(0.0_f32);
-        PageLanguage::named(tag).filter(|_| !is_refused)
-    })
+    Language::preferred(values).map(PageLanguage::from)
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ use axum::routing::any;
 use urr_kernel::Clock;
 use urr_service::{RouteLabel, unknown_path};
 
-pub use content_policy::PaymentScripts;
+pub use content_policy::ProviderScripts;
 pub use page_api::PageApi;
 pub use site::{Site, SiteError};
 pub use site_files::BuiltFile;

@@ -31,7 +31,7 @@ use urr_service::{ETag, unknown_path};
 
 use self::figures::{CrowdAnswer, QueueFigures, StatusAnswer};
 use self::texts::{ENGLISH_SCRIPT, KOREAN_SCRIPT, QueueTexts};
-use crate::content_policy::{PaymentScripts, content_policy};
+use crate::content_policy::{ProviderScripts, content_policy};
 use crate::language::PageLanguage;
 use crate::page_api::{ApiRefusal, ApiRequest, Asker};
 use crate::preview::{Preview, PreviewKind};
@@ -360,7 +360,7 @@ fn lock_text(seen_ttl: Duration, language: PageLanguage) -> String {
 impl SharedPage {
     fn new(html: String) -> SharedPage {
         SharedPage {
-            policy: content_policy(&html, PaymentScripts::Own),
+            policy: content_policy(&html, ProviderScripts::default()),
             gzip: gzip(html.as_bytes()),
             html: html.into(),
         }

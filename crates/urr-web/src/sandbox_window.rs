@@ -18,7 +18,7 @@ use serde::Deserialize;
 use serde_json::json;
 use urr_service::read_body;
 
-use crate::content_policy::{PaymentScripts, content_policy};
+use crate::content_policy::{ProviderScripts, content_policy};
 use crate::language::PageLanguage;
 use crate::page_api::{ApiRefusal, ApiRequest, Asker};
 use crate::queue_page::ICON;
@@ -255,7 +255,7 @@ fn window(
         style_path: pages.queue.assets.style_path(),
     };
     let html = page.render().expect("a text takes it");
-    let policy = content_policy(&html, PaymentScripts::Own);
+    let policy = content_policy(&html, ProviderScripts::default());
     let headers = [
         (CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8")),
         (CONTENT_SECURITY_POLICY, policy),

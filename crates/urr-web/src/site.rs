@@ -14,7 +14,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use serde::Deserialize;
 
-use crate::content_policy::{PaymentScripts, content_policy};
+use crate::content_policy::{ProviderScripts, content_policy};
 use crate::language::PageLanguage;
 use crate::preview::{Preview, PreviewKind};
 use crate::site_files::{BuiltFile, REVALIDATED, SiteFile};
@@ -80,7 +80,7 @@ pub enum SiteAnswer<'a> {
 
 impl Site {
     /// Prepares what is sent. Without files every path has the page that says how to build them.
-    pub fn new(built: &[BuiltFile], payment: PaymentScripts) -> Result<Site, SiteError> {
+    pub fn new(built: &[BuiltFile], providers: ProviderScripts) -> Result<Site, SiteError> {
         let Some(manifest) = built.iter().find(|file| file.path == MANIFEST) else {
             return Ok(Site::not_built());
         };
@@ -91,7 +91,7 @@ impl Site {
         };
         let page = |pattern: &str, shells: &ShellPaths, status| {
             let files = [find(&shells.ko)?, find(&shells.en)?];
-            Ok::<_, SiteError>(SitePage::new(pattern, files, status, payment))
+            Ok::<_, SiteError>(SitePage::new(pattern, files, status, providers))
         };
         let pages = routes.iter().map(|route| page(&route.pattern, &route.shells, StatusCode::OK));
         let shells = || routes.iter().map(|route| &route.shells).chain([&not_found]);
@@ -109,7 +109,8 @@ impl Site {
 
     fn not_built() -> Site {
         let files = [&NOT_BUILT, &NOT_BUILT];
-        let page = |pattern, status| SitePage::new(pattern, files, status, PaymentScripts::Own);
+        let page =
+            |pattern, status| SitePage::new(pattern, files, status, ProviderScripts::default());
         Site {
             files: HashMap::new(),
             pages: vec![page("/", StatusCode::OK)],
@@ -182,14 +183,14 @@ impl SitePage {
         pattern: &str,
         [korean, english]: [&BuiltFile; 2],
         status: StatusCode,
-        payment: PaymentScripts,
+        providers: ProviderScripts,
     ) -> SitePage {
         SitePage {
             // Routes live as long as the program, and metrics name them.
             pattern: PathPattern(String::from(pattern).leak()),
             status,
-            korean: Shell::new(korean, PageLanguage::Korean, payment),
-            english: Shell::new(english, PageLanguage::English, payment),
+            korean: Shell::new(korean, PageLanguage::Korean, providers),
+            english: Shell::new(english, PageLanguage::English, providers),
         }
     }
 
@@ -241,9 +242,14 @@ impl SitePage {
 }
 
 impl Shell {
-    fn new(file: &BuiltFile, language: PageLanguage, payment: PaymentScripts) -> Shell {
+    fn new(file: &BuiltFile, language: PageLanguage, providers: ProviderScripts) -> Shell {
         let html = String::from_utf8_lossy(file.plain).into_owned();
-        Shell { language, file: SiteFile::new(file), policy: content_policy(&html, payment), html }
+        Shell {
+            language,
+            file: SiteFile::new(file),
+            policy: content_policy(&html, providers),
+            html,
+        }
     }
 
     fn with_headers(&self, mut response: Response) -> Response {

@@ -1,4 +1,10 @@
 /** Addresses that more than one page leads to. */
+
+/** Where an identity is checked; the user comes back from there. */
+export function identityPath(from: string): string {
+  return `/my/identity?return=${encodeURIComponent(from)}`;
+}
+
 export type Payable = 'reservation' | 'membership' | 'transfer';
 
 /** Where something is paid: `/checkout/{kind}/{id}`. */

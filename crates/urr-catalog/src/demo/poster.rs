@@ -13,8 +13,8 @@ const PALETTES: [[&str; 4]; 6] = [
     ["#3d0e1e", "#9b2226", "#ee9b00", "#e9d8a6"],
     ["#10002b", "#3c096c", "#7b2cbf", "#e0aaff"],
 ];
-/// A letter of Hangul is as wide as two of the alphabet.
-const LETTERS_PER_LINE: usize = 18;
+const MARGIN: u32 = 40;
+const TITLE_SIZE: u32 = 54;
 const LINES_MAX: usize = 4;
 
 /// A poster of an event. The same words give the same drawing.
@@ -35,7 +35,7 @@ pub fn draw(title: &str, artist: &str, venue: &str) -> String {
     }
     for (number, line) in (0_u32..).zip(lines(title)) {
         let y = 470 + number * 68;
-        svg.push_str(&words(&line, y, 54, "#ffffff", "bold"));
+        svg.push_str(&words(&line, y, TITLE_SIZE, "#ffffff", "bold"));
     }
     svg.push_str(&words(artist, 110, 30, accent, "normal"));
     svg.push_str(&words(venue, 756, 24, "#ffffff", "normal"));
@@ -63,10 +63,12 @@ fn shape(bytes: &[u8], light: &str, accent: &str) -> String {
     }
 }
 
+/// One line. Words that are too long for it are set smaller.
 fn words(text: &str, y: u32, size: u32, colour: &str, weight: &str) -> String {
+    let size = size.min(line_width() * 100 / width(text).max(1));
     let text = escape(text);
     format!(
-        "<text x=\"40\" y=\"{y}\" font-size=\"{size}\" font-weight=\"{weight}\" \
+        "<text x=\"{MARGIN}\" y=\"{y}\" font-size=\"{size}\" font-weight=\"{weight}\" \
          fill=\"{colour}\">{text}</text>"
     )
 }
@@ -76,7 +78,7 @@ fn lines(title: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in title.split_whitespace() {
         match lines.last_mut() {
-            Some(line) if width(line) + width(word) < LETTERS_PER_LINE => {
+            Some(line) if fits(&format!("{line} {word}")) => {
                 line.push(' ');
                 line.push_str(word);
             }
@@ -87,8 +89,24 @@ fn lines(title: &str) -> Vec<String> {
     lines
 }
 
-fn width(text: &str) -> usize {
-    text.chars().map(|letter| if letter.is_ascii() { 1 } else { 2 }).sum()
+fn fits(line: &str) -> bool {
+    width(line) * TITLE_SIZE <= line_width() * 100
+}
+
+fn line_width() -> u32 {
+    SIZE.0 - 2 * MARGIN
+}
+
+/// In hundredths of the font size, for a bold face and rather too wide than too narrow.
+fn width(text: &str) -> u32 {
+    let of_letter = |letter: char| match letter {
+        ' ' => 35,
+        'a'..='z' | '0'..='9' => 64,
+        _ if letter.is_ascii_punctuation() => 45,
+        'A'..='Z' => 80,
+        _ => 100,
+    };
+    text.chars().map(of_letter).sum()
 }
 
 fn escape(text: &str) -> String {
@@ -105,6 +123,26 @@ mod tests {
         assert!(!svg.contains("<script"), "{svg}");
         assert!(svg.contains("a &amp; b") && svg.contains("&quot;c&quot;"));
         assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>"));
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_poster() {
+        let titles = [
+            "WINTER WONDERLAND MEMORIES",
+            "한강의 밤",
+            "아주아주아주아주긴제목하나",
+            "IMMMMMMMMMMMMMMMMENSE",
+        ];
+        for title in titles {
+            let svg = draw(title, "THE VERY LONG NAME OF AN ARTIST WHO TOURS THE WORLD", "");
+            for text in svg.split("<text ").skip(1) {
+                let (_, rest) = text.split_once("font-size=\"").unwrap();
+                let (size, rest) = rest.split_once('"').unwrap();
+                let line = rest.split_once('>').unwrap().1.split_once('<').unwrap().0;
+                let wide = width(line) * size.parse::<u32>().unwrap() / 100;
+                assert!(wide <= SIZE.0 - 2 * MARGIN, "{line}: {wide}");
+            }
+        }
     }
 
     #[test]

@@ -82,4 +82,27 @@ on_both_deployments! {
         assert_eq!(mine["pagination"]["total"], 3, "{stranger:?} {mine}");
         app.stop().await;
     }
+
+    /// Through the whole system: a grade is sold out, somebody cancels, and who asked is told.
+    async fn a_fan_who_asked_is_told_of_returned_seats(app: TestApp) {
+        let shop = Shop::open(&app, FAR).await;
+        let fan = register(&app).await;
+        let path = format!("/api/tickets/event/{}", shop.event_id);
+        let grades = app.get(&path).send().await.json()["grades"].take();
+        let (grade, total) = (text(&grades[0]["grade"]), grades[0]["total"].as_u64().unwrap());
+        let seats: Vec<u32> = (0..u32::try_from(total).unwrap()).collect();
+        let (paid, _) = shop.buy(&seats[..4]).await;
+        for some in seats[4..].chunks(4) {
+            shop.hold(some).await;
+        }
+        let path = format!("/api/alerts/events/{}/seats", shop.event_id);
+        let wish = json!({"grade": grade, "quantity": 2});
+        let asked = shop.send(fan, Method::PUT, &path, Some(wish)).await;
+        assert_eq!((asked.status.as_u16(), &asked.json()["status"]), (200, &json!("waiting")));
+        assert_eq!(shop.cancel(&paid).await.status, 200);
+        let mail = told(&shop, fan, "seat_alert").await;
+        let words = text(&mail["text"]);
+        assert!(words.contains("You asked for: 2") && words.contains(&grade), "{words}");
+        app.stop().await;
+    }
 }

@@ -45,6 +45,27 @@ contract! {
         world.assert_whole().await;
     }
 
+    /// The order, its beginning and its result; the sandbox has two of its own.
+    async fn a_purchase_is_three_transactions_and_many_at_once_share_commits(world: World) {
+        let before = world.db.stats();
+        world.pay(TestCard::Approve).await;
+        assert_eq!(world.db.stats().committed - before.committed, 3 + 2);
+        let mut approvals = Vec::new();
+        for _ in 0..64 {
+            let order = world.order(&world.hold()).await;
+            approvals.push(world.approval(&order, TestCard::Approve).await);
+        }
+        let before = world.db.stats();
+        for paid in join_all(approvals.iter().map(|approval| world.approve(approval))).await {
+            assert_eq!(paid.unwrap().status, PaymentStatus::Confirmed);
+        }
+        let after = world.db.stats();
+        assert_eq!(after.committed - before.committed, 64 * (2 + 1));
+        let commits = after.groups - before.groups;
+        assert!(commits <= 64, "{commits} commits of 192 transactions");
+        world.assert_whole().await;
+    }
+
     /// In one process everybody waits for the answer of the first.
     async fn who_asks_at_the_same_time_gets_the_same_answer(world: World) {
         let held = world.hold();

@@ -31,6 +31,7 @@ pub fn routes() -> OpenApiRouter<TicketService> {
         .routes(routes!(cancel_reservation))
         .routes(routes!(cancel_tickets))
         .routes(routes!(change_seats))
+        .routes(routes!(extend_hold))
         .routes(routes!(preview_refund))
 }
 
@@ -287,6 +288,36 @@ async fn change_seats(
     answer(&ticket, ReservationId(id), user.user_id).await
 }
 
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ExtendHoldBody {
+    /// The version of the hold that is extended. If it is not the present one, nothing changes.
+    fencing_token: i64,
+}
+
+/// Gives the user's hold more time, once.
+///
+/// `extensionSeconds` of the reservation says how much; the fencing token stays. It is for people
+/// who need longer to pay. Repeating it changes nothing.
+///
+/// Errors: 404 `RESERVATION_NOT_FOUND`; 409 `HOLD_NOT_EXTENDABLE`, `RESERVATION_EXPIRED`,
+/// `RESERVATION_CANCELLED`, `RESERVATION_CONFIRMED`, `PAYMENT_IN_PROGRESS`, `EVENT_CANCELLED`,
+/// `STALE_FENCING_TOKEN`.
+#[utoipa::path(
+    post, path = "/api/reservations/{id}/extend", tag = "reservations",
+    params(("id" = Uuid, Path)), request_body = ExtendHoldBody,
+    responses((status = 200, body = ReservationAnswerView), Errors<401, 404, 409>),
+)]
+async fn extend_hold(
+    State(ticket): State<TicketService>,
+    User(user): User,
+    Path(id): Path<Uuid>,
+    Json(body): Json<ExtendHoldBody>,
+) -> Result<Json<ReservationAnswerView>, ApiError> {
+    ticket.extend_hold(ReservationId(id), user.user_id, body.fencing_token).await?;
+    answer(&ticket, ReservationId(id), user.user_id).await
+}
+
 /// Returns what a cancellation would refund now.
 ///
 /// The amounts stay the same until `until` unless the event is moved or cancelled. An event that was
@@ -320,7 +351,8 @@ async fn answer(
     user_id: Uuid,
 ) -> Result<Json<ReservationAnswerView>, ApiError> {
     let details = ticket.my_reservation(id, user_id).await?;
-    let view = ReservationDetailView::new(&details, &ticket.signer, ticket.clock.now());
+    let terms = ticket.cancellation_terms(&details).await?;
+    let view = ReservationDetailView::new(ticket, &details, terms);
     Ok(Json(ReservationAnswerView { reservation: view }))
 }
 
@@ -341,6 +373,7 @@ impl From<ReservationRejection> for ApiError {
             Refused::Confirmed => "RESERVATION_CONFIRMED",
             Refused::Cancelled => "RESERVATION_CANCELLED",
             Refused::Expired => "RESERVATION_EXPIRED",
+            Refused::NotExtendable => "HOLD_NOT_EXTENDABLE",
             Refused::NotRefunding => "NOT_REFUNDING",
             Refused::StaleToken => "STALE_FENCING_TOKEN",
             Refused::WrongAmount => "WRONG_AMOUNT",

@@ -10,8 +10,8 @@ use utoipa::ToSchema;
 
 use crate::reservations::cancel::check_owner;
 use crate::reservations::refund::rules::{
-    FeeMode, RefundBasis, RefundQuote, RefundRule, TicketFee, refund_changes_at, refund_of,
-    refund_of_tickets, ticket_fee,
+    FeeMode, RefundBasis, RefundPeriod, RefundQuote, RefundRule, TicketFee, refund_changes_at,
+    refund_of, refund_of_tickets, refund_schedule, ticket_fee,
 };
 use crate::reservations::rules::{
     CancelActor, ReservationRecord, ReservationRejection, Transition, decide_cancel,
@@ -22,7 +22,8 @@ use crate::reservations::store::list::{self as listing, StoredTicket};
 use crate::reservations::transition::TransitionError;
 use crate::transfers::store as transfers;
 use crate::{
-    CancelPolicy, ReservationId, ReservationItem, ReservationStatus, SaleStatus, TicketService,
+    CancelPolicy, ReservationDetails, ReservationId, ReservationItem, ReservationStatus,
+    SaleStatus, TicketService,
 };
 
 /// The refund if the owner cancelled now.
@@ -47,6 +48,34 @@ pub struct RefundPreview {
     pub booking_fee_refund: Won,
     /// What each valid ticket gives if it is cancelled now, alone or with others.
     pub tickets: Vec<TicketRefund>,
+}
+
+/// What a cancellation of the whole reservation costs in a period.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CancellationTerm {
+    pub from: Timestamp,
+    /// The first moment of the next period, or the start of the event.
+    pub until: Timestamp,
+    #[schema(value_type = i64, example = 180_000)]
+    pub refund_amount: Won,
+    #[schema(value_type = i64, example = 22_000)]
+    pub cancellation_fee: Won,
+    /// As in the refund preview.
+    #[schema(example = "PERCENT_10")]
+    pub rule: String,
+}
+
+impl From<RefundPeriod> for CancellationTerm {
+    fn from(RefundPeriod { from, until, quote }: RefundPeriod) -> CancellationTerm {
+        CancellationTerm {
+            from,
+            until,
+            refund_amount: quote.refund,
+            cancellation_fee: quote.fee,
+            rule: quote.rule.name(),
+        }
+    }
 }
 
 /// The refund of one ticket.
@@ -153,6 +182,25 @@ impl TicketService {
             paid_preview(tx, &record, &tickets, now)
         });
         preview.await
+    }
+
+    /// What cancelling costs by date, as it was agreed on at the booking. Nothing if the reservation
+    /// has ended.
+    pub async fn cancellation_terms(
+        &self,
+        details: &ReservationDetails,
+    ) -> DbResult<Vec<CancellationTerm>> {
+        use ReservationStatus::{Confirmed, Pending};
+        let record = &details.record;
+        if !matches!(record.status(self.clock.now()), Pending | Confirmed) {
+            return Ok(Vec::new());
+        }
+        let id = record.reservation.id;
+        let policy = self.db.read(move |tx| transitions::cancel_policy_find(tx, id)).await?;
+        let agreed = RefundTerms { policy, items: details.items.clone() };
+        let booking = agreed.booking(record, owners_fee(record));
+        let periods = refund_schedule(&agreed.policy, &booking);
+        Ok(periods.into_iter().map(CancellationTerm::from).collect())
     }
 }
 

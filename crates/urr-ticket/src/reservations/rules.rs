@@ -12,6 +12,8 @@ use crate::reservations::model::{Reservation, ReservationPaymentStatus, Reservat
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReservationRecord {
     pub reservation: Reservation,
+    /// When its owner was given more time to pay.
+    pub extended_at: Option<Timestamp>,
     pub payment_id: Option<Uuid>,
     pub payment_method: Option<String>,
     pub refund_amount: Option<Won>,
@@ -71,6 +73,8 @@ pub enum ReservationRejection {
     Cancelled,
     #[error("The time to pay for this reservation is over.")]
     Expired,
+    #[error("This hold cannot be extended.")]
+    NotExtendable,
     #[error("Nothing of this reservation is to be refunded.")]
     NotRefunding,
     #[error("The reservation has changed in the meantime.")]
@@ -330,6 +334,19 @@ pub fn decide_change(
     record.check_token(token)
 }
 
+/// Whether the hold may be given more time. It is given once, for the version that its owner sees.
+pub fn decide_extend(
+    record: &ReservationRecord,
+    token: i64,
+    now: Timestamp,
+) -> Result<Transition, ReservationRejection> {
+    decide_change(record, Some(token), now)?;
+    Ok(match record.extended_at {
+        None => Transition::Apply,
+        Some(_) => Transition::AlreadyDone,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use urr_kernel::Uuid;
@@ -373,6 +390,7 @@ mod tests {
                 pinned_by: (state == "pinned").then_some(OURS),
                 created_at: at("12:00"),
             },
+            extended_at: None,
             payment_id: was_paid.then_some(OURS),
             payment_method: None,
             refund_amount: (was_paid && status == ReservationStatus::Cancelled).then_some(amount),
@@ -408,6 +426,7 @@ mod tests {
             word(decide_confirm(&record, &claim(OURS), now)),
             word(decide_release(&record, Some(7), now)),
             word(decide_change(&record, Some(7), now).map(|()| Transition::Apply)),
+            word(decide_extend(&record, 7, now)),
             word(decide_cancel(&record, CancelActor::Owner, now)),
             word(decide_cancel(&record, CancelActor::Admin, now)),
             word(decide_refunded(&record, OURS, ReturnedMoney::whole(Won::new(100_000)))),
@@ -417,33 +436,49 @@ mod tests {
 
     #[test]
     fn every_step_in_every_state() {
-        //                          pin unpin confirm release change owner's admin's refunded
+        //                          pin unpin confirm release change extend owner's admin's refunded
         let table = [
-            ("held", "12:04", "go done NotPinned go go go go NotRefunding"),
-            ("held", "12:05", "Expired done Expired Expired Expired Expired Expired NotRefunding"),
+            ("held", "12:04", "go done NotPinned go go go go go NotRefunding"),
+            (
+                "held",
+                "12:05",
+                "Expired done Expired Expired Expired Expired Expired Expired NotRefunding",
+            ),
             (
                 "pinned",
                 "12:30",
                 "done go go PaymentInProgress PaymentInProgress PaymentInProgress \
-                 PaymentInProgress NotRefunding",
+                 PaymentInProgress PaymentInProgress NotRefunding",
             ),
-            ("paid", "18:59", "Confirmed Confirmed done Confirmed Confirmed go go NotRefunding"),
+            (
+                "paid",
+                "18:59",
+                "Confirmed Confirmed done Confirmed Confirmed Confirmed go go NotRefunding",
+            ),
             (
                 "paid",
                 "19:00",
-                "Confirmed Confirmed done Confirmed Confirmed EventStarted go NotRefunding",
+                "Confirmed Confirmed done Confirmed Confirmed Confirmed EventStarted go NotRefunding",
             ),
             (
                 "given back",
                 "12:04",
-                "Cancelled done Cancelled done Cancelled done done NotRefunding",
+                "Cancelled done Cancelled done Cancelled Cancelled done done NotRefunding",
             ),
-            ("refunding", "12:04", "Cancelled done Cancelled done Cancelled done done go"),
-            ("refunded", "12:04", "Cancelled done Cancelled done Cancelled done done done"),
+            (
+                "refunding",
+                "12:04",
+                "Cancelled done Cancelled done Cancelled Cancelled done done go",
+            ),
+            (
+                "refunded",
+                "12:04",
+                "Cancelled done Cancelled done Cancelled Cancelled done done done",
+            ),
             (
                 "expired",
                 "12:04",
-                "Expired done Expired Expired Expired Expired Expired NotRefunding",
+                "Expired done Expired Expired Expired Expired Expired Expired NotRefunding",
             ),
         ];
         for (state, now, expected) in table {

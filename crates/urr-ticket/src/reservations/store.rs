@@ -27,7 +27,7 @@ pub(crate) const RESERVATION: &str = "id, number, user_id, event_id, status, pay
 /// A query for [`ReservationRecord`]s; a condition on `r` follows.
 pub(crate) const RECORD: &str = "select r.id, r.number, r.user_id, r.event_id, r.status, \
     r.payment_status, r.total_amount, r.booking_fee, r.quantity, r.fence, r.expires_at, r.pinned_by, \
-    r.payment_id, r.payment_method, r.refund_amount, r.end_reason, r.created_at, r.updated_at, \
+    r.extended_at, r.payment_id, r.payment_method, r.refund_amount, r.end_reason, r.created_at, r.updated_at, \
     r.agreed_starts_at, r.announced_starts_at, r.cancelled_amount, r.cancelled_refund_amount, \
     s.status as sale_status, s.starts_at, s.artist_id, s.title as event_title, s.venue_name \
     from reservations as r join sales as s on s.event_id = r.event_id where";
@@ -38,7 +38,7 @@ pub fn record_find(tx: &mut Tx<'_>, id: ReservationId) -> DbResult<Option<Reserv
 
 pub(crate) fn record_read(row: &Row<'_>) -> DbResult<ReservationRecord> {
     Ok(from_row!(row => ReservationRecord {
-        payment_id, payment_method, refund_amount, end_reason, updated_at, agreed_starts_at,
+        extended_at, payment_id, payment_method, refund_amount, end_reason, updated_at, agreed_starts_at,
         announced_starts_at, cancelled_amount, cancelled_refund_amount, sale_status, starts_at,
         artist_id, event_title, venue_name;
         reservation: reservation_read(row)?,
@@ -314,6 +314,22 @@ pub fn hold_pin(
         params![id, payment_id, now],
         1,
     )
+}
+
+/// Gives a hold more time. The record was checked under the lock, so a miss is a bug.
+pub fn hold_extend(
+    tx: &mut Tx<'_>,
+    id: ReservationId,
+    expires_at: Timestamp,
+    now: Timestamp,
+) -> DbResult<()> {
+    let rows = tx.execute(
+        "update reservations set expires_at = $2, extended_at = $3, updated_at = $3 \
+         where id = $1 and status = 'pending' and pinned_by is null and extended_at is null",
+        params![id, expires_at, now],
+    )?;
+    assert_eq!(rows, 1, "the hold was seen to be free under the lock");
+    Ok(())
 }
 
 pub fn hold_unpin(

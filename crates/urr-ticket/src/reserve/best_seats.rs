@@ -1,4 +1,5 @@
-//! Rules of best seats: chosen among the free ones, adjacent, near the stage and the middle.
+//! Rules of best seats: chosen among the free ones, adjacent, near the stage and the middle, and
+//! behind the stage only if nothing else is left.
 //!
 //! They are chosen inside the transaction that holds them. So two concurrent requests get different
 //! seats, and `SOLD_OUT` is never answered too early.
@@ -30,6 +31,8 @@ pub enum NoSeatsFit {
 /// Reasons against seats, the most important first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct SeatRank {
+    /// Behind the stage, or with one's back to it.
+    is_behind: bool,
     /// Seats from where part of the stage cannot be seen.
     restricted_view: u32,
     /// Seats for wheelchairs beyond the one that is needed.
@@ -92,7 +95,8 @@ pub fn choose_best(
 impl SeatRank {
     /// Only the distance could be better.
     fn is_flawless(&self) -> bool {
-        self.restricted_view == 0 && self.spare_accessible == 0 && self.orphans == 0
+        let has_flaw = self.is_behind || self.restricted_view > 0 || self.spare_accessible > 0;
+        !has_flaw && self.orphans == 0
     }
 }
 
@@ -184,15 +188,20 @@ fn ranks<'a>(
         }
         let (left, right) = (offset, run.length - offset - preference.count);
         let middle = 2 * i64::from(run.start + offset) + i64::from(preference.count);
+        let half_seats = middle - i64::from(row.row.seats);
         Some(SeatRank {
+            is_behind: line.is_behind(half_seats),
             restricted_view: how_many(|seat| seat.has_restricted_view),
             spare_accessible: accessible.saturating_sub(1),
             orphans: u32::from(left == 1) + u32::from(right == 1),
-            distance: line.distance(middle - i64::from(row.row.seats)),
+            distance: line.distance(half_seats),
             first: row.first + run.start + offset,
         })
     })
 }
+
+/// How much more a way to the side counts than one to the back.
+const SIDE_WEIGHT: i64 = 2;
 
 /// The geometry of a row, in half centimetres from the middle of the stage. The bend of a row is
 /// ignored: it moves all its seats alike.
@@ -218,28 +227,40 @@ impl RowLine {
         }
     }
 
-    /// The squared distance from the stage of a point this many half seats right of the row's
-    /// middle.
-    fn distance(&self, half_seats: i64) -> i64 {
+    /// The point this many half seats right of the row's middle.
+    fn point(&self, half_seats: i64) -> (i64, i64) {
         let x = self.x + half_seats * self.step_x / 1_000;
-        let y = self.y + half_seats * self.step_y / 1_000;
-        x * x + y * y
+        (x, self.y + half_seats * self.step_y / 1_000)
+    }
+
+    /// The squared distance of a point from the stage. The way to the side counts double: from
+    /// there one sees less than from as far in front.
+    fn distance(&self, half_seats: i64) -> i64 {
+        let (x, y) = self.point(half_seats);
+        SIDE_WEIGHT * x * x + y * y
+    }
+
+    /// Whether a point is behind the stage, or the row looks away from it.
+    fn is_behind(&self, half_seats: i64) -> bool {
+        let (x, y) = self.point(half_seats);
+        y < 0 || y * self.step_x < x * self.step_y
     }
 
     /// A distance that no place in the row is below.
     fn nearest(&self, row: &SeatRow) -> i64 {
         // The distance falls and then rises along the row; it is least at the foot of the
-        // perpendicular from the stage.
+        // perpendicular from the stage, with the weight of the side.
         let (step_x, step_y) = (i128::from(self.step_x), i128::from(self.step_y));
-        let towards = -(i128::from(self.x) * step_x + i128::from(self.y) * step_y) * 1_000;
-        let foot = towards / (step_x * step_x + step_y * step_y).max(1);
+        let side_step = i128::from(SIDE_WEIGHT) * step_x;
+        let towards = -(i128::from(self.x) * side_step + i128::from(self.y) * step_y) * 1_000;
+        let foot = towards / (side_step * step_x + step_y * step_y).max(1);
         let end = i64::from(row.seats);
         let foot = i64::try_from(foot).unwrap_or(0).clamp(-end, end);
         let around = (foot - 1).max(-end)..=(foot + 1).min(end);
         let least = around.map(|half_seats| self.distance(half_seats)).min();
         let least = least.expect("the foot is one of them");
         // Rounding above moves a point by less than two half centimetres.
-        least - 8 * i64::try_from(least.unsigned_abs().isqrt()).unwrap_or(i64::MAX / 8) - 16
+        least - 12 * i64::try_from(least.unsigned_abs().isqrt()).unwrap_or(i64::MAX / 12) - 32
     }
 }
 

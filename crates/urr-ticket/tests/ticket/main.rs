@@ -16,6 +16,7 @@ mod contention;
 mod etickets;
 mod event_access;
 mod expiry;
+mod extend;
 mod figures;
 mod fixture;
 mod gateway;

@@ -24,6 +24,7 @@ const USERS: usize = 3;
 const PAYMENTS: usize = 2;
 const PER_USER_MAX: u32 = 4;
 const HOLD_TTL: Duration = Duration::from_secs(300);
+const HOLD_EXTENSION: Duration = Duration::from_secs(180);
 
 /// Something that happens. Reservations are named by their number among those that were made.
 #[derive(Clone, Debug)]
@@ -38,6 +39,7 @@ enum Op {
     Move { days: u32 },
     Release { at: usize, stale: bool },
     Change { at: usize, seats: BTreeSet<u32>, stale: bool },
+    Extend { at: usize, stale: bool },
     Refund { at: usize, payment: usize },
     Advance { seconds: u32 },
     Sweep,
@@ -66,6 +68,7 @@ fn op() -> impl Strategy<Value = Op> {
         2 => (at.clone(), stale).prop_map(|(at, stale)| Op::Release { at, stale }),
         4 => (at.clone(), seats, stale)
             .prop_map(|(at, seats, stale)| Op::Change { at, seats, stale }),
+        3 => (at.clone(), stale).prop_map(|(at, stale)| Op::Extend { at, stale }),
         2 => (at, payment).prop_map(|(at, payment)| Op::Refund { at, payment }),
         4 => (30..=200_u32).prop_map(|seconds| Op::Advance { seconds }),
         4 => Just(Op::Sweep),
@@ -88,6 +91,7 @@ struct RefundBasis {
     paid_by: Option<usize>,
     token: i64,
     expires_at: Timestamp,
+    is_extended: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -310,6 +314,7 @@ impl Case<'_> {
             paid_by: None,
             token: hold.reservation.fence,
             expires_at: now + HOLD_TTL,
+            is_extended: false,
         });
         (true, expected)
     }
@@ -406,6 +411,7 @@ impl Case<'_> {
             }
             _ if count == 0 => (true, true),
             Op::Change { at, seats, stale } => self.change(at % count, seats, *stale).await,
+            Op::Extend { at, stale } => self.extend(at % count, *stale).await,
             Op::CancelTickets { at, count: tickets } => {
                 self.cancel_tickets(at % count, *tickets).await
             }
@@ -419,6 +425,20 @@ impl Case<'_> {
                 (said, self.model.step(op, at % count, now))
             }
         }
+    }
+
+    async fn extend(&mut self, at: usize, stale: bool) -> (bool, bool) {
+        let now = self.world.clock.now();
+        let held = &mut self.model.bookings[at];
+        let is_on_sale = !(held.is_seated() && self.model.is_closed);
+        let expected = held.is_held(now) && is_on_sale && !stale;
+        if expected && !held.is_extended {
+            held.is_extended = true;
+            held.expires_at += HOLD_EXTENSION;
+        }
+        let (user_id, token) = (self.users[held.user], held.token - i64::from(stale));
+        let extended = self.world.ticket.extend_hold(self.ids[at], user_id, token).await;
+        (extended.is_ok(), expected)
     }
 
     /// Cancels the first tickets of a reservation that are still valid.
@@ -500,6 +520,7 @@ impl Case<'_> {
                 paid_by: payment(record.payment_id),
                 token: reservation.fence,
                 expires_at: reservation.expires_at,
+                is_extended: record.extended_at.is_some(),
             });
             assert_eq!(model.quantity(), record.reservation.quantity);
         }

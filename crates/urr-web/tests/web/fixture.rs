@@ -12,7 +12,7 @@ use axum::response::Response;
 use http_body_util::BodyExt as _;
 use tower::ServiceExt as _;
 use urr_kernel::Clock;
-use urr_web::{BuiltFile, PageApi, PaymentScripts, Site, WebPages, WebSettings};
+use urr_web::{BuiltFile, PageApi, ProviderScripts, Site, WebPages, WebSettings};
 
 pub const EVENT: &str = "0198b2f0-0000-7000-8000-000000000001";
 
@@ -77,8 +77,8 @@ impl TestPages {
             counter.fetch_add(1, Ordering::SeqCst);
             std::future::ready(request)
         }));
-        let site =
-            Site::new(files, PaymentScripts::Own).expect("a test request and its answer are sound");
+        let site = Site::new(files, ProviderScripts::default())
+            .expect("a test request and its answer are sound");
         let settings =
             WebSettings { public_url: None, seen_ttl: Duration::from_secs(600), has_sandbox };
         let pages = WebPages::new(site, PageApi::new(api), settings, Clock::System);

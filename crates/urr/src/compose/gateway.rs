@@ -8,11 +8,11 @@ use tracing::warn;
 use urr_gateway::{Gateway, GatewaySettings, RateLimiter, RateLimits, RevocationFeed, Timeouts};
 use urr_service::token::TokenKey;
 use urr_service::{Caller, Health, docs_router};
-use urr_web::{BUILT_FILES, PageApi, PaymentScripts, Site, WebPages, WebSettings};
+use urr_web::{BUILT_FILES, PageApi, ProviderScripts, Site, WebPages, WebSettings};
 
 use super::builder::Builder;
 use super::queue::entry_key;
-use crate::config::{Config, PaymentProviderKind};
+use crate::config::{Config, IdentityProviderKind, PaymentProviderKind};
 use crate::openapi;
 use crate::role::ProcessRole;
 
@@ -34,7 +34,7 @@ pub async fn public_router(builder: &Builder<'_>) -> Result<Router> {
     // Metrics are for operators and only on the internal listener: a proxy on this machine could pass
     // them on to everybody.
     let pages = health.router().merge(docs_router(&openapi));
-    let site = Site::new(BUILT_FILES, payment_scripts(config)).context("the pages")?;
+    let site = Site::new(BUILT_FILES, provider_scripts(config)).context("the pages")?;
     let web = |api| WebPages::new(site, PageApi::new(api), web_settings(config), kit.clock.clone());
     Ok(gateway.router(|api| pages.merge(web(api).router()), kit))
 }
@@ -47,11 +47,12 @@ fn web_settings(config: &Config) -> WebSettings {
     }
 }
 
-fn payment_scripts(config: &Config) -> PaymentScripts {
-    match config.payments.provider {
-        PaymentProviderKind::Sandbox => PaymentScripts::Own,
-        PaymentProviderKind::Toss => PaymentScripts::Toss,
-        PaymentProviderKind::PortOne => PaymentScripts::PortOne,
+fn provider_scripts(config: &Config) -> ProviderScripts {
+    let (payments, identity) = (config.payments.provider, config.auth.identity_provider);
+    ProviderScripts {
+        has_toss: payments == PaymentProviderKind::Toss,
+        has_portone: payments == PaymentProviderKind::PortOne
+            || identity == IdentityProviderKind::PortOne,
     }
 }
 

@@ -72,6 +72,7 @@ fn signer(config: &Config) -> Signer {
 fn settings(config: &Config) -> TicketSettings {
     TicketSettings {
         hold_ttl: Duration::from_secs(config.seats.hold_ttl_seconds),
+        hold_extension: Duration::from_secs(config.seats.hold_extension_seconds),
         lock_ttl: Duration::from_secs(config.seats.lock_ttl_seconds),
         expiry_interval: Duration::from_millis(config.reservations.cleanup_interval_ms),
         alerts: AlertSettings {

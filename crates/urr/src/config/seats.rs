@@ -9,6 +9,7 @@ section! {
     SeatsConfig = "seats" {
         lock_ttl_seconds: u64 = value(seconds()), "SEAT_LOCK_TTL_SECONDS";
         hold_ttl_seconds: u64 = value(seconds());
+        hold_extension_seconds: u64 = value(number(0..=600));
         seats_per_user_max: u32 = value(number(1..=10));
         ticket_signing_key: Secret = own_secret(secret(OWN_SECRET_BYTES_MIN));
         /// The key that signed tickets before. Its tickets stay valid.

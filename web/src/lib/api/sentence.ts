@@ -34,6 +34,7 @@ const SENTENCES: Record<string, (failure: ApiFailure) => string> = {
   SOCIAL_STATE_INVALID: m.error_social_rejected,
   PROVIDER_UNAVAILABLE: m.error_busy,
   PAYMENT_WINDOW_FAILED: m.error_payment_window,
+  IDENTITY_WINDOW_FAILED: m.error_identity_window,
   MEMBERSHIP_REQUIRED: m.error_membership_required,
   ALREADY_MEMBER: m.error_already_member,
   TRANSFER_LISTED: m.error_transfer_listed,

@@ -23,6 +23,10 @@ export interface Payable {
   readonly state: PayableState;
   /** When the hold ends. */
   readonly expiresAt: string | null;
+  /** More time that the hold can be given, for the version that its token names. */
+  readonly extension: { readonly seconds: number; readonly fencingToken: number } | null;
+  /** What cancelling will cost by date; empty if that is not decided by dates. */
+  readonly terms: readonly Schemas['CancellationTerm'][];
   readonly eventId: string | null;
   readonly isSeated: boolean;
   /** Where to look at what was bought. */
@@ -46,7 +50,7 @@ export async function loadPayable(kind: PayableKind, id: string): Promise<Payabl
   return ofReservation(reservation);
 }
 
-export function ofReservation(reservation: Schemas['ReservationView']): Payable {
+export function ofReservation(reservation: Schemas['ReservationDetailView']): Payable {
   const lines = itemLines(reservation);
   if (reservation.bookingFee > 0)
     lines.push({ text: m.checkout_booking_fee(), amount: reservation.bookingFee });
@@ -59,10 +63,17 @@ export function ofReservation(reservation: Schemas['ReservationView']): Payable 
     amount: reservation.totalAmount,
     state: reservationState(reservation),
     expiresAt: reservation.expiresAt,
+    extension: extensionOf(reservation),
+    terms: reservation.cancellationTerms,
     eventId: reservation.eventId,
     isSeated: reservation.seats.length > 0,
     ownPath: `/my/reservations/${reservation.id}`,
   };
+}
+
+function extensionOf(reservation: Schemas['ReservationDetailView']): Payable['extension'] {
+  const { extensionSeconds: seconds, fencingToken } = reservation;
+  return seconds && typeof fencingToken === 'number' ? { seconds, fencingToken } : null;
 }
 
 function reservationState(
@@ -89,6 +100,8 @@ export function ofTransfer(transfer: Schemas['TransferView']): Payable {
     amount: transfer.totalPrice,
     state: transferState(transfer),
     expiresAt: null,
+    extension: null,
+    terms: [],
     eventId: transfer.eventId,
     isSeated: transfer.seats.length > 0,
     ownPath: transfer.reservationId
@@ -119,6 +132,8 @@ async function loadMembership(id: string): Promise<Payable> {
     amount: membership.membershipPrice,
     state: isOpen ? 'open' : 'paid',
     expiresAt: null,
+    extension: null,
+    terms: [],
     eventId: null,
     isSeated: false,
     ownPath: `/artists/${membership.artistId}`,

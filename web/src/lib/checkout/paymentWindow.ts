@@ -4,6 +4,7 @@
  */
 import type { Schemas } from '$lib/api/client';
 import { ApiFailure } from '$lib/api/failure';
+import { loadPortOne, loadScript, TOSS_SCRIPT } from '$lib/providerScript';
 
 type Order = Schemas['OrderView'];
 
@@ -20,20 +21,12 @@ interface TossPayments {
   readonly ANONYMOUS: string;
 }
 
-/** What we use of `https://cdn.portone.io/v2/browser-sdk.js`. */
-interface PortOne {
-  requestPayment(request: object): Promise<{ code?: string } | undefined>;
-}
-
 declare global {
   interface Window {
     TossPayments?: TossPayments;
-    PortOne?: PortOne;
   }
 }
 
-const TOSS_SCRIPT = 'https://js.tosspayments.com/v2/standard';
-const PORTONE_SCRIPT = 'https://cdn.portone.io/v2/browser-sdk.js';
 /** The buyer closed the window before the provider had one to send them back from. */
 const GIVEN_UP = ['USER_CANCEL', 'PAY_PROCESS_CANCELED'];
 
@@ -97,9 +90,7 @@ async function openToss(order: Order, result: URL, buyer: Buyer): Promise<void> 
 }
 
 async function openPortOne(order: Order, result: URL, buyer: Buyer): Promise<void> {
-  await loadScript(PORTONE_SCRIPT);
-  const portOne = window.PortOne;
-  if (!portOne) throw new Error('the script of PortOne brought nothing');
+  const portOne = await loadPortOne();
   const answer = await portOne.requestPayment({
     storeId: order.storeId,
     channelKey: order.clientKey,
@@ -114,25 +105,4 @@ async function openPortOne(order: Order, result: URL, buyer: Buyer): Promise<voi
   });
   // Only what fails before the window opens is answered here; the rest comes by the address.
   if (answer?.code) throw new Error(answer.code);
-}
-
-const scripts = new Map<string, Promise<void>>();
-
-/** Loads a provider's script once. One that failed is tried again. */
-function loadScript(source: string): Promise<void> {
-  const known = scripts.get(source);
-  if (known) return known;
-  const loading = new Promise<void>((resolve, reject) => {
-    const element = document.createElement('script');
-    element.src = source;
-    element.onload = () => resolve();
-    element.onerror = () => {
-      element.remove();
-      scripts.delete(source);
-      reject(new Error(`${source} did not load`));
-    };
-    document.head.append(element);
-  });
-  scripts.set(source, loading);
-  return loading;
 }

@@ -8,7 +8,9 @@ use utoipa::ToSchema;
 use crate::reservations::rules::ReservationPhase;
 use crate::reservations::store::list::StoredTicket;
 use crate::reserve::http::{HeldSeatView, HeldTicketsView, item_views};
-use crate::{ReservationDetails, ReservationStatus, Signer, etickets};
+use crate::{
+    CancellationTerm, ReservationDetails, ReservationStatus, Signer, TicketService, etickets,
+};
 
 /// A reservation with its items.
 #[derive(Serialize, ToSchema)]
@@ -89,6 +91,12 @@ pub struct ReservationDetailView {
     reservation: ReservationView,
     /// None until it is paid.
     tickets: Vec<TicketView>,
+    /// By how many seconds the hold can still be extended, once. None: it cannot.
+    #[schema(example = 180)]
+    extension_seconds: Option<u64>,
+    /// What cancelling everything costs by date, from the booking to the event: the policy that was
+    /// agreed on then. Empty if the reservation has ended.
+    cancellation_terms: Vec<CancellationTerm>,
 }
 
 /// A reservation as administrators see it.
@@ -138,13 +146,18 @@ impl ReservationView {
 
 impl ReservationDetailView {
     pub fn new(
+        ticket: &TicketService,
         details: &ReservationDetails,
-        signer: &Signer,
-        now: Timestamp,
+        cancellation_terms: Vec<CancellationTerm>,
     ) -> ReservationDetailView {
+        let (signer, now) = (&ticket.signer, ticket.clock.now());
         let tickets = details.tickets.iter().map(|ticket| TicketView::new(ticket, details, signer));
-        let tickets = tickets.collect();
-        ReservationDetailView { reservation: ReservationView::new(details, now), tickets }
+        ReservationDetailView {
+            reservation: ReservationView::new(details, now),
+            tickets: tickets.collect(),
+            extension_seconds: ticket.extension_of(&details.record, now).map(|it| it.as_secs()),
+            cancellation_terms,
+        }
     }
 }
 

@@ -187,6 +187,25 @@ pub fn refund_of_tickets(
     RefundQuote { refund, fee, rule: of_ticket.rule }
 }
 
+/// A period in which a cancellation costs the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RefundPeriod {
+    pub from: Timestamp,
+    pub until: Timestamp,
+    pub quote: RefundQuote,
+}
+
+/// What a cancellation of the whole reservation costs from its booking to the event, by date.
+pub fn refund_schedule(policy: &CancelPolicy, booking: &RefundBasis<'_>) -> Vec<RefundPeriod> {
+    let (mut from, mut periods) = (booking.booked_at, Vec::new());
+    while from < booking.starts_at {
+        let until = refund_changes_at(policy, booking, from);
+        periods.push(RefundPeriod { from, until, quote: refund_of(policy, booking, from) });
+        from = until;
+    }
+    periods
+}
+
 /// From when on cancelling the tickets costs something for good, or the event has begun.
 pub fn free_until(policy: &CancelPolicy, booking: &RefundBasis<'_>, now: Timestamp) -> Timestamp {
     let (mut at, mut free_until) = (now, now);

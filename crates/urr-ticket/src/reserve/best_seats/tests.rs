@@ -132,6 +132,37 @@ fn a_block_at_the_side_is_filled_from_the_middle_of_the_hall() {
     assert_eq!(choose_best(&layout, &preference("none"), |_| true), Err(NoSeatsFit::SoldOut));
 }
 
+/// One row of two seats in each of these places, each looking into a direction.
+fn rows_at(places: &[(i32, i32, i16)]) -> Layout {
+    let one = hall("..").0.sections.remove(0);
+    let section = |&(x, y, angle_degrees)| Section { x, y, angle_degrees, ..one.clone() };
+    Layout { sections: places.iter().map(section).collect() }
+}
+
+#[track_caller]
+fn check_order(layout: &Layout, expected: &[SeatId]) {
+    let preference = SeatPreference { count: 2, grade: None, section: None, accessible: false };
+    let mut taken = Vec::new();
+    while let Ok(seats) = choose_best(layout, &preference, |id| !taken.contains(&id)) {
+        taken.extend(seats);
+    }
+    let firsts: Vec<SeatId> = taken.iter().step_by(2).copied().collect();
+    assert_eq!(firsts, expected);
+}
+
+#[test]
+fn around_a_stage_the_front_comes_first_and_the_back_last() {
+    // Behind it, left of it, right of it and in front, all as far and all looking at it; the last
+    // one stands in front, far away.
+    let around = [(0, -500, 180), (-500, 0, 90), (500, 0, -90), (0, 500, 0), (0, 5_000, 0)];
+    check_order(&rows_at(&around), &[6, 2, 4, 8, 0]);
+}
+
+#[test]
+fn a_row_with_its_back_to_the_stage_comes_last() {
+    check_order(&rows_at(&[(0, 300, 180), (0, 900, 0), (0, -200, 0)]), &[2, 4, 0]);
+}
+
 #[test]
 fn the_sine_is_close_enough() {
     let known = [(0, 0), (30, 500), (45, 707), (90, 1_000), (150, 500), (180, 0), (270, -1_000)];

@@ -1,5 +1,6 @@
 /** The opening of a sale as a calendar file, with a reminder ten minutes before. */
 import type { Schemas } from '$lib/api/client';
+import { saveFile } from '$lib/saveFile';
 import * as m from '$lib/text/messages';
 
 export function openingFile(
@@ -30,10 +31,6 @@ export function openingFile(
 }
 
 export function saveOpening(event: Schemas['EventView']): void {
-  const blob = new Blob([openingFile(event, location.origin)], { type: 'text/calendar' });
-  const link = document.createElement('a');
-  link.href = URL.createObjectURL(blob);
-  link.download = 'urr-sale.ics';
-  link.click();
-  URL.revokeObjectURL(link.href);
+  const text = openingFile(event, location.origin);
+  saveFile('urr-sale.ics', new Blob([text], { type: 'text/calendar' }));
 }

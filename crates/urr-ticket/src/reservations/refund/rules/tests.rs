@@ -153,6 +153,34 @@ fn an_event_that_was_moved_to_another_day_is_free_to_cancel_until_it_begins() {
 }
 
 #[test]
+fn the_schedule_has_a_row_for_each_amount_from_the_booking_to_the_event() {
+    let items = [item(100_000, 2)];
+    let policy = CancelPolicy::korean();
+    let rows = |booking: &RefundBasis<'_>| -> Vec<String> {
+        let day = |at: Timestamp| KOREA.to_datetime(at).strftime("%m-%d %H:%M").to_string();
+        let periods = refund_schedule(&policy, booking);
+        let row =
+            |it: &RefundPeriod| format!("{} {} {}", day(it.from), day(it.until), text(it.quote));
+        periods.iter().map(row).collect()
+    };
+    let booking = booking(&items, "12-01 12:00:00");
+    let expected = [
+        "12-01 12:00 12-02 00:00 202000 0 GRACE",
+        "12-02 00:00 12-09 00:00 200000 2000 GRACE",
+        "12-09 00:00 12-15 00:00 192000 10000 PERCENT_10_CAPPED",
+        "12-15 00:00 12-18 00:00 180000 22000 PERCENT_10",
+        "12-18 00:00 12-22 00:00 160000 42000 PERCENT_20",
+        "12-22 00:00 12-24 00:00 140000 62000 PERCENT_30",
+        "12-24 00:00 12-24 19:00 20000 182000 PERCENT_90",
+    ];
+    assert_eq!(rows(&booking), expected);
+    let moved = RefundBasis { starts_at: at("12-30 19:00:00"), ..booking };
+    assert_eq!(rows(&moved), ["12-01 12:00 12-30 19:00 202000 0 EVENT_MOVED"]);
+    let over = RefundBasis { starts_at: at("12-01 12:00:00"), ..booking };
+    assert_eq!(rows(&over), [""; 0]);
+}
+
+#[test]
 fn free_cancellation_ends_when_the_first_fee_is_kept_for_good() {
     let items = [item(100_000, 1)];
     let policy = CancelPolicy::korean();
