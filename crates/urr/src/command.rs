@@ -57,7 +57,8 @@ enum Command {
     Up(ListenArgs),
     /// Run some of the services, on PostgreSQL and Kafka.
     Serve {
-        /// Which services run here: gateway, auth, catalog, queue, ticket, payment, stats, mail
+        /// Which services run here: gateway, auth, catalog, queue, ticket, payment, stats, mail,
+        /// community
         #[arg(long, value_name = "A,B", value_delimiter = ',', required = true)]
         #[arg(value_parser = ProcessRole::parse)]
         roles: Vec<ProcessRole>,
