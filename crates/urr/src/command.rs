@@ -8,6 +8,7 @@ mod migrate;
 mod operator;
 mod queue;
 mod run;
+mod rush;
 mod seed;
 mod solve;
 mod stats;
@@ -115,6 +116,11 @@ enum Command {
         #[command(subcommand)]
         command: stats::StatsCommand,
     },
+    /// Rehearse a sale: virtual fans come all at once, and a report says what happened to them.
+    Rush {
+        #[command(subcommand)]
+        command: rush::RushCommand,
+    },
 }
 
 #[derive(Clone, Debug, clap::Args)]
@@ -186,6 +192,9 @@ fn run_command(cli: Cli) -> Result<()> {
         }
         Command::Stats { command } => {
             stats::run(&load_for_inspection(shared).map_err(CommandNotRun::wrap)?, command)
+        }
+        Command::Rush { command } => {
+            rush::run(&load_for_inspection(shared).map_err(CommandNotRun::wrap)?, command)
         }
     }
 }
