@@ -7,7 +7,10 @@
 pub mod http;
 
 use serde_json::Value;
-use urr_contracts::clients::{ClientError, MailClient, PaymentClient, TicketClient};
+use urr_contracts::clients::{
+    ClientError, CommunityClient, MailClient, PaymentClient, TicketClient,
+};
+use urr_contracts::internal::community::GetContributions;
 use urr_contracts::internal::mail::GetMailRecords;
 use urr_contracts::internal::payment::GetPaymentRecords;
 use urr_contracts::internal::ticket::{GetHoldings, Holding, HoldingsAnswer};
@@ -18,12 +21,13 @@ use crate::accounts::account::UserId;
 use crate::sessions::hash_of;
 use crate::{AuthService, InternalError, Reauthentication, ReauthenticationError, UserError};
 
-/// The services that have a user's tickets, payments and mails.
+/// The services that have a user's tickets, payments, mails and posts.
 #[derive(Clone, Debug)]
 pub struct AuthPeers {
     pub ticket: TicketClient,
     pub payment: PaymentClient,
     pub mail: MailClient,
+    pub community: CommunityClient,
 }
 
 /// How many logins a copy has at most, the newest.
@@ -71,7 +75,8 @@ impl Losses {
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExportError {
-    /// A service that has a part of the data did not answer: `tickets`, `payments` or `mails`.
+    /// A service that has a part of the data did not answer: `tickets`, `payments`, `mails` or
+    /// `community`.
     #[error("A part of your data cannot be read at the moment. Please try again later.")]
     PartUnavailable(&'static str),
     #[error(transparent)]
@@ -133,7 +138,7 @@ impl AuthService {
         let profile = self.get_profile(id).await?;
         let known = self.holdings(id, &context).await;
         let known = known.map_err(|_| ExportError::PartUnavailable("tickets"))?;
-        let (payments, mails) = self.other_records(id, &context).await?;
+        let [payments, mails, community] = self.other_records(id, &context).await?;
         let sessions = self.list_sessions(id).await?;
         let (logins, _) = self.list_logins(id, Page::new(1, LOGINS_MAX)).await?;
         let identities = self.list_identities(id).await?;
@@ -148,15 +153,16 @@ impl AuthService {
             tickets: known.records,
             payments,
             mails,
+            community,
         }))
     }
 
-    /// What the payment service and the mail service have of a user.
+    /// What the payment, mail and community services have of a user.
     async fn other_records(
         &self,
         id: UserId,
         context: &CallContext,
-    ) -> Result<(Value, Value), ExportError> {
+    ) -> Result<[Value; 3], ExportError> {
         let missing = |part: &'static str| {
             move |error: ClientError| {
                 tracing::warn!(%error, part, "a copy of a user's data is not complete");
@@ -167,6 +173,9 @@ impl AuthService {
         let payments = peers.payment.call(GetPaymentRecords { user_id: id.0 }, context).await;
         let payments = payments.map_err(missing("payments"))?;
         let mails = peers.mail.call(GetMailRecords { user_id: id.0 }, context).await;
-        Ok((payments.records, mails.map_err(missing("mails"))?.records))
+        let mails = mails.map_err(missing("mails"))?;
+        let posts = peers.community.call(GetContributions { user_id: id.0 }, context).await;
+        let posts = posts.map_err(missing("community"))?;
+        Ok([payments.records, mails.records, posts.records])
     }
 }

@@ -8,13 +8,13 @@ pub mod list_store;
 pub mod rename;
 pub mod rules;
 pub mod schedule;
-pub mod search;
 pub mod search_store;
 pub mod store;
 pub mod terms;
 pub mod views;
 
 use serde::Deserialize;
+use urr_kernel::search::SearchQuery;
 use urr_kernel::{Timestamp, Uuid};
 use urr_service::Page;
 use urr_storage::DbResult;
@@ -26,7 +26,6 @@ use crate::{ArtistId, CatalogService, EditEventError};
 use list_store::{CatalogCounts, counts_load, event_list, expiry_hint_load};
 use rules::{EventId, EventRecord, TicketType};
 use schedule::EventStatus;
-use search::SearchQuery;
 
 /// Which events to list, and in which order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -32,6 +32,7 @@ mod venues;
 use std::sync::Arc;
 
 use axum::extract::FromRef;
+pub use urr_kernel::search::SearchQuery;
 use urr_kernel::{CallContext, Clock, IdSource, Uuid};
 use urr_service::admin_log::{self, AdminAction};
 use urr_service::{EventScope, Service, ServiceKit};
@@ -60,7 +61,6 @@ pub use events::rules::{
     VenueRef,
 };
 pub use events::schedule::{EventStatus, InvalidSchedule, PresaleSchedule, Schedule};
-pub use events::search::SearchQuery;
 pub use events::{EventDetail, EventListFilter, EventListOrder, EventPage};
 pub use images::content::{IMAGE_BYTES_MAX, InvalidImage};
 pub use images::http::UPLOAD_BYTES_MAX;

@@ -8,6 +8,7 @@ use urr_kernel::CallContext;
 use urr_service::{ApiError, InternalCall, Upstream, UpstreamError};
 
 use crate::internal::auth::AuthCalls;
+use crate::internal::community::CommunityCalls;
 use crate::internal::mail::MailCalls;
 use crate::internal::payment::PaymentCalls;
 use crate::internal::queue::QueueCalls;
@@ -15,6 +16,7 @@ pub use crate::internal::ticket::PayableRef;
 use crate::internal::ticket::TicketCalls;
 
 pub type AuthClient = ServiceClient<AuthCalls>;
+pub type CommunityClient = ServiceClient<CommunityCalls>;
 pub type MailClient = ServiceClient<MailCalls>;
 pub type PaymentClient = ServiceClient<PaymentCalls>;
 pub type QueueClient = ServiceClient<QueueCalls>;

@@ -5,6 +5,7 @@
 
 pub mod alert;
 pub mod catalog;
+pub mod community;
 pub mod inventory;
 pub mod membership;
 pub mod payment;
@@ -19,6 +20,7 @@ use self::alert::{SaleAlertDue, SeatAlertDue};
 use self::catalog::{
     ArtistCreated, ArtistUpdated, EventCancelled, EventCreated, EventDeleted, EventUpdated,
 };
+use self::community::{CommentCreated, CommentStatusChanged, PostCreated, PostStatusChanged};
 use self::inventory::{InventoryReady, TicketTypeChanged};
 use self::membership::{MembershipActivated, MembershipExpired};
 use self::payment::{ChargeReversed, PaymentConfirmed, PaymentRefunded};
@@ -34,6 +36,7 @@ use self::user::{AccountLinkIssued, UserDeleted, UserRegistered, UserRoleChanged
 pub const TOPICS: &[&str] = &[
     alert::TOPIC,
     catalog::TOPIC,
+    community::TOPIC,
     inventory::TOPIC,
     membership::TOPIC,
     payment::TOPIC,
@@ -72,6 +75,12 @@ domain_events! {
         EventUpdated, "EVENT_UPDATED", |data| data.0.event_id;
         EventCancelled, "EVENT_CANCELLED", |data| data.event_id;
         EventDeleted, "EVENT_DELETED", |data| data.event_id;
+    }
+    community::TOPIC => {
+        PostCreated, "POST_CREATED", |data| data.post_id;
+        PostStatusChanged, "POST_STATUS_CHANGED", |data| data.post_id;
+        CommentCreated, "COMMENT_CREATED", |data| data.post_id;
+        CommentStatusChanged, "COMMENT_STATUS_CHANGED", |data| data.post_id;
     }
     inventory::TOPIC => {
         InventoryReady, "INVENTORY_READY", |data| data.event_id;

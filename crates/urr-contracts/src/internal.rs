@@ -35,6 +35,7 @@ macro_rules! internal_calls {
 
 pub mod auth;
 pub mod catalog;
+pub mod community;
 pub mod mail;
 pub mod payment;
 pub mod queue;
@@ -44,7 +45,14 @@ use urr_service::CallSpec;
 
 /// Every internal call.
 pub fn calls() -> impl Iterator<Item = &'static CallSpec> {
-    let all =
-        [auth::CALLS, catalog::CALLS, mail::CALLS, payment::CALLS, queue::CALLS, ticket::CALLS];
+    let all = [
+        auth::CALLS,
+        catalog::CALLS,
+        community::CALLS,
+        mail::CALLS,
+        payment::CALLS,
+        queue::CALLS,
+        ticket::CALLS,
+    ];
     all.into_iter().flatten()
 }

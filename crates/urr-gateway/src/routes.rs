@@ -230,6 +230,11 @@ pub const ROUTES: &[Route] = {
         route(GET, "/api/payments/**", "payment", User, General, Pay, Payment),
         route(UNSAFE, "/api/payments/**", "payment", User, PayRate, Pay, Payment),
         route(GET, "/api/notifications", "mail", User, General, Browse, Default),
+        // Who may change or delete a post, the service decides.
+        route(GET, "/api/community/**", "community", Public, General, Browse, Default),
+        route(UNSAFE, "/api/community/**", "community", User, General, Browse, Default),
+        route(GET, "/api/news/**", "community", Public, General, Browse, Default),
+        route(UNSAFE, "/api/news/**", "community", ORGANISER, General, Browse, Default),
         route(GET, "/api/stats/events/**", "stats", ORGANISER, General, Browse, Default),
         route(GET, "/api/stats/**", "stats", ADMIN, General, Browse, Default),
         route(GET, "/api/events/**", "catalog", Public, General, Browse, Default),
@@ -260,6 +265,8 @@ pub const ROUTES: &[Route] = {
         // Only an administrator says that a refund was paid by other means.
         route(ALL, CLOSE_REFUND, "payment", ADMIN, General, Pay, Payment),
         route(ALL, "/api/admin/payments/**", "payment", EVENT_READER, General, Pay, Payment),
+        route(GET, "/api/admin/community/log", "community", ADMIN, General, Browse, Default),
+        route(ALL, "/api/admin/community/**", "community", EVENT_READER, General, Browse, Default),
         route(GET, "/api/admin/mails/log", "mail", ADMIN, General, Browse, Default),
         route(ALL, "/api/admin/mails/**", "mail", SUPPORT, General, Browse, Default),
         route(GET, "/api/admin/events/**", "catalog", EVENT_READER, General, Browse, Default),

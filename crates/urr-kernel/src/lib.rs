@@ -18,6 +18,7 @@ mod money;
 mod named_enum;
 mod panic;
 pub mod percent;
+pub mod search;
 mod secret;
 mod text;
 mod ticket_type;

@@ -8,6 +8,7 @@ mod migrate;
 mod operator;
 mod queue;
 mod run;
+mod rush;
 mod seed;
 mod solve;
 mod stats;
@@ -56,7 +57,8 @@ enum Command {
     Up(ListenArgs),
     /// Run some of the services, on PostgreSQL and Kafka.
     Serve {
-        /// Which services run here: gateway, auth, catalog, queue, ticket, payment, stats, mail
+        /// Which services run here: gateway, auth, catalog, queue, ticket, payment, stats, mail,
+        /// community
         #[arg(long, value_name = "A,B", value_delimiter = ',', required = true)]
         #[arg(value_parser = ProcessRole::parse)]
         roles: Vec<ProcessRole>,
@@ -113,6 +115,11 @@ enum Command {
     Stats {
         #[command(subcommand)]
         command: stats::StatsCommand,
+    },
+    /// Rehearse a sale: virtual fans come all at once, and a report says what happened to them.
+    Rush {
+        #[command(subcommand)]
+        command: rush::RushCommand,
     },
 }
 
@@ -185,6 +192,9 @@ fn run_command(cli: Cli) -> Result<()> {
         }
         Command::Stats { command } => {
             stats::run(&load_for_inspection(shared).map_err(CommandNotRun::wrap)?, command)
+        }
+        Command::Rush { command } => {
+            rush::run(&load_for_inspection(shared).map_err(CommandNotRun::wrap)?, command)
         }
     }
 }

@@ -5,6 +5,7 @@
 mod auth;
 mod builder;
 mod catalog;
+mod community;
 mod consumers;
 mod gateway;
 mod mail;
@@ -33,6 +34,7 @@ use crate::role::{ProcessRole, ProcessRoles};
 use crate::supervisor::TaskSupervisor;
 
 pub use auth::auth_parts;
+pub use community::seed_demo as seed_demo_posts;
 pub use notices::sqs_queue;
 pub use payment::payment_service;
 pub use ticket::ticket_service_to_read;
@@ -116,6 +118,9 @@ impl System {
     pub async fn seed_demo(&self) -> Result<()> {
         if let Some(catalog) = &self.catalog {
             catalog.seed_demo().await.context("the demo data")?;
+            if let Some(db) = self.database(ProcessRole::Community.name()) {
+                community::seed_demo(catalog, db, &self.kit.clock, &self.kit.ids).await?;
+            }
         }
         Ok(())
     }

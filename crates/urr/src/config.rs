@@ -82,6 +82,7 @@ config! {
     catalog: CatalogConfig,
     payments: PaymentsConfig,
     mail: MailConfig,
+    community: CommunityConfig,
     sqs: SqsConfig,
 }
 

@@ -17,6 +17,7 @@ pub enum ProcessRole {
     Payment,
     Stats,
     Mail,
+    Community,
 }
 
 named_enum!(ProcessRole {
@@ -28,6 +29,7 @@ named_enum!(ProcessRole {
     Payment => "payment",
     Stats => "stats",
     Mail => "mail",
+    Community => "community",
 });
 
 /// What the program knows of a service.
@@ -46,7 +48,7 @@ pub struct UnknownProcessRole(String);
 
 impl ProcessRole {
     /// The roles that keep tables: all but the gateway.
-    pub const SERVICES: [ProcessRole; 7] = {
+    pub const SERVICES: [ProcessRole; 8] = {
         let [_gateway, services @ ..] = ProcessRole::ALL;
         services
     };
@@ -85,6 +87,10 @@ impl ProcessRole {
             ProcessRole::Mail => {
                 service(urr_mail::SCHEMA, urr_mail::openapi, urr_mail::DATABASE_USER)
             }
+            ProcessRole::Community => {
+                let user = urr_community::DATABASE_USER;
+                service(urr_community::SCHEMA, urr_community::openapi, user)
+            }
         }
     }
 
@@ -120,7 +126,7 @@ mod tests {
         assert_eq!(
             error,
             "\"catalogue\" is not a role; the roles are gateway, auth, catalog, queue, \
-             ticket, payment, stats, mail"
+             ticket, payment, stats, mail, community"
         );
     }
 }

@@ -31,12 +31,12 @@ pub struct ExportMeBody {
 /// Returns a copy of all the user's data, as a file.
 ///
 /// Account, sessions, the last hundred logins, linked logins, answers to terms, reservations,
-/// tickets, transfers, memberships, points, payments, refunds, and mails with what they said. Of
+/// tickets, transfers, memberships, points, payments, refunds, mails with what they said, and posts. Of
 /// each up to 2,000, the newest; `truncated` names what was more. Needs a login at most ten minutes
 /// ago, or `password`.
 ///
 /// Errors: 403 `RECENT_LOGIN_REQUIRED`, `WRONG_PASSWORD`; 404 `USER_NOT_FOUND`; 503
-/// `EXPORT_UNAVAILABLE` with `missing` (`tickets`, `payments` or `mails`): no copy lacks a part.
+/// `EXPORT_UNAVAILABLE` with `missing` (`tickets`, `payments`, `mails`, `community`): no copy lacks a part.
 #[utoipa::path(
     post, path = "/api/auth/me/export", tag = "auth", request_body = ExportMeBody,
     responses((status = 200, body = Object), Errors<401, 403, 404>),
@@ -69,6 +69,7 @@ pub struct ExportParts {
     pub tickets: Value,
     pub payments: Value,
     pub mails: Value,
+    pub community: Value,
 }
 
 pub fn export_document(parts: ExportParts) -> Value {
@@ -124,6 +125,7 @@ pub fn export_document(parts: ExportParts) -> Value {
         "tickets": parts.tickets,
         "payments": parts.payments,
         "mails": parts.mails,
+        "community": parts.community,
     })
 }
 

@@ -111,6 +111,7 @@ contract! {
         assert_eq!(copy.body["tickets"]["reservations"][0], "R-7ZQ0");
         assert_eq!(copy.body["payments"]["payments"][0]["of"], json!(mina.user.id.0));
         assert_eq!(copy.body["mails"]["mails"][0]["to"], json!(mina.user.id.0));
+        assert_eq!(copy.body["community"]["posts"][0]["by"], json!(mina.user.id.0));
         let text = copy.body.to_string();
         assert!(!text.contains("argon2") && !text.contains("juno"), "{text}");
         let other = post(&world, path).of(&juno).json(&body).send().await;
@@ -141,6 +142,10 @@ contract! {
         assert_eq!(half.refusal(), (503, "EXPORT_UNAVAILABLE"));
         assert_eq!(half.body["missing"], "mails");
         world.tickets.mails_away(false);
+        world.tickets.posts_away(true);
+        let half = export(Reauthentication::by_password(PASSWORD)).await;
+        assert_eq!(half, Err(ExportError::PartUnavailable("community")));
+        world.tickets.posts_away(false);
         assert!(export(Reauthentication::by_password(PASSWORD)).await.is_ok(), "the control");
     }
 

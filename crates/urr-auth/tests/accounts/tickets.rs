@@ -10,7 +10,8 @@ use axum::routing::get;
 use axum::{Json, Router};
 use serde_json::{Value, json};
 use urr_auth::{AuthPeers, UserId};
-use urr_contracts::clients::{MailClient, PaymentClient, TicketClient};
+use urr_contracts::clients::{CommunityClient, MailClient, PaymentClient, TicketClient};
+use urr_contracts::internal::community::GetContributions;
 use urr_contracts::internal::mail::GetMailRecords;
 use urr_contracts::internal::payment::GetPaymentRecords;
 use urr_contracts::internal::ticket::GetHoldings;
@@ -28,6 +29,7 @@ struct FakeState {
     is_unavailable: bool,
     payments_away: bool,
     mails_away: bool,
+    posts_away: bool,
     asked: usize,
 }
 
@@ -43,12 +45,14 @@ impl FakeTickets {
             .route(GetHoldings::SPEC.path, get(holdings))
             .route(GetPaymentRecords::SPEC.path, get(payments))
             .route(GetMailRecords::SPEC.path, get(mails))
+            .route(GetContributions::SPEC.path, get(posts))
             .with_state(self.clone());
         let upstream = |name| Upstream::local(Caller::Auth, name, router.clone(), &kit);
         AuthPeers {
             ticket: TicketClient::new(upstream("ticket")),
             payment: PaymentClient::new(upstream("payment")),
             mail: MailClient::new(upstream("mail")),
+            community: CommunityClient::new(upstream("community")),
         }
     }
 
@@ -75,6 +79,10 @@ impl FakeTickets {
 
     pub fn payments_away(&self, is_away: bool) {
         self.0.lock().unwrap().payments_away = is_away;
+    }
+
+    pub fn posts_away(&self, is_away: bool) {
+        self.0.lock().unwrap().posts_away = is_away;
     }
 
     pub fn mails_away(&self, is_away: bool) {
@@ -106,6 +114,13 @@ async fn payments(State(tickets): State<FakeTickets>, Path(user_id): Path<Uuid>)
     match tickets.0.lock().unwrap().payments_away {
         true => StatusCode::SERVICE_UNAVAILABLE.into_response(),
         false => Json(json!({ "records": { "payments": [{ "of": user_id }] } })).into_response(),
+    }
+}
+
+async fn posts(State(tickets): State<FakeTickets>, Path(user_id): Path<Uuid>) -> Response {
+    match tickets.0.lock().unwrap().posts_away {
+        true => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+        false => Json(json!({ "records": { "posts": [{ "by": user_id }] } })).into_response(),
     }
 }
 

@@ -7,13 +7,13 @@ use urr_kernel::{Timestamp, Uuid};
 use urr_service::idempotency::{KeyedRequest, fingerprint, header_key};
 use urr_service::{
     ApiError, Errors, EventReader, EventScope, Json, Page, Paged, Pagination, Path, Query,
+    parse_search,
 };
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::bodies::{CancelEventBody, CreateEventBody};
-use super::http::parse_search;
 use super::views::EventView;
 use crate::{
     CatalogService, EditEventError, EventActor, EventChange, EventId, EventListFilter,

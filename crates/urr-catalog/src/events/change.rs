@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use urr_contracts::events::catalog::{
     EventCancelled, EventCreated, EventDeleted, EventSnapshot, EventUpdated,
 };
+use urr_kernel::search::SearchText;
 use urr_kernel::{Timestamp, Uuid, Won};
 use urr_layout::Layout;
 use urr_service::idempotency::{KeyClaim, KeyedRequest, key_claim, key_complete};
@@ -22,7 +23,6 @@ use crate::events::rules::{
     Schedule, StartsInPast, TicketType, VenueRef, check_presale, check_prices, check_start,
     check_ticket_types, decide_edit, may_delete,
 };
-use crate::events::search::SearchText;
 use crate::events::store;
 use crate::venues::store::{hall_find, venue_find};
 use crate::{AdminActor, Artist, ArtistId, CatalogService, HallId, HallSummary, VenueId};

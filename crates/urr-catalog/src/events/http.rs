@@ -6,14 +6,15 @@ use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use urr_contracts::internal::catalog::{EventInfo, GetEvent, GetEventAnswer};
 use urr_kernel::{CallContext, Timestamp, Uuid};
-use urr_service::{ApiError, Errors, InternalCalls, Page, Paged, Pagination, Path, Query};
+use urr_service::{
+    ApiError, Errors, InternalCalls, Page, Paged, Pagination, Path, Query, parse_search,
+};
 use urr_storage::storable_time;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::views::{EventSummaryView, EventView};
-use crate::events::search::QUERY_CHARS_MAX;
 use crate::response_cache::CachedResponse;
 use crate::response_cache::http::{CACHED_BRIEFLY, REVALIDATED};
 use crate::{
@@ -46,15 +47,6 @@ pub struct EventQuery {
     /// Words in the title, artist, venue or address; initial consonants (ㅎㄱ) work too.
     #[param(max_length = 100)]
     q: Option<String>,
-}
-
-pub fn parse_search(text: Option<&str>) -> Result<Option<SearchQuery>, ApiError> {
-    let text = text.unwrap_or_default();
-    if text.chars().count() > QUERY_CHARS_MAX {
-        let sentence = format!("A search has at most {QUERY_CHARS_MAX} characters.");
-        return Err(ApiError::bad_request("INVALID_QUERY", sentence));
-    }
-    Ok(SearchQuery::parse(text))
 }
 
 impl EventQuery {

@@ -1,9 +1,9 @@
 //! The SQL of the search index.
 
+use urr_kernel::search::{GRAMS_MAX, SearchQuery, SearchText, WORDS_MAX};
 use urr_storage::{DbResult, ToValue, Tx, Value, params};
 
 use crate::events::rules::EventId;
-use crate::events::search::{GRAMS_MAX, SearchQuery, SearchText, WORDS_MAX};
 use crate::sql::Conditions;
 
 /// How many grams one statement inserts. The last chunk repeats its last gram, so that the database

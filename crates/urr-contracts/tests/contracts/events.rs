@@ -5,6 +5,9 @@ use urr_contracts::events::catalog::{
     ArtistCreated, ArtistUpdated, CatalogEventStatus, EventCancelled, EventCreated, EventDeleted,
     EventKind, EventSnapshot, EventUpdated, OrderedTicketType,
 };
+use urr_contracts::events::community::{
+    CommentCreated, CommentStatusChanged, PostCreated, PostKind, PostStatus, PostStatusChanged,
+};
 use urr_contracts::events::inventory::{InventoryReady, TicketTypeChanged};
 use urr_contracts::events::membership::{MembershipActivated, MembershipExpired};
 use urr_contracts::events::payment::{
@@ -39,6 +42,7 @@ fn every_event_is_written_and_read_as_its_golden_file() {
     check_payments(&mut golden);
     check_memberships_and_transfers(&mut golden);
     check_inventory_queue_and_users(&mut golden);
+    check_community(&mut golden);
     check_alerts(&mut golden);
     golden.finish(TYPES.iter().map(|name| (*name).to_owned()));
 }
@@ -58,6 +62,15 @@ fn missing_optional_and_unknown_fields_are_accepted() {
     let text = r#"{"eventId":"0198b7a0-0000-7000-8000-000000000001","revision":2,"colour":"red"}"#;
     let read: EventCancelled = serde_json::from_str(text).unwrap();
     assert_eq!(read, EventCancelled { event_id: id(1), revision: 2, reason: None });
+}
+
+fn check_community(golden: &mut GoldenFolder) {
+    let (post_id, comment_id, artist_id, author_id) = (id(80), id(81), Some(id(2)), id(11));
+    check(golden, &PostCreated { post_id, kind: PostKind::Post, artist_id, author_id });
+    check(golden, &PostStatusChanged { post_id, artist_id, status: PostStatus::Hidden });
+    check(golden, &CommentCreated { comment_id, post_id, artist_id, author_id });
+    let status = PostStatus::Deleted;
+    check(golden, &CommentStatusChanged { comment_id, post_id, status });
 }
 
 fn event(kind: EventKind) -> EventSnapshot {

@@ -8,6 +8,7 @@ use urr_contracts::events::catalog::{CatalogEventStatus, EventKind};
 use urr_contracts::internal::auth::*;
 use urr_contracts::internal::calls;
 use urr_contracts::internal::catalog::{EventInfo, GetEvent, GetEventAnswer};
+use urr_contracts::internal::community::{ContributionsAnswer, GetContributions};
 use urr_contracts::internal::mail::{GetMailRecords, MailRecordsAnswer};
 use urr_contracts::internal::payment::{
     AccountBalance, AuditFinding, AuditLedger, AuditProvider, AuditTickets, GetPaymentRecords,
@@ -35,6 +36,8 @@ pub fn visit_calls(visitor: &mut impl CallVisitor) {
     visit_queue(visitor);
     visit_payables(visitor);
     visit_other_ticket_calls(visitor);
+    let written = ContributionsAnswer { records: json!({ "posts": [] }) };
+    visitor.visit(GetContributions { user_id: id(11) }, written);
 }
 
 impl CallVisitor for GoldenFolder {

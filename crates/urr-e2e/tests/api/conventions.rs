@@ -88,8 +88,8 @@ async fn health_tells_of_every_storage() {
         "service": "gateway",
         "status": "ok",
         "dependencies": {
-            "auth": "ok", "catalog": "ok", "mail": "ok", "payment": "ok", "queue": "ok", "revoked-tokens": "ok", "stats": "ok",
-            "ticket": "ok", "waiting-rooms": "ok",
+            "auth": "ok", "catalog": "ok", "community": "ok", "mail": "ok", "payment": "ok",
+            "queue": "ok", "revoked-tokens": "ok", "stats": "ok", "ticket": "ok", "waiting-rooms": "ok",
         },
     });
     assert_eq!(health.json(), expected);

@@ -39,7 +39,8 @@ const SENDERS: [Option<(Uuid, UserRole)>; 6] = [
 /// Refusals of a role, by the gateway or by a service.
 const ROLE_CODES: [&str; 2] = ["ADMIN_REQUIRED", "ROLE_REQUIRED"];
 
-/// An organiser with a standing event of theirs, of which one ticket is sold.
+/// An organiser with a standing event of an artist, of which one ticket is sold, and what fans and
+/// the organiser wrote about the artist.
 #[derive(Clone, Debug)]
 struct Tenant {
     organiser: Uuid,
@@ -47,6 +48,9 @@ struct Tenant {
     ticket_type: String,
     reservation: String,
     payment: String,
+    post: String,
+    comment: String,
+    news: String,
 }
 
 impl Tenant {
@@ -54,8 +58,11 @@ impl Tenant {
         let name = format!("클럽 {organiser}");
         let venue = json!({ "name": name, "address": "서울 한강로 1" });
         let venue = created(app.post("/api/admin/venues").as_admin().json(&venue).send().await);
+        let artist = json!({ "name": format!("밴드 {organiser}") });
+        let artist = created(app.post("/api/admin/artists").as_admin().json(&artist).send().await);
+        let artist = text(&artist["artist"]["id"]);
         let body = json!({
-            "title": "클럽 나이트", "venueId": venue["venue"]["id"],
+            "title": "클럽 나이트", "venueId": venue["venue"]["id"], "artistId": artist,
             "startsAt": "2026-12-24T10:00:00Z",
             "saleStartsAt": "2026-11-14T00:00:00Z", "saleEndsAt": "2026-12-20T00:00:00Z",
             "ticketTypes": [{ "name": "A", "price": 70_000, "total": 100 }],
@@ -79,7 +86,9 @@ impl Tenant {
         let call = app.post("/api/payments/process").as_person(buyer, UserRole::User);
         let paid = call.json(&body).send().await.json();
         let payment = text(&paid["payment"]["id"]);
-        let tenant = Tenant { organiser, event, ticket_type, reservation, payment };
+        let [post, comment, news] = write_about(app, organiser, &artist).await;
+        let tenant =
+            Tenant { organiser, event, ticket_type, reservation, payment, post, comment, news };
         tenant.await_projections(app).await;
         tenant
     }
@@ -102,8 +111,8 @@ impl Tenant {
         }
     }
 
-    fn ids(&self) -> [&str; 4] {
-        [&self.event, &self.ticket_type, &self.reservation, &self.payment]
+    fn ids(&self) -> [&str; 5] {
+        [&self.event, &self.ticket_type, &self.reservation, &self.payment, &self.post]
     }
 
     /// The path of an operation, with the tenant's ids.
@@ -112,6 +121,9 @@ impl Tenant {
             path if path.starts_with("/api/admin/reservations/") => &self.reservation,
             path if path.starts_with("/api/admin/payments/") => &self.payment,
             path if path.starts_with("/api/admin/tickets/") => &self.ticket_type,
+            path if path.starts_with("/api/admin/community/comments/") => &self.comment,
+            path if path.starts_with("/api/admin/community/") => &self.post,
+            path if path.starts_with("/api/news/") => &self.news,
             _ => &self.event,
         };
         let path = path.replace("{id}", id).replace("{eventId}", &self.event);
@@ -127,6 +139,30 @@ impl Tenant {
         }
         filled
     }
+}
+
+/// A post with a comment, both reported, and news.
+async fn write_about(app: &TestApp, organiser: Uuid, artist: &str) -> [String; 3] {
+    let writing = json!({ "artistId": artist, "title": "글", "content": "내용" });
+    let publish = async |path: &str, who: Uuid, role: UserRole, body: &Value| {
+        eventually("the community knows the artist and the organiser", async || {
+            app.clock.advance(Duration::from_secs(1));
+            let answer = app.post(path).as_person(who, role).json(body).send().await;
+            (answer.status == 201).then(|| answer.json())
+        })
+        .await
+    };
+    let fan = app.ids.next_id();
+    let post = publish("/api/community/posts", fan, UserRole::User, &writing).await;
+    let post = text(&post["post"]["id"]);
+    let path = format!("/api/community/posts/{post}/comments");
+    let comment = publish(&path, fan, UserRole::User, &json!({ "content": "댓글" })).await;
+    let comment = text(&comment["comment"]["id"]);
+    let path = format!("/api/community/posts/{post}/reports");
+    let report = app.post(&path).as_person(FAN, UserRole::User).json(&json!({ "reason": "spam" }));
+    assert_eq!(report.send().await.status, 204);
+    let news = publish("/api/news", organiser, UserRole::Organiser, &writing).await;
+    [post, comment, text(&news["news"]["id"])]
 }
 
 /// Every operation that concerns one event, with a body that its service accepts. The destructive
@@ -148,6 +184,11 @@ fn owned_operations(tenant: &Tenant) -> Vec<(Method, &'static str, Value)> {
         (Method::POST, "/api/admin/events/{eventId}/tickets", ticket_type),
         (Method::PUT, "/api/admin/tickets/{id}", renamed),
         (Method::PUT, "/api/admin/events/{id}", json!({ "revision": 1, "title": "새 제목" })),
+        (Method::PUT, "/api/news/{id}", json!({ "title": "새 소식", "content": "내용" })),
+        (Method::PUT, "/api/admin/community/posts/{id}/pin", json!({ "pinned": true })),
+        (Method::PUT, "/api/admin/community/comments/{id}/status", json!({ "status": "hidden" })),
+        (Method::PUT, "/api/admin/community/posts/{id}/status", json!({ "status": "hidden" })),
+        (Method::DELETE, "/api/news/{id}", json!({})),
         (Method::POST, "/api/admin/payments/{id}/refund", json!({ "reason": "x", "amount": 1 })),
         (Method::POST, "/api/admin/reservations/{id}/cancel", reason.clone()),
         (Method::DELETE, "/api/admin/events/{eventId}/staff/{userId}", json!({})),
@@ -292,7 +333,7 @@ on_both_deployments! {
         // The control: an administrator sees them on these pages.
         for path in [
             "/api/admin/events", "/api/admin/reservations", "/api/admin/payments",
-            "/api/stats/events", "/api/admin/dashboard",
+            "/api/stats/events", "/api/admin/dashboard", "/api/admin/community/reports",
         ] {
             let answer = app.get(path).as_admin().send().await;
             let body = String::from_utf8_lossy(&answer.bytes).into_owned();
@@ -323,6 +364,9 @@ async fn every_operation_about_an_event_is_in_the_table_of_owned_ones() {
         ticket_type: FAN.to_string(),
         reservation: FAN.to_string(),
         payment: FAN.to_string(),
+        post: FAN.to_string(),
+        comment: FAN.to_string(),
+        news: FAN.to_string(),
     };
     let owned = owned_operations(&tenant).into_iter();
     let mut known: BTreeSet<(String, String)> =

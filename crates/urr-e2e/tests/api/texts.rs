@@ -36,6 +36,18 @@ fn bodies(text: &str) -> Vec<(&'static str, String, Value)> {
             json!({ "name": "H", "layout": { "sections": [section] } }),
         ),
         ("POST", "/api/admin/events".to_owned(), event),
+        ("POST", "/api/news".to_owned(), json!({ "title": text, "content": "x" })),
+        (
+            "POST",
+            "/api/community/posts".to_owned(),
+            json!({ "artistId": ID, "title": "x", "content": text }),
+        ),
+        ("POST", format!("/api/community/posts/{ID}/comments"), json!({ "content": text })),
+        (
+            "POST",
+            format!("/api/community/posts/{ID}/reports"),
+            json!({ "reason": "spam", "note": text }),
+        ),
         ("POST", format!("/api/admin/events/{ID}/cancel"), json!({ "reason": text })),
         ("PUT", format!("/api/admin/queue/{ID}/message"), json!({ "message": text })),
         (

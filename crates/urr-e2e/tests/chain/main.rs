@@ -5,6 +5,7 @@
 
 mod books;
 mod broker_outage;
+mod community;
 mod concurrent_purchases;
 mod consistency_control;
 mod dead_letters;

@@ -14,7 +14,7 @@ use crate::on_both_deployments;
 const YEAR_PRICE: i64 = 30_000;
 
 /// An artist that the ticket service knows, and a member.
-async fn join(app: &TestApp, shop: &Shop<'_>, user_id: Uuid, artist_id: Uuid) -> Value {
+pub async fn join(app: &TestApp, shop: &Shop<'_>, user_id: Uuid, artist_id: Uuid) -> Value {
     let subscribe = async || {
         let body = Some(json!({"artistId": artist_id}));
         shop.send(user_id, Method::POST, "/api/memberships/subscribe", body).await
@@ -36,7 +36,7 @@ async fn join(app: &TestApp, shop: &Shop<'_>, user_id: Uuid, artist_id: Uuid) ->
     paid.json()["payment"].take()
 }
 
-async fn mine(shop: &Shop<'_>, user_id: Uuid, artist_id: Uuid) -> (String, i64) {
+pub async fn mine(shop: &Shop<'_>, user_id: Uuid, artist_id: Uuid) -> (String, i64) {
     let path = format!("/api/memberships/my/{artist_id}");
     let mine = shop.send(user_id, Method::GET, &path, None).await.json();
     let membership = &mine["membership"];
@@ -45,7 +45,7 @@ async fn mine(shop: &Shop<'_>, user_id: Uuid, artist_id: Uuid) -> (String, i64) 
     (text(&membership["effectiveTier"]), points.iter().sum())
 }
 
-async fn new_artist(app: &TestApp) -> Uuid {
+pub async fn new_artist(app: &TestApp) -> Uuid {
     let body = json!({"name": format!("한강 밴드 {}", app.ids.next_id())});
     let artist = created(app.post("/api/admin/artists").as_admin().json(&body).send().await);
     text(&artist["artist"]["id"]).parse().unwrap()

@@ -37,7 +37,8 @@ pub const OTHER: Uuid = Uuid::from_u128(0x0198_0000_0000_7000_8000_0000_0000_00b
 pub const EVENT: Uuid = Uuid::from_u128(0x0198_0000_0000_7000_8000_0000_0000_00ee);
 pub const TIMEOUT: Duration = Duration::from_secs(20);
 
-pub const SERVICES: [&str; 7] = ["auth", "catalog", "mail", "payment", "queue", "stats", "ticket"];
+pub const SERVICES: [&str; 8] =
+    ["auth", "catalog", "community", "mail", "payment", "queue", "stats", "ticket"];
 
 /// A request that reached a service.
 #[derive(Clone, Debug)]

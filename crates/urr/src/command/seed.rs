@@ -7,7 +7,7 @@ use urr_catalog::{CatalogCounts, CatalogParts, CatalogService, CatalogSettings};
 use urr_kernel::Clock;
 
 use super::{block_on, print_line, with_storage};
-use crate::compose::{ClockAndIds, System};
+use crate::compose::{ClockAndIds, System, seed_demo_posts};
 use crate::config::Config;
 use crate::data_folder::DataFolder;
 use crate::engines;
@@ -40,6 +40,7 @@ async fn seed_folder(config: &Config, folder: DataFolder) -> Result<u64> {
     let seeded = async {
         system.seed_demo().await?;
         let catalog = system.catalog().context("the catalog runs here")?;
+        seed_posts(config, catalog).await?;
         wait_for_seats(catalog).await
     };
     let seeded = seeded.await;
@@ -47,14 +48,24 @@ async fn seed_folder(config: &Config, folder: DataFolder) -> Result<u64> {
     seeded
 }
 
-/// On PostgreSQL the tables of the catalog are enough: the running services do the rest.
+/// On PostgreSQL the tables of the catalog and the community are enough: the running services do the rest.
 async fn seed_servers(config: &Config) -> Result<u64> {
     with_storage(config, ProcessRole::Catalog, async |db| {
         let ClockAndIds { clock, ids } = ClockAndIds::system();
         let settings = CatalogSettings::default();
         let catalog = CatalogService::new(CatalogParts { db, clock, ids, settings, peers: None });
         catalog.seed_demo().await.context("the demo data")?;
+        seed_posts(config, &catalog).await?;
         Ok(count_events(&catalog.get_counts(None).await?))
+    })
+    .await
+}
+
+/// The running community service announces them.
+async fn seed_posts(config: &Config, catalog: &CatalogService) -> Result<()> {
+    with_storage(config, ProcessRole::Community, async |db| {
+        let ClockAndIds { clock, ids } = ClockAndIds::system();
+        seed_demo_posts(catalog, &db, &clock, &ids).await
     })
     .await
 }

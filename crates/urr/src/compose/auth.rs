@@ -8,7 +8,7 @@ use urr_auth::{
     IdentityProvider, PORTONE_ENDPOINT, PortOneIdentity, ProviderEndpoints, RemoteVerifier,
     RemoteVerifierKind, SocialProvider, SocialProviderSettings, SocialSettings, TermsVersions,
 };
-use urr_contracts::clients::{MailClient, PaymentClient, TicketClient};
+use urr_contracts::clients::{CommunityClient, MailClient, PaymentClient, TicketClient};
 use urr_kernel::Secret;
 use urr_service::token::TokenKey;
 use urr_service::{Caller, Service};
@@ -27,6 +27,7 @@ pub async fn start(builder: &mut Builder<'_>, db: Db) -> Result<Service> {
         ticket: TicketClient::new(upstream(ProcessRole::Ticket)?),
         payment: PaymentClient::new(upstream(ProcessRole::Payment)?),
         mail: MailClient::new(upstream(ProcessRole::Mail)?),
+        community: CommunityClient::new(upstream(ProcessRole::Community)?),
     };
     let parts = auth_parts(builder.config, db, &builder.sources())?;
     let auth = AuthService::new(AuthParts { peers: Some(peers), ..parts });

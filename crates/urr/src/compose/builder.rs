@@ -24,7 +24,7 @@ use urr_stats::{StatsParts, StatsService};
 use urr_storage::{Db, StorageError};
 
 use super::consumers::{self, EventConsumer};
-use super::{ClockAndIds, auth, catalog, mail, payment, queue, ticket};
+use super::{ClockAndIds, auth, catalog, community, mail, payment, queue, ticket};
 use crate::config::Config;
 use crate::engines;
 use crate::role::{ProcessRole, ProcessRoles};
@@ -119,6 +119,7 @@ impl<'a> Builder<'a> {
                 ProcessRole::Payment => payment::start(self, db)?,
                 ProcessRole::Stats => self.start_stats(db),
                 ProcessRole::Mail => mail::start(self, db)?,
+                ProcessRole::Community => community::start(self, db)?,
             };
             self.local[&role].set(&service);
             self.services.push(service);

@@ -40,6 +40,13 @@ pub const CATALOG: EventConsumer = EventConsumer {
     handle: ConsumerHandle::Each(urr_catalog::handle),
 };
 
+pub const COMMUNITY: EventConsumer = EventConsumer {
+    group: urr_community::GROUP,
+    topics: urr_community::TOPICS,
+    types: Some(urr_community::TYPES),
+    handle: ConsumerHandle::Each(urr_community::handle),
+};
+
 pub const MAIL: EventConsumer = EventConsumer {
     group: urr_mail::GROUP,
     topics: urr_mail::TOPICS,
@@ -116,7 +123,7 @@ mod tests {
         let db = Db::open_sqlite(&folder.path().join("empty"), &SqliteOptions::default()).unwrap();
         let events = events_of_every_type();
         assert!(events.len() > 20, "{}", events.len());
-        for consumer in [CATALOG, MAIL, PAYMENT, QUEUE, TICKET] {
+        for consumer in [CATALOG, COMMUNITY, MAIL, PAYMENT, QUEUE, TICKET] {
             let types = consumer.types.unwrap();
             let ConsumerHandle::Each(handle) = consumer.handle else { panic!("they name types") };
             for event in events.iter().filter(|event| !types.contains(&event.event_type.as_str())) {

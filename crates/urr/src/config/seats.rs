@@ -1,4 +1,4 @@
-//! Events, seats, reservations and alerts.
+//! Events, seats, reservations, alerts and the community.
 
 use urr_kernel::Secret;
 
@@ -34,5 +34,12 @@ section! {
 section! {
     CatalogConfig = "catalog" {
         event_status_interval_ms: u64 = value(millis()), "EVENT_STATUS_INTERVAL_MS";
+    }
+}
+
+section! {
+    CommunityConfig = "community" {
+        posts_per_hour_max: u32 = value(number(1..=10_000));
+        comments_per_hour_max: u32 = value(number(1..=10_000));
     }
 }

@@ -11,6 +11,7 @@ mod migrate;
 mod openapi_fuzz;
 mod process;
 mod queue;
+mod rush;
 mod serve;
 mod startup_errors;
 mod stats;

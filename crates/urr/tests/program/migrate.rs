@@ -7,7 +7,7 @@ use urr_test::servers::{self, PostgresServer, Server};
 use crate::process::Installation;
 
 /// Role, schema, name of the first migration and a table of it, for each service.
-const SERVICES: [(&str, &str, &str, &str); 7] = [
+const SERVICES: [(&str, &str, &str, &str); 8] = [
     ("user_svc_user", "user_service", "accounts", "users"),
     ("event_svc_user", "event_service", "artists", "artists"),
     ("queue_svc_user", "queue_service", "rooms", "rooms"),
@@ -15,6 +15,7 @@ const SERVICES: [(&str, &str, &str, &str); 7] = [
     ("payment_svc_user", "payment_service", "payments", "payments"),
     ("stats_svc_user", "stats_service", "activity", "activity"),
     ("mail_svc_user", "mail_service", "mails", "mails"),
+    ("community_svc_user", "community_service", "posts", "posts"),
 ];
 
 #[test]
@@ -33,7 +34,7 @@ fn each_service_gets_a_schema_that_no_other_can_read() -> Result<()> {
     assert_eq!(doctor.status.code(), Some(1), "{doctor:?}");
     assert_eq!(doctor.stdout.matches("PROBLEM").count(), SERVICES.len(), "{doctor:?}");
     assert!(doctor.stdout.contains("urr migrate"), "{doctor:?}");
-    assert_eq!(doctor.stderr, "urr: 7 problems were found\n");
+    assert_eq!(doctor.stderr, "urr: 8 problems were found\n");
 
     let first = installation.run(&["migrate"])?.succeeded()?.stdout;
     let again = installation.run(&["migrate"])?.succeeded()?.stdout;

@@ -17,7 +17,7 @@ use crate::stats::check_rebuild;
 const CALLS_UNTIL_OPEN: usize = 10;
 
 #[test]
-fn eight_processes_are_one_system() -> Result<()> {
+fn nine_processes_are_one_system() -> Result<()> {
     for server in [Server::Postgres, Server::Kafka, Server::Redis] {
         if !servers::available(server)? {
             return Ok(());
@@ -25,18 +25,20 @@ fn eight_processes_are_one_system() -> Result<()> {
     }
     let (auth_port, catalog_port, stats_port) = (free_port(), free_port(), free_port());
     let (queue_port, ticket_port, payment_port) = (free_port(), free_port(), free_port());
-    let mail_port = free_port();
+    let (mail_port, community_port) = (free_port(), free_port());
     let mut installation = distributed_installation(catalog_port, stats_port)?;
     installation.set("AUTH_SERVICE_URL", &format!("http://127.0.0.1:{auth_port}"));
     installation.set("QUEUE_SERVICE_URL", &format!("http://127.0.0.1:{queue_port}"));
     installation.set("TICKET_SERVICE_URL", &format!("http://127.0.0.1:{ticket_port}"));
     installation.set("PAYMENT_SERVICE_URL", &format!("http://127.0.0.1:{payment_port}"));
     installation.set("MAIL_SERVICE_URL", &format!("http://127.0.0.1:{mail_port}"));
+    installation.set("COMMUNITY_SERVICE_URL", &format!("http://127.0.0.1:{community_port}"));
     let auth = installation.serve(auth_port, "auth")?;
     let queue = installation.serve(queue_port, "queue")?;
     let ticket = installation.serve(ticket_port, "ticket")?;
     let payment = installation.serve(payment_port, "payment")?;
     let mail = installation.serve(mail_port, "mail")?;
+    let community = installation.serve(community_port, "community")?;
     let catalog = installation.serve(catalog_port, "catalog")?;
     let stats = installation.serve(stats_port, "stats")?;
     let gateway = installation.serve(free_port(), "gateway")?;
@@ -69,7 +71,7 @@ fn eight_processes_are_one_system() -> Result<()> {
     let stop = || queue.stop("TERM")?.succeeded();
     let start = || installation.serve(queue_port, "queue");
     let queue = check_outage_of_the_waiting_room(&fan, gateway.port, stop, start)?;
-    for process in [gateway, mail, stats, catalog, payment, ticket, queue, auth] {
+    for process in [gateway, community, mail, stats, catalog, payment, ticket, queue, auth] {
         process.stop("TERM")?.succeeded()?;
     }
     assert!(!installation.path("data").exists(), "nothing is stored in a folder");

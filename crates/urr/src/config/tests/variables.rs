@@ -33,6 +33,7 @@ const VARIABLES: &str = "
     STATS_SERVICE_URL services.stats_url http://elsewhere:1
     QUEUE_SERVICE_URL services.queue_url http://elsewhere:1
     CATALOG_SERVICE_URL services.catalog_url http://elsewhere:1
+    COMMUNITY_SERVICE_URL services.community_url http://elsewhere:1
     AUTH_DB_URL database.auth.url jdbc:postgresql://db:5432/x
     AUTH_DB_USERNAME database.auth.username someone
     AUTH_DB_PASSWORD database.auth.password [set]
@@ -45,6 +46,9 @@ const VARIABLES: &str = "
     STATS_DB_URL database.stats.url jdbc:postgresql://db:5432/x
     STATS_DB_USERNAME database.stats.username someone
     STATS_DB_PASSWORD database.stats.password [set]
+    COMMUNITY_DB_URL database.community.url jdbc:postgresql://db:5432/x
+    COMMUNITY_DB_USERNAME database.community.username someone
+    COMMUNITY_DB_PASSWORD database.community.password [set]
     CATALOG_DB_URL database.catalog.url jdbc:postgresql://db:5432/x
     CATALOG_DB_USERNAME database.catalog.username someone
     CATALOG_DB_PASSWORD database.catalog.password [set]

@@ -134,6 +134,7 @@ impl Shop {
         let user = self.user_id(UserRole::User).to_owned();
         let mails = self.make(Admin, "GET", "/api/admin/mails", &json!({}))?;
         let mail = mails["mails"][0]["id"].clone();
+        let writings = self.write(&artist)?;
         self.ids = json!({
             "eventId": [seated, standing], "artistId": [artist], "venueId": [venue],
             "hallId": [hall], "ticketTypeId": [ticket_type], "userId": [user, staff],
@@ -164,7 +165,38 @@ impl Shop {
             "/api/transfers/{id} id": [transfer["transfer"]["id"]],
             "/api/transfers/{id}/cancel id": [transfer["transfer"]["id"]],
         });
+        let all = self.ids.as_object_mut().context("an object")?;
+        all.extend(writings.as_object().context("an object")?.clone());
         Ok(())
+    }
+
+    /// A post with a comment, and news, on the board of an artist: their ids by parameter.
+    fn write(&self, artist: &str) -> Result<Value> {
+        let writing = json!({ "artistId": artist, "title": "글", "content": "내용" });
+        let mut news = None;
+        eventually("the community knows the artist", || {
+            let reply = self.ask(Some(UserRole::Admin), "POST", "/api/news", &writing)?;
+            news = (reply.status == 201).then_some(reply);
+            Ok(news.is_some())
+        })?;
+        let news = news.context("news")?.json()?;
+        let post = self.make(UserRole::User, "POST", "/api/community/posts", &writing)?;
+        let post = text(&post["post"]["id"])?;
+        let path = format!("/api/community/posts/{post}/comments");
+        let comment = self.make(UserRole::User, "POST", &path, &json!({ "content": "댓글" }))?;
+        let (comment, news) = (&comment["comment"]["id"], &news["news"]["id"]);
+        Ok(json!({
+            "commentId": [comment],
+            "/api/community/posts/{id} id": [post],
+            "/api/community/posts/{id}/comments id": [post],
+            "/api/community/posts/{id}/reports id": [post],
+            "/api/community/posts/{id}/comments/{commentId} id": [post],
+            "/api/community/posts/{id}/comments/{commentId}/reports id": [post],
+            "/api/admin/community/posts/{id}/status id": [post],
+            "/api/admin/community/posts/{id}/pin id": [post],
+            "/api/admin/community/comments/{id}/status id": [comment],
+            "/api/news/{id} id": [news],
+        }))
     }
 
     /// A seated event on sale, a standing one on sale, and one that may be cancelled and deleted.

@@ -2,7 +2,7 @@
 //!
 //! Texts are normalized (lower case, full-width letters, separate Hangul letters put together), and
 //! every letter and every two neighbours within a word are kept in an index. A search is split
-//! into words; all pairs of all its words must be in the index of an event, and each word must
+//! into words; all pairs of all its words must be in the index of a text, and each word must
 //! stand somewhere in its text. Initial consonants are kept too: "ㅎㄱ" finds 한강.
 
 use std::collections::BTreeSet;
@@ -21,7 +21,7 @@ const INITIALS: [char; 19] = [
     'ㅌ', 'ㅍ', 'ㅎ',
 ];
 
-/// What is stored of an event to find it by.
+/// What is stored of a text to find it by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchText {
     /// The normalised words, and their initial consonants after a line break.

@@ -1,0 +1,149 @@
+//! What fans do, drawn from a seed.
+
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+
+/// The shares of fans who do something, and how long they take.
+#[derive(Clone, Debug)]
+pub struct Behaviour {
+    /// Of all fans: programs that break the rules.
+    pub programs: f64,
+    /// Who asks for the best seats instead of picking on the map.
+    pub best_seats: f64,
+    /// Who clicks twice when reserving.
+    pub double_clicks: f64,
+    /// Who reloads the waiting page once, or loses the network for some seconds.
+    pub interruptions: f64,
+    /// Whose first card is declined.
+    pub declines: f64,
+    /// Who releases the hold instead of paying.
+    pub changes_of_mind: f64,
+    /// Who cancels after paying.
+    pub cancels: f64,
+    /// The mean time on the seat map and at the checkout.
+    pub choosing: Duration,
+    pub paying: Duration,
+}
+
+impl Default for Behaviour {
+    fn default() -> Behaviour {
+        Behaviour {
+            programs: 0.05,
+            best_seats: 0.4,
+            double_clicks: 0.05,
+            interruptions: 0.05,
+            declines: 0.05,
+            changes_of_mind: 0.03,
+            cancels: 0.03,
+            choosing: Duration::from_secs(8),
+            paying: Duration::from_secs(12),
+        }
+    }
+}
+
+/// Who a fan is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FanKind {
+    Person,
+    /// Polls five times a second.
+    FastPoller,
+    /// Reserves with the entry token of someone else.
+    TokenThief,
+    /// Reserves without waiting.
+    QueueSkipper,
+}
+
+/// An interruption while waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interruption {
+    Reload,
+    Offline(Duration),
+}
+
+/// What one fan will do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FanDecisions {
+    pub kind: FanKind,
+    pub seats: u32,
+    pub asks_for_best: bool,
+    /// Between 0 and 1: which grade, and where on the map the search begins.
+    pub grade: f64,
+    pub position: f64,
+    pub clicks_twice: bool,
+    pub interruption: Option<Interruption>,
+    pub is_declined_first: bool,
+    pub changes_mind: bool,
+    pub cancels: bool,
+    pub choosing: Duration,
+    pub paying: Duration,
+}
+
+impl FanDecisions {
+    /// The decisions of the fan with this number.
+    pub fn draw(behaviour: &Behaviour, seed: u64, number: u64) -> FanDecisions {
+        let mixed = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(number);
+        let mut random = StdRng::seed_from_u64(mixed);
+        let mut happens = |share: f64| random.random::<f64>() < share;
+        let is_program = happens(behaviour.programs);
+        let asks_for_best = happens(behaviour.best_seats);
+        let clicks_twice = happens(behaviour.double_clicks);
+        let is_interrupted = happens(behaviour.interruptions);
+        let is_declined_first = happens(behaviour.declines);
+        let changes_mind = happens(behaviour.changes_of_mind);
+        let cancels = happens(behaviour.cancels);
+        let kinds = [FanKind::FastPoller, FanKind::TokenThief, FanKind::QueueSkipper];
+        let kind = kinds[random.random_range(0..kinds.len())];
+        let interruptions = [Interruption::Reload, Interruption::Offline(Duration::from_secs(15))];
+        let interruption = interruptions[random.random_range(0..interruptions.len())];
+        FanDecisions {
+            kind: if is_program { kind } else { FanKind::Person },
+            // Most people come in pairs.
+            seats: [1, 1, 2, 2, 2, 2, 3, 4][random.random_range(0..8)],
+            asks_for_best,
+            grade: random.random(),
+            // Everybody likes the front: small values are more likely.
+            position: random.random::<f64>().powi(2),
+            clicks_twice,
+            interruption: is_interrupted.then_some(interruption),
+            is_declined_first,
+            changes_mind,
+            cancels,
+            choosing: exponential(behaviour.choosing, &mut random),
+            paying: exponential(behaviour.paying, &mut random),
+        }
+    }
+}
+
+/// Most people are quick, some take long; nobody takes more than five times the mean.
+fn exponential(mean: Duration, random: &mut StdRng) -> Duration {
+    let factor = -(1.0 - random.random::<f64>()).ln();
+    mean.mul_f64(factor.min(5.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(behaviour: &Behaviour, seed: u64) -> Vec<FanDecisions> {
+        (0..10_000).map(|number| FanDecisions::draw(behaviour, seed, number)).collect()
+    }
+
+    #[test]
+    fn a_seed_repeats_the_decisions() {
+        let behaviour = Behaviour::default();
+        assert_eq!(all(&behaviour, 3), all(&behaviour, 3));
+        assert_ne!(all(&behaviour, 3), all(&behaviour, 4));
+    }
+
+    #[test]
+    fn shares_and_means_are_kept() {
+        let fans = all(&Behaviour { programs: 0.3, cancels: 0.1, ..Behaviour::default() }, 3);
+        let share = |is: fn(&FanDecisions) -> bool| fans.iter().filter(|fan| is(fan)).count();
+        assert!((2_800..3_200).contains(&share(|fan| fan.kind != FanKind::Person)));
+        assert!((850..1_150).contains(&share(|fan| fan.cancels)));
+        let mean = fans.iter().map(|fan| fan.choosing.as_secs_f64()).sum::<f64>() / 10_000.0;
+        assert!((7.5..8.5).contains(&mean), "{mean}");
+    }
+}

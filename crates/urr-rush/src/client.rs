@@ -1,0 +1,220 @@
+//! The HTTP client of the fans: bounded, shared connections.
+//!
+//! On a loopback address the connections come from many loopback addresses, because limits per
+//! address are meant for the internet and a rehearsal has one machine.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::header::{CONTENT_TYPE, HeaderName, RETRY_AFTER};
+use hyper::{Method, Request, StatusCode, Uri};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use rustls::{ClientConfig, RootCertStore};
+use serde_json::Value;
+use tokio::sync::Semaphore;
+use urr_kernel::Uuid;
+
+/// A fan gives up after this time.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
+const ENTRY_TOKEN: HeaderName = HeaderName::from_static("x-queue-entry-token");
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// The system that is rehearsed.
+#[derive(Clone, Debug)]
+pub struct Site {
+    /// Without a slash at the end.
+    url: String,
+    /// 127.0.0.0/8.
+    is_loopback: bool,
+}
+
+impl Site {
+    pub fn parse(url: &str) -> Result<Site> {
+        let url = url.trim_end_matches('/');
+        let uri: Uri = url.parse().with_context(|| format!("{url} is no address"))?;
+        ensure!(matches!(uri.scheme_str(), Some("http" | "https")), "{url} is not http or https");
+        ensure!(uri.path() == "/" || uri.path().is_empty(), "{url} has a path");
+        let Some(host) = uri.host() else { bail!("{url} has no host") };
+        let address: Option<Ipv4Addr> = host.parse().ok();
+        let is_loopback = address.is_some_and(|it| it.is_loopback());
+        Ok(Site { url: url.to_owned(), is_loopback })
+    }
+
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+}
+
+/// A request of a fan.
+#[derive(Clone, Debug)]
+pub struct FanRequest {
+    pub method: Method,
+    pub path: String,
+    pub token: Option<String>,
+    pub entry_token: Option<String>,
+    pub key: Option<Uuid>,
+    pub body: Option<Value>,
+}
+
+impl FanRequest {
+    pub fn get(path: impl Into<String>) -> FanRequest {
+        FanRequest::new(Method::GET, path.into())
+    }
+
+    pub fn post(path: impl Into<String>) -> FanRequest {
+        FanRequest::new(Method::POST, path.into())
+    }
+
+    fn new(method: Method, path: String) -> FanRequest {
+        FanRequest { method, path, token: None, entry_token: None, key: None, body: None }
+    }
+
+    pub fn token(self, token: &str) -> FanRequest {
+        FanRequest { token: Some(token.to_owned()), ..self }
+    }
+
+    pub fn entry_token(self, token: &str) -> FanRequest {
+        FanRequest { entry_token: Some(token.to_owned()), ..self }
+    }
+
+    pub fn key(self, key: Uuid) -> FanRequest {
+        FanRequest { key: Some(key), ..self }
+    }
+
+    pub fn body(self, body: Value) -> FanRequest {
+        FanRequest { body: Some(body), ..self }
+    }
+}
+
+/// An answer of the system.
+#[derive(Clone, Debug)]
+pub struct FanResponse {
+    pub status: StatusCode,
+    /// Null if the body is not JSON.
+    pub body: Value,
+    pub retry_after: Option<Duration>,
+}
+
+impl FanResponse {
+    /// The code of an error; empty if there is none.
+    pub fn code(&self) -> &str {
+        self.body["code"].as_str().unwrap_or_default()
+    }
+}
+
+/// Why there is no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoAnswer {
+    Timeout,
+    Broken,
+}
+
+type HttpClient = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
+
+pub struct FanClient {
+    site: Site,
+    /// One per address that requests come from.
+    clients: Vec<HttpClient>,
+    permits: Semaphore,
+}
+
+impl FanClient {
+    /// `addresses` is how many addresses requests come from, if the site is on this machine.
+    pub fn new(site: Site, connections: usize, addresses: u16) -> FanClient {
+        let addresses = if site.is_loopback { addresses.max(1) } else { 1 };
+        let origin = |number: u16| {
+            let [high, low] = number.to_be_bytes();
+            // 127.77.0.1 and so on: a machine owns all of 127.0.0.0/8.
+            site.is_loopback.then(|| IpAddr::V4(Ipv4Addr::new(127, 77, high, low)))
+        };
+        let per_address = connections.div_ceil(usize::from(addresses));
+        let clients = (1..=addresses).map(|number| connect(origin(number), per_address)).collect();
+        FanClient { site, clients, permits: Semaphore::new(connections) }
+    }
+
+    /// Sends a request of the fan with this number. It waits for a connection if all are taken.
+    pub async fn send(&self, fan: usize, request: FanRequest) -> Result<FanResponse, NoAnswer> {
+        let work = async {
+            let _permit = self.permits.acquire().await.map_err(|_| NoAnswer::Broken)?;
+            self.exchange(fan, request).await
+        };
+        tokio::time::timeout(REQUEST_TIMEOUT, work).await.unwrap_or(Err(NoAnswer::Timeout))
+    }
+
+    async fn exchange(&self, fan: usize, request: FanRequest) -> Result<FanResponse, NoAnswer> {
+        let client = &self.clients[fan % self.clients.len()];
+        let request = self.to_http(request).map_err(|_| NoAnswer::Broken)?;
+        let response = client.request(request).await.map_err(|_| NoAnswer::Broken)?;
+        let (parts, body) = response.into_parts();
+        let body = Limited::new(body, BODY_BYTES_MAX).collect().await;
+        let body = body.map_err(|_| NoAnswer::Broken)?.to_bytes();
+        let seconds = parts.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
+        let retry_after = seconds.and_then(|text| text.parse().ok()).map(Duration::from_secs);
+        let body = serde_json::from_slice(&body).unwrap_or_default();
+        Ok(FanResponse { status: parts.status, body, retry_after })
+    }
+
+    fn to_http(&self, request: FanRequest) -> Result<Request<Full<Bytes>>> {
+        let uri = format!("{}{}", self.site.url, request.path);
+        let mut http = Request::builder().method(request.method).uri(uri);
+        if let Some(token) = request.token {
+            http = http.header("authorization", format!("Bearer {token}"));
+        }
+        if let Some(token) = request.entry_token {
+            http = http.header(ENTRY_TOKEN, token);
+        }
+        if let Some(key) = request.key {
+            http = http.header(IDEMPOTENCY_KEY, key.to_string());
+        }
+        let body = match request.body {
+            Some(body) => {
+                http = http.header(CONTENT_TYPE, "application/json");
+                Bytes::from(serde_json::to_vec(&body)?)
+            }
+            None => Bytes::new(),
+        };
+        Ok(http.body(Full::new(body))?)
+    }
+}
+
+fn connect(origin: Option<IpAddr>, connections: usize) -> HttpClient {
+    let roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+    let provider = rustls::crypto::ring::default_provider();
+    let tls = ClientConfig::builder_with_provider(provider.into())
+        .with_safe_default_protocol_versions()
+        .expect("the provider supports the default versions of TLS")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let mut tcp = HttpConnector::new();
+    tcp.set_nodelay(true);
+    tcp.enforce_http(false);
+    tcp.set_local_address(origin);
+    tcp.set_connect_timeout(Some(REQUEST_TIMEOUT));
+    let https = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1();
+    Client::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(Duration::from_secs(5))
+        .pool_max_idle_per_host(connections)
+        .build(https.wrap_connector(tcp))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_site_is_an_address_without_a_path() {
+        assert!(Site::parse("http://127.0.0.1:3001/").unwrap().is_loopback);
+        assert!(!Site::parse("https://tickets.example").unwrap().is_loopback);
+        for bad in ["", "127.0.0.1:3001", "ftp://127.0.0.1", "http://127.0.0.1/api"] {
+            assert!(Site::parse(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Rehearses a sale: virtual fans use a running URR over HTTP as the pages do, and everything that
+//! happens to them is measured.
+//!
+//! - The load is open: a fan acts when it wanted to act, however slow the server is, and a latency
+//!   counts from that moment. A slow server is not excused by fans that wait for it.
+//! - A seed decides what every fan does: arrival, seats, pauses, card. The same seed repeats the
+//!   decisions, not the answers of the server.
+//! - Every fan is a task with a timer. Connections are bounded and shared.
+//! - Some fans are programs that break the rules. None of them may succeed.
+//!
+//! Deliberately absent: what only the operator of the system can see. `urr audit` proves afterwards
+//! that seats, money and statistics agree.
+
+#![expect(clippy::float_arithmetic, reason = "times, rates and ratios for people, never money")]
+
+mod accounts;
+mod arrivals;
+mod behaviour;
+mod client;
+mod compare;
+mod expectation;
+mod fairness;
+mod fan;
+mod histogram;
+mod monitor;
+mod plot;
+mod recorder;
+mod report;
+mod report_html;
+mod run;
+mod seat_map;
+
+pub use accounts::{FanAccount, read_accounts, write_accounts};
+pub use arrivals::Arrivals;
+pub use behaviour::Behaviour;
+pub use client::Site;
+pub use compare::compare;
+pub use expectation::Expectation;
+pub use recorder::LiveFigures;
+pub use report::RushReport;
+pub use report_html::to_html;
+pub use run::{RushPlan, run};

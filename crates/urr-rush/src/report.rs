@@ -1,0 +1,259 @@
+//! The report of a rush, as JSON.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use urr_kernel::{Timestamp, Uuid};
+
+use crate::expectation::{Expectation, ExpectationResult};
+use crate::fairness::{EstimateReport, FairnessReport, judge_estimates, judge_order};
+use crate::histogram::Histogram;
+use crate::monitor::RoomSample;
+use crate::recorder::{FanOutcome, Operation, Records};
+
+/// What was rehearsed.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RushSetup {
+    pub url: String,
+    pub event_id: Uuid,
+    pub event_title: String,
+    pub capacity: usize,
+    pub seed: u64,
+    pub fans: usize,
+    pub started_at: Timestamp,
+}
+
+/// All requests of one operation. A latency counts from the moment when the fan wanted to act.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OperationReport {
+    pub name: String,
+    pub done: u64,
+    /// Refusals that belong to a sale.
+    pub refused: u64,
+    /// The fan was asked to wait.
+    pub deferred: u64,
+    pub failed: u64,
+    pub p50_ms: f64,
+    pub p99_ms: f64,
+    pub max_ms: f64,
+}
+
+/// One second of the rush.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SecondReport {
+    pub arrived: u32,
+    pub admitted: u32,
+    pub seats_sold: u32,
+    pub deferred: u32,
+    pub failed: u32,
+    /// In milliseconds, by operation; null if there was none.
+    pub p50_ms: BTreeMap<String, f64>,
+    pub p99_ms: BTreeMap<String, f64>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RushReport {
+    pub setup: RushSetup,
+    pub seconds_total: f64,
+    /// How many fans ended how.
+    pub outcomes: BTreeMap<String, u64>,
+    pub seats_sold: u64,
+    /// What was paid, without what was paid back, in won.
+    pub revenue: i64,
+    pub operations: Vec<OperationReport>,
+    pub failures: BTreeMap<String, u64>,
+    pub fairness: FairnessReport,
+    pub estimates: EstimateReport,
+    pub room: Vec<RoomSample>,
+    pub seconds: Vec<SecondReport>,
+    pub expectations: Vec<ExpectationResult>,
+}
+
+impl RushReport {
+    pub(crate) fn new(
+        setup: RushSetup,
+        records: &Records,
+        room: Vec<RoomSample>,
+        took: Duration,
+    ) -> RushReport {
+        let name = |(outcome, count): (&FanOutcome, &u64)| (outcome.name().to_owned(), *count);
+        let mut outcomes: BTreeMap<String, u64> = records.outcomes.iter().map(name).collect();
+        let finished: u64 = outcomes.values().sum();
+        let unfinished = (setup.fans as u64).saturating_sub(finished);
+        if unfinished > 0 {
+            outcomes.insert(FanOutcome::Unfinished.name().to_owned(), unfinished);
+        }
+        RushReport {
+            seconds_total: took.as_secs_f64(),
+            outcomes,
+            seats_sold: records.seats_sold,
+            revenue: records.revenue,
+            operations: Operation::ALL.map(|it| operation_report(it, records)).to_vec(),
+            failures: records.failures.clone(),
+            fairness: judge_order(&records.visits),
+            estimates: judge_estimates(&records.visits),
+            room,
+            seconds: second_reports(records),
+            expectations: Vec::new(),
+            setup,
+        }
+    }
+
+    /// Checks expectations. A program must never succeed, whether that was asked for or not.
+    pub fn judge(&mut self, expectations: &[Expectation]) {
+        let always = "programs-succeeded=0".parse().expect("it can be read");
+        let all = expectations.iter().chain([&always]);
+        self.expectations = all.map(|it| it.check(self)).collect();
+    }
+
+    pub fn has_passed(&self) -> bool {
+        self.expectations.iter().all(|it| it.passed)
+    }
+
+    pub(crate) fn outcome(&self, name: &str) -> u64 {
+        self.outcomes.get(name).copied().unwrap_or(0)
+    }
+
+    /// The report in some lines of text.
+    pub fn summary(&self) -> String {
+        let mut lines = vec![format!(
+            "{} fans, {:.0} s: {} seats sold for {} won",
+            self.setup.fans, self.seconds_total, self.seats_sold, self.revenue
+        )];
+        let outcomes = self.outcomes.iter().map(|(name, count)| format!("{name} {count}"));
+        lines.push(outcomes.collect::<Vec<_>>().join(", "));
+        lines.push(format!(
+            "{:<10}{:>10}{:>10}{:>10}{:>10}{:>12}{:>12}{:>12}",
+            "", "done", "refused", "deferred", "failed", "p50 ms", "p99 ms", "max ms"
+        ));
+        for it in self.operations.iter().filter(|it| it.done + it.refused + it.failed > 0) {
+            lines.push(format!(
+                "{:<10}{:>10}{:>10}{:>10}{:>10}{:>12.1}{:>12.1}{:>12.1}",
+                it.name,
+                it.done,
+                it.refused,
+                it.deferred,
+                it.failed,
+                it.p50_ms,
+                it.p99_ms,
+                it.max_ms
+            ));
+        }
+        let fairness = &self.fairness;
+        lines.push(format!(
+            "order: {} of {} joined out of order, {} of {} admitted out of order",
+            fairness.joined_out_of_order,
+            fairness.numbered,
+            fairness.admitted_out_of_order,
+            fairness.admitted
+        ));
+        if self.estimates.compared > 0 {
+            lines.push(format!(
+                "estimates: {:.0} % of {} waits within the range, {} longer",
+                self.estimates.within_range * 100.0,
+                self.estimates.compared,
+                self.estimates.longer
+            ));
+        }
+        let failures = self.failures.iter().map(|(text, count)| format!("  {count} × {text}"));
+        lines.extend(failures);
+        for it in &self.expectations {
+            let verdict = if it.passed { "ok" } else { "NOT MET" };
+            lines.push(format!("expected {}: {:.1}, {verdict}", it.text, it.value));
+        }
+        lines.join("\n")
+    }
+
+    #[cfg(test)]
+    pub(crate) fn empty() -> RushReport {
+        let setup = RushSetup {
+            url: "http://127.0.0.1:3001".to_owned(),
+            event_id: Uuid::nil(),
+            event_title: "<b>제목</b>".to_owned(),
+            capacity: 100,
+            seed: 1,
+            fans: 10,
+            started_at: Timestamp::UNIX_EPOCH,
+        };
+        RushReport::new(setup, &Records::default(), Vec::new(), Duration::from_secs(1))
+    }
+}
+
+fn millis(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e3
+}
+
+fn operation_report(operation: Operation, records: &Records) -> OperationReport {
+    let index = operation as usize;
+    let mut latencies = Histogram::default();
+    records.seconds.iter().for_each(|second| latencies.add(&second.latencies[index]));
+    let counts = records.requests[index];
+    OperationReport {
+        name: operation.name().to_owned(),
+        done: counts.done,
+        refused: counts.refused,
+        deferred: counts.deferred,
+        failed: counts.failed,
+        p50_ms: millis(latencies.quantile(0.5)),
+        p99_ms: millis(latencies.quantile(0.99)),
+        max_ms: millis(latencies.max()),
+    }
+}
+
+fn second_reports(records: &Records) -> Vec<SecondReport> {
+    let quantiles = |second: &crate::recorder::SecondRecord, share: f64| {
+        let of = |operation: Operation| {
+            let latencies = &second.latencies[operation as usize];
+            let value = millis(latencies.quantile(share));
+            (latencies.count() > 0).then(|| (operation.name().to_owned(), value))
+        };
+        Operation::ALL.into_iter().filter_map(of).collect()
+    };
+    let report = |second: &crate::recorder::SecondRecord| SecondReport {
+        arrived: second.arrived,
+        admitted: second.admitted,
+        seats_sold: second.seats_sold,
+        deferred: second.deferred,
+        failed: second.failed,
+        p50_ms: quantiles(second, 0.5),
+        p99_ms: quantiles(second, 0.99),
+    };
+    records.seconds.iter().map(report).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fans_that_did_not_end_are_counted_as_unfinished() {
+        let mut report = RushReport::empty();
+        assert_eq!(report.outcome("unfinished"), 10);
+        report.judge(&["unfinished=0".parse().unwrap()]);
+        assert!(!report.has_passed());
+        assert!(report.summary().contains("expected unfinished=0: 10.0, NOT MET"));
+    }
+
+    #[test]
+    fn a_program_that_succeeds_fails_every_rush() {
+        let mut report = RushReport::empty();
+        report.judge(&[]);
+        assert!(report.has_passed());
+        report.outcomes.insert(FanOutcome::ProgramSucceeded.name().to_owned(), 1);
+        report.judge(&[]);
+        assert!(!report.has_passed());
+    }
+
+    #[test]
+    fn a_report_is_read_as_it_was_written() {
+        let report = RushReport::empty();
+        let text = serde_json::to_string(&report).unwrap();
+        let read: RushReport = serde_json::from_str(&text).unwrap();
+        assert_eq!(serde_json::to_string(&read).unwrap(), text);
+    }
+}

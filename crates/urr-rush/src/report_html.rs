@@ -1,0 +1,185 @@
+//! The report as one HTML page that needs nothing else.
+
+use crate::plot::{PlotStyle, Series, plot};
+use crate::recorder::Operation;
+use crate::report::{RushReport, SecondReport};
+
+const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:780px;margin:2rem auto;\
+    padding:0 1rem;color:#1a1a1a;background:#fff}h1{font-size:1.5rem}h2{font-size:1.1rem;\
+    margin:2rem 0 .3rem}table{border-collapse:collapse;width:100%}td,th{padding:.25rem .5rem;\
+    text-align:right;border-bottom:1px solid #8883}td:first-child,th:first-child{text-align:left}\
+    svg{width:100%;height:auto}svg text{font-size:11px;fill:currentColor}.legend{margin:0;\
+    font-size:13px}.bad{color:#d9362b;font-weight:600}@media(prefers-color-scheme:dark){\
+    body{color:#eee;background:#16161a}}";
+
+/// The whole page.
+pub fn to_html(report: &RushReport) -> String {
+    let setup = &report.setup;
+    let title = format!("Rush: {} fans, {}", setup.fans, escape(&setup.event_title));
+    let sections = [
+        format!("<h1>{title}</h1>{}", facts(report)),
+        section("Expectations", &expectations(report)),
+        section("Requests", &operations(report)),
+        section("Arrivals, admissions and sold seats", &flow(report)),
+        section("The waiting room", &room(report)),
+        section("Latency, 99 % of requests, from the moment of the wish", &latencies(report)),
+        section("Deferred and failed requests", &errors(report)),
+        section("Order: rank by number and by admission", &order(report)),
+        section("Estimate (upper end) and the wait that came true", &estimates(report)),
+    ];
+    format!(
+        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width\"><title>{title}</title>\
+         <style>{STYLE}</style>{}</html>",
+        sections.concat()
+    )
+}
+
+fn section(heading: &str, content: &str) -> String {
+    match content.is_empty() {
+        true => String::new(),
+        false => format!("<h2>{heading}</h2>{content}"),
+    }
+}
+
+fn facts(report: &RushReport) -> String {
+    let setup = &report.setup;
+    let outcomes = report.outcomes.iter().map(|(name, count)| format!("{name} {count}"));
+    format!(
+        "<p>{} at {}, {:.0} s, seed {}. {} of {} seats sold for {} won.</p><p>{}.</p>",
+        setup.started_at,
+        escape(&setup.url),
+        report.seconds_total,
+        setup.seed,
+        report.seats_sold,
+        setup.capacity,
+        report.revenue,
+        outcomes.collect::<Vec<_>>().join(", ")
+    )
+}
+
+fn expectations(report: &RushReport) -> String {
+    let row = |it: &crate::expectation::ExpectationResult| {
+        let (class, verdict) = if it.passed { ("", "met") } else { ("bad", "not met") };
+        let text = escape(&it.text);
+        format!("<tr class=\"{class}\"><td>{text}<td>{:.1}<td>{verdict}</tr>", it.value)
+    };
+    let rows: String = report.expectations.iter().map(row).collect();
+    format!("<table>{rows}</table>")
+}
+
+fn operations(report: &RushReport) -> String {
+    let row = |it: &crate::report::OperationReport| {
+        format!(
+            "<tr><td>{}<td>{}<td>{}<td>{}<td>{}<td>{:.1}<td>{:.1}<td>{:.1}</tr>",
+            it.name, it.done, it.refused, it.deferred, it.failed, it.p50_ms, it.p99_ms, it.max_ms
+        )
+    };
+    let rows: String = report.operations.iter().map(row).collect();
+    let failure = |(text, count): (&String, &u64)| {
+        format!("<tr class=\"bad\"><td>{}<td>{count}</tr>", escape(text))
+    };
+    let failures: String = report.failures.iter().map(failure).collect();
+    format!(
+        "<table><tr><th><th>done<th>refused<th>deferred<th>failed<th>p50 ms<th>p99 ms<th>max ms\
+         </tr>{rows}</table><table>{failures}</table>"
+    )
+}
+
+fn by_second<'a>(
+    report: &RushReport,
+    name: &'a str,
+    of: impl Fn(&SecondReport) -> Option<f64>,
+) -> Series<'a> {
+    let points = report.seconds.iter().zip(0_u32..);
+    let points = points.filter_map(|(second, at)| Some((f64::from(at), of(second)?)));
+    Series { name, points: points.collect() }
+}
+
+fn flow(report: &RushReport) -> String {
+    let series = [
+        by_second(report, "arrivals", |it| Some(f64::from(it.arrived))),
+        by_second(report, "admissions", |it| Some(f64::from(it.admitted))),
+        by_second(report, "sold seats", |it| Some(f64::from(it.seats_sold))),
+    ];
+    plot(&series, "per second", PlotStyle::Lines)
+}
+
+fn room(report: &RushReport) -> String {
+    let of = |name: &'static str, figure: fn(&crate::monitor::RoomSample) -> u64| {
+        let point = |it: &crate::monitor::RoomSample| (it.second as f64, figure(it) as f64);
+        Series { name, points: report.room.iter().map(point).collect() }
+    };
+    let inside = [of("inside", |it| it.inside), of("threshold", |it| it.threshold)];
+    let waiting = plot(&[of("waiting", |it| it.waiting)], "fans", PlotStyle::Lines);
+    waiting + &plot(&inside, "fans", PlotStyle::Lines)
+}
+
+fn latencies(report: &RushReport) -> String {
+    let series = Operation::ALL.map(|operation| {
+        let name = operation.name();
+        by_second(report, name, |it| it.p99_ms.get(name).copied())
+    });
+    plot(&series, "ms by second", PlotStyle::Lines)
+}
+
+fn errors(report: &RushReport) -> String {
+    let series = [
+        by_second(report, "deferred", |it| Some(f64::from(it.deferred))),
+        by_second(report, "failed", |it| Some(f64::from(it.failed))),
+    ];
+    plot(&series, "per second", PlotStyle::Lines)
+}
+
+fn order(report: &RushReport) -> String {
+    let fairness = &report.fairness;
+    if fairness.sample.is_empty() {
+        return String::new();
+    }
+    let points = fairness.sample.iter().map(|(by_number, rank)| (*by_number as f64, *rank as f64));
+    let series = [Series { name: "fans", points: points.collect() }];
+    let text = format!(
+        "<p>{} of {} fans joined out of order, {} of {} were admitted out of order.</p>",
+        fairness.joined_out_of_order,
+        fairness.numbered,
+        fairness.admitted_out_of_order,
+        fairness.admitted
+    );
+    plot(&series, "rank by admission over rank by number", PlotStyle::Points) + &text
+}
+
+fn estimates(report: &RushReport) -> String {
+    let estimates = &report.estimates;
+    if estimates.compared == 0 {
+        return String::new();
+    }
+    let series = [Series { name: "fans", points: estimates.sample.clone() }];
+    let text = format!(
+        "<p>{:.0} % of {} waits were within the range; {} were longer.</p>",
+        estimates.within_range * 100.0,
+        estimates.compared,
+        estimates.longer
+    );
+    plot(&series, "seconds waited over seconds told", PlotStyle::Points) + &text
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_is_whole_and_texts_are_escaped() {
+        let mut report = RushReport::empty();
+        report.failures.insert("<script>".to_owned(), 1);
+        report.judge(&["failed=0".parse().unwrap()]);
+        let html = to_html(&report);
+        assert!(html.contains("&lt;b&gt;제목") && html.contains("&lt;script&gt;"));
+        assert!(!html.contains("<b>") && !html.contains("<script"));
+        assert!(html.contains("programs-succeeded=0"));
+        assert!(!html.contains("http-equiv") && !html.contains("src="), "it needs nothing else");
+    }
+}

@@ -1,0 +1,280 @@
+//! `urr rush`: rehearses a sale with virtual fans.
+
+use std::fs;
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use clap::Subcommand;
+use urr_kernel::{Clock, IdSource, Uuid};
+use urr_rush::{
+    Arrivals, Behaviour, Expectation, FanAccount, LiveFigures, RushPlan, RushReport, Site, compare,
+    read_accounts, to_html, write_accounts,
+};
+use urr_service::UserRole;
+use urr_service::token::{ACCESS, AccessClaims, TokenFacts, TokenKey};
+
+use super::{CommandNotRun, block_on, print_line};
+use crate::config::Config;
+use crate::data_folder;
+
+/// Without a terminal a line is printed this often.
+const LINE_EVERY_SECONDS: u64 = 5;
+
+#[derive(Debug, Subcommand)]
+pub enum RushCommand {
+    /// Make accounts for virtual fans: they are logged in and can be used again and again
+    ///
+    /// Needs the secrets of the system that is rehearsed. Nothing is written to its database.
+    Prepare {
+        /// How many
+        #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+        fans: u32,
+        /// How long their logins are valid
+        #[arg(long, default_value_t = 24, value_parser = clap::value_parser!(u64).range(1..=720))]
+        hours: u64,
+        /// The file for the accounts; whoever has it can act as these fans
+        #[arg(long, value_name = "FILE", default_value = "rush-fans.jsonl")]
+        accounts: PathBuf,
+    },
+    /// Let the fans come, and report what happened to them
+    ///
+    /// Use a copy of the real system or an event of its own: seats are really sold, with the sandbox
+    /// as payment provider. Exit code 1: an expectation was not met. 2: it could not begin.
+    Run(Box<RunArgs>),
+    /// Print two reports side by side
+    Compare {
+        /// The JSON file of a report
+        before: PathBuf,
+        after: PathBuf,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+pub struct RunArgs {
+    /// The event that is sold
+    #[arg(long, value_name = "ID")]
+    event: Uuid,
+    /// How many fans come
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    fans: u32,
+    /// The site [default: the `urr up` that runs on the data folder]
+    #[arg(long)]
+    url: Option<String>,
+    #[arg(long, value_name = "FILE", default_value = "rush-fans.jsonl")]
+    accounts: PathBuf,
+    /// All come within so many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
+    within: f64,
+    /// They come one by one, so many per second
+    #[arg(long, value_name = "PER_SECOND", conflicts_with = "within")]
+    rate: Option<f64>,
+    /// They come as in this file: a line per second, with the arrivals of that second
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["within", "rate"])]
+    curve: Option<PathBuf>,
+    /// The same seed repeats the decisions of all fans
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// The share of programs that break the rules
+    #[arg(long, value_name = "SHARE", default_value_t = 0.05)]
+    programs: f64,
+    /// How long fans choose seats, on average
+    #[arg(long, value_name = "SECONDS", default_value_t = 8.0)]
+    choosing: f64,
+    /// How long fans take to pay, on average
+    #[arg(long, value_name = "SECONDS", default_value_t = 12.0)]
+    paying: f64,
+    /// The most connections at once
+    #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=16_000))]
+    connections: u32,
+    /// From how many loopback addresses the fans come, if the site is on this machine
+    #[arg(long, default_value_t = 250)]
+    addresses: u16,
+    /// Ends after so many minutes, whatever is left
+    #[arg(long, value_name = "MINUTES", default_value_t = 30)]
+    max_minutes: u64,
+    /// What must come true, for example `p99.check<200ms` or `failed=0`; may be repeated
+    #[arg(long)]
+    expect: Vec<Expectation>,
+    /// The report is written to this name with .html and .json
+    #[arg(long, value_name = "NAME", default_value = "rush-report")]
+    report: PathBuf,
+}
+
+pub fn run(config: &Config, command: RushCommand) -> Result<()> {
+    match command {
+        RushCommand::Prepare { fans, hours, accounts } => {
+            prepare(config, fans, hours, &accounts).map_err(CommandNotRun::wrap)
+        }
+        RushCommand::Run(args) => rehearse(config, *args),
+        RushCommand::Compare { before, after } => {
+            let read = |path: &Path| read_report(path).map_err(CommandNotRun::wrap);
+            print_line(&compare(&read(&before)?, &read(&after)?))
+        }
+    }
+}
+
+fn prepare(config: &Config, fans: u32, hours: u64, path: &Path) -> Result<()> {
+    ensure!(
+        !config.auth.jwt_secret.expose().is_empty(),
+        "there are no secrets in {}; has `urr up` run there?",
+        config.data.dir.display()
+    );
+    let key = TokenKey::new(&config.auth.jwt_key());
+    let ids = IdSource::from_system_randomness(Clock::System);
+    let lifetime = Duration::from_hours(hours);
+    let account = |_| {
+        let user_id = ids.next_id();
+        let (id, family_id) = (ids.next_id(), ids.next_id());
+        let subject = user_id.to_string();
+        let facts = TokenFacts { subject, id, issued_at: Clock::System.now(), lifetime };
+        let email = format!("rush-{user_id}@example.com");
+        let claims = AccessClaims { email, role: UserRole::User, family_id, email_verified: true };
+        FanAccount { user_id, token: key.sign(ACCESS, &facts, &claims) }
+    };
+    write_accounts(path, (0..fans).map(account))?;
+    print_line(&format!("{fans} fans in {}, logged in for {hours} hours.", path.display()))
+}
+
+fn rehearse(config: &Config, args: RunArgs) -> Result<()> {
+    let plan = plan(config, &args).map_err(CommandNotRun::wrap)?;
+    let mut screen = Screen::new();
+    let report = block_on(urr_rush::run(plan, |figures| screen.show(figures)));
+    let mut report = report.map_err(CommandNotRun::wrap)?;
+    report.judge(&args.expect);
+    let (html, json) = (args.report.with_extension("html"), args.report.with_extension("json"));
+    fs::write(&html, to_html(&report)).with_context(|| format!("{}", html.display()))?;
+    fs::write(&json, serde_json::to_vec(&report)?)
+        .with_context(|| format!("{}", json.display()))?;
+    print_line(&report.summary())?;
+    print_line(&format!("report: {} and {}", html.display(), json.display()))?;
+    ensure!(report.has_passed(), "an expectation was not met");
+    Ok(())
+}
+
+fn plan(config: &Config, args: &RunArgs) -> Result<RushPlan> {
+    for (name, share) in
+        [("--within", args.within), ("--choosing", args.choosing), ("--paying", args.paying)]
+    {
+        ensure!((0.0..=86_400.0).contains(&share), "{name} is between 0 and 86400 seconds");
+    }
+    ensure!((0.0..=1.0).contains(&args.programs), "--programs is between 0 and 1");
+    let running = || data_folder::public_url(&config.data.dir).ok().flatten();
+    let url = args.url.clone().or_else(running);
+    let url = url.context("no URR runs on the data folder; name the site with --url")?;
+    let arrivals = match (args.rate, &args.curve) {
+        (Some(rate), _) => {
+            ensure!(rate > 0.0 && rate.is_finite(), "--rate is more than 0");
+            Arrivals::Rate(rate)
+        }
+        (None, Some(path)) => {
+            let text = fs::read_to_string(path).with_context(|| format!("{}", path.display()))?;
+            Arrivals::parse_curve(&text).with_context(|| format!("{}", path.display()))?
+        }
+        (None, None) => Arrivals::Burst(Duration::from_secs_f64(args.within)),
+    };
+    Ok(RushPlan {
+        site: Site::parse(&url)?,
+        event_id: args.event,
+        accounts: read_accounts(&args.accounts, usize::try_from(args.fans)?)?,
+        arrivals,
+        behaviour: Behaviour {
+            programs: args.programs,
+            choosing: Duration::from_secs_f64(args.choosing),
+            paying: Duration::from_secs_f64(args.paying),
+            ..Behaviour::default()
+        },
+        seed: args.seed,
+        connections: usize::try_from(args.connections)?,
+        addresses: args.addresses,
+        time_max: Duration::from_mins(args.max_minutes),
+    })
+}
+
+fn read_report(path: &Path) -> Result<RushReport> {
+    let text = fs::read(path).with_context(|| format!("{}", path.display()))?;
+    serde_json::from_slice(&text).with_context(|| format!("{} is no report", path.display()))
+}
+
+/// Shows the rush while it runs: redrawn in place on a terminal, a line now and then elsewhere.
+struct Screen {
+    is_terminal: bool,
+    /// Lines that were drawn last.
+    drawn: usize,
+}
+
+impl Screen {
+    fn new() -> Screen {
+        Screen { is_terminal: io::stderr().is_terminal(), drawn: 0 }
+    }
+
+    fn show(&mut self, figures: &LiveFigures) {
+        let seconds = figures.elapsed.as_secs();
+        let text = match self.is_terminal {
+            true => {
+                let lines = lines(figures);
+                // Up to the first line of the last picture, then over it.
+                let up =
+                    if self.drawn > 0 { format!("\x1b[{}A", self.drawn) } else { String::new() };
+                self.drawn = lines.len();
+                let lines: String = lines.iter().map(|line| format!("\x1b[2K{line}\n")).collect();
+                format!("{up}{lines}")
+            }
+            false if seconds.is_multiple_of(LINE_EVERY_SECONDS) => {
+                format!("{}\n", lines(figures)[0])
+            }
+            false => return,
+        };
+        // A rush does not end because nobody watches it.
+        drop(io::stderr().write_all(text.as_bytes()));
+    }
+}
+
+fn lines(figures: &LiveFigures) -> Vec<String> {
+    let room = figures.room.map_or_else(String::new, |(waiting, inside, threshold)| {
+        format!(", {waiting} waiting, {inside} of {threshold} inside")
+    });
+    let mut lines = vec![
+        format!(
+            "{:>4} s: {} of {} fans arrived, {} done{room}, {} admitted ({}/s), {} seats sold",
+            figures.elapsed.as_secs(),
+            figures.arrived,
+            figures.fans,
+            figures.finished,
+            figures.admitted,
+            figures.admitted_per_second,
+            figures.seats_sold
+        ),
+        format!(
+            "        {} requests, {} deferred, {} failed",
+            figures.requests, figures.deferred, figures.failed
+        ),
+    ];
+    for name in ["check", "poll", "map", "reserve", "pay", "cancel", "leave"] {
+        let found = figures.latencies.iter().find(|(operation, _, _)| *operation == name);
+        let times = found.map_or_else(String::new, |(_, p50, p99)| {
+            format!("{:>10.1?} p50 {:>10.1?} p99", p50, p99)
+        });
+        lines.push(format!("        {name:<10}{times}"));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_picture_always_has_as_many_lines() {
+        let mut figures = LiveFigures { fans: 5, ..LiveFigures::default() };
+        let before = lines(&figures).len();
+        let times = (Duration::from_millis(3), Duration::from_millis(30));
+        figures.latencies.push(("pay", times.0, times.1));
+        figures.room = Some((7, 3, 4));
+        let after = lines(&figures);
+        assert_eq!(after.len(), before);
+        assert!(after[0].contains("7 waiting, 3 of 4 inside"), "{}", after[0]);
+        assert!(after.iter().any(|line| line.contains("pay") && line.contains("30.0ms p99")));
+    }
+}
