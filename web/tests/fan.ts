@@ -346,6 +346,16 @@ export async function eventWith(page: Page, status: string, kind = 'seated'): Pr
   return found.id;
 }
 
+export async function firstPost(page: Page): Promise<string> {
+  const { posts } = await (await page.request.get('/api/community/posts')).json();
+  return posts[0].id;
+}
+
+export async function firstNews(page: Page): Promise<string> {
+  const { news } = await (await page.request.get('/api/news')).json();
+  return news[0].id;
+}
+
 export async function firstArtist(page: Page): Promise<string> {
   const { artists } = await (await page.request.get('/api/artists')).json();
   return artists[0].id;

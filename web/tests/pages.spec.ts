@@ -7,6 +7,8 @@ import {
   expectOneLanguage,
   expectStill,
   firstArtist,
+  firstNews,
+  firstPost,
   test,
 } from './fan';
 
@@ -43,6 +45,16 @@ const PAGES: {
   },
   { name: 'artists', path: () => '/artists', ready: 'li h2' },
   { name: 'an artist', path: async (page) => `/artists/${await firstArtist(page)}`, ready: 'h1' },
+  { name: 'community', path: () => '/community', ready: 'li h2' },
+  {
+    name: 'a post',
+    path: async (page) => `/community/${await firstPost(page)}`,
+    ready: 'article h1',
+  },
+  { name: 'writing, logged out', path: () => '/community/write', ready: '.state' },
+  { name: 'writing', path: () => '/community/write', ready: 'form textarea', fan: true },
+  { name: 'news', path: () => '/news', ready: 'li h2' },
+  { name: 'one of the news', path: async (page) => `/news/${await firstNews(page)}`, ready: 'h1' },
   { name: 'login', path: () => '/login', ready: 'form input' },
   { name: 'forgot', path: () => '/forgot', ready: 'form input' },
   { name: 'reset', path: () => `/reset#${'0'.repeat(64)}`, ready: 'form input' },
