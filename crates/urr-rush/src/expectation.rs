@@ -144,7 +144,7 @@ impl FromStr for Expectation {
             split.ok_or_else(|| anyhow!("{text:?} has none of <, <=, =, >=, >"))?;
         let figure = Figure::parse(figure.trim())?;
         let bound = parse_bound(bound.trim(), figure)
-            .with_context(|| format!("{text:?} has no bound that can be read"))?;
+            .map_err(|error| anyhow!("{text:?} has no bound that can be read: {error}"))?;
         Ok(Expectation { text: text.to_owned(), figure, comparison, bound })
     }
 }

@@ -160,9 +160,6 @@ fn plan(config: &Config, args: &RunArgs) -> Result<RushPlan> {
         ensure!((0.0..=86_400.0).contains(&share), "{name} is between 0 and 86400 seconds");
     }
     ensure!((0.0..=1.0).contains(&args.programs), "--programs is between 0 and 1");
-    let running = || data_folder::public_url(&config.data.dir).ok().flatten();
-    let url = args.url.clone().or_else(running);
-    let url = url.context("no URR runs on the data folder; name the site with --url")?;
     let arrivals = match (args.rate, &args.curve) {
         (Some(rate), _) => {
             ensure!(rate > 0.0 && rate.is_finite(), "--rate is more than 0");
@@ -174,6 +171,9 @@ fn plan(config: &Config, args: &RunArgs) -> Result<RushPlan> {
         }
         (None, None) => Arrivals::Burst(Duration::from_secs_f64(args.within)),
     };
+    let running = || data_folder::public_url(&config.data.dir).ok().flatten();
+    let url = args.url.clone().or_else(running);
+    let url = url.context("no URR runs on the data folder; name the site with --url")?;
     Ok(RushPlan {
         site: Site::parse(&url)?,
         event_id: args.event,
