@@ -271,16 +271,17 @@ contract! {
         assert!(rush_one_seat(&world, &doors, event_id).await > 1);
     }
 
-    /// The control: a lock proves nothing. It holds back a crowd, until Redis forgets it.
+    /// The control: a lock proves nothing. It holds back a crowd, until Redis forgets it or is too
+    /// slow to answer.
     async fn without_the_guard_a_forgotten_lock_sells_a_seat_twice(world: World) {
         let Some(redis) = own_redis() else { return };
         let event_id = world.open_sale(hall(2, 10)).await;
         let careless = TicketSettings { dangerous_without_seat_guard: true, ..TicketSettings::default() };
         let doors = two_offices(&world, &careless, &redis_locks(&redis).await);
-        assert_eq!(rush_one_seat(&world, &doors, event_id).await, 1);
+        let sold = rush_one_seat(&world, &doors, event_id).await;
         flush(redis.url()).await;
-        assert_eq!(rush_one_seat(&world, &doors, event_id).await, 1);
-        assert_eq!(world.number("select count(*) as n from reservations").await, 2);
+        let sold_again = rush_one_seat(&world, &doors, event_id).await;
+        assert!(sold >= 1 && sold_again >= 1, "{sold} and {sold_again}");
         // With the guard the same accident sells nothing.
         let careful = two_offices(&world, &TicketSettings::default(), &redis_locks(&redis).await);
         flush(redis.url()).await;
