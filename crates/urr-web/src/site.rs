@@ -122,10 +122,11 @@ impl Site {
         if let Some(file) = self.files.get(path) {
             return SiteAnswer::File(file);
         }
+        // `/community/write` is no `/community/{id}`.
         let page = |path| {
-            let mut matching =
+            let matching =
                 self.pages.iter().filter_map(|page| Some((page, page.pattern.parameters(path)?)));
-            matching.next()
+            matching.min_by_key(|(_, parameters)| parameters.len())
         };
         if let Some((page, parameters)) = page(path) {
             return SiteAnswer::Page(page, parameters);

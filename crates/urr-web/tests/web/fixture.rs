@@ -20,7 +20,8 @@ const ROUTES: &str = r#"{ "version": 1, "notFound": { "ko": "404.html", "en": "e
     "routes": [
         { "pattern": "/", "shells": { "ko": "index.html", "en": "en.html" } },
         { "pattern": "/events", "shells": { "ko": "events.html", "en": "en/events.html" } },
-        { "pattern": "/events/{id}", "shells": { "ko": "events/_.html", "en": "en/events/_.html" } }
+        { "pattern": "/events/{id}", "shells": { "ko": "events/_.html", "en": "en/events/_.html" } },
+        { "pattern": "/events/new", "shells": { "ko": "events/new.html", "en": "events/new.html" } }
     ] }"#;
 const KOREAN: &str = "<!doctype html><html lang=\"ko\"><head><title>URR</title></head>\
     <body><script>start()</script></body></html>";
@@ -39,6 +40,7 @@ pub const FILES: &[BuiltFile] = &[
     file("/en/events.html", ENGLISH),
     file("/events/_.html", KOREAN),
     file("/en/events/_.html", ENGLISH),
+    file("/events/new.html", "<html lang=\"ko\"><head></head><body>새 공연</body></html>"),
     file("/404.html", "<html lang=\"ko\"><head></head><body>없음</body></html>"),
     file("/en/404.html", "<html lang=\"en\"><head></head><body>Not here.</body></html>"),
     BuiltFile { brotli: Some(b"br"), ..file("/_app/immutable/start.js", "start") },

@@ -77,6 +77,13 @@ async fn a_shell_names_its_language() {
 }
 
 #[tokio::test]
+async fn a_page_with_a_name_goes_before_one_with_a_parameter() {
+    let page = pages().send(Method::GET, "/events/new", &[]).await;
+    assert_eq!(page.status, 200);
+    assert!(page.body.contains("새 공연"), "{}", page.body);
+}
+
+#[tokio::test]
 async fn an_unknown_path_is_a_page_for_people_and_an_error_for_programs() {
     let pages = pages();
     let page = pages.page("/nothing").await;
