@@ -106,12 +106,13 @@ impl PaymentService {
         self.commit("prepared", move |tx| {
             // Two clicks at the same moment are one order.
             tx.lock_name(&format!("prepare {user_id} {}", payable.id))?;
+            // A pending order that is approved between the two reads is seen as a rival.
+            let pending = payments::payment_find_pending(tx, user_id, payable)?;
             let since = now - DECLINES_COUNTED;
             let (rival, declines) = payments::rival_and_declines(tx, &fresh, since)?;
             if declines >= declines_max {
                 return Err(ApprovalRejection::TooManyDeclines.into());
             }
-            let pending = payments::payment_find_pending(tx, user_id, payable)?;
             if let Some(payment) = pending.filter(|payment| is_same_purchase(payment, &fresh)) {
                 return Ok(payment);
             }
