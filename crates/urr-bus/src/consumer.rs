@@ -31,7 +31,7 @@ const TRANSACTION_EVENTS_MAX: usize = 64;
 /// Attempts before a message becomes a dead letter, if waiting will hardly help.
 const ATTEMPTS_MAX: u32 = 5;
 
-/// A handler that is always too slow, or always collides, is given about two minutes.
+/// A handler that is always too slow, always collides or always has to wait gets about two minutes.
 const SLOW_ATTEMPTS_MAX: u32 = 30;
 
 /// The lag is read this often.
@@ -288,13 +288,14 @@ impl Consumer {
         let mut attempt = 0;
         loop {
             attempt += 1;
-            let error = match self.try_event(event).await {
+            let (max, error) = match self.try_event(event).await {
                 Ok(outcome) => return Ok(Ok(outcome)),
                 Err(HandleError::Poison(reason)) => return Ok(Err(reason)),
+                Err(HandleError::NotYet(reason)) => (Some(SLOW_ATTEMPTS_MAX), reason),
                 Err(HandleError::Storage(StorageError::Closed)) => return Err(Stopped),
-                Err(HandleError::Storage(error)) => error,
+                Err(HandleError::Storage(error)) => (attempts_max(&error), error.to_string()),
             };
-            if attempts_max(&error).is_some_and(|max| attempt >= max) {
+            if max.is_some_and(|max| attempt >= max) {
                 return Ok(Err(format!("{error} (after {attempt} attempts)")));
             }
             let (group, place, id) = (&self.group, &delivery.position, event.id);

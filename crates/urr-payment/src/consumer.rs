@@ -52,6 +52,9 @@ pub fn handle(
     match start_cancelled_refund(tx, &cancelled, context) {
         Ok(_) => Ok(HandlerOutcome::Done),
         Err(RefundRejection::Storage(error)) => Err(error.into()),
+        Err(rejection @ RefundRejection::NotRecorded) => {
+            Err(HandleError::NotYet(rejection.to_string()))
+        }
         Err(rejection) => Err(HandleError::Poison(rejection.to_string())),
     }
 }

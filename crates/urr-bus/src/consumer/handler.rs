@@ -75,6 +75,9 @@ pub enum HandleError {
     /// It will never work: the message becomes a dead letter at once.
     #[error("{0}")]
     Poison(String),
+    /// Something that happened before it is not recorded yet: it is retried for about two minutes.
+    #[error("{0}")]
+    NotYet(String),
     #[error(transparent)]
     Storage(#[from] StorageError),
 }

@@ -6,7 +6,7 @@ use urr_storage::{DbResult, StorageError, Tx};
 
 use super::refund_steps::refunding_status;
 use crate::domain::ledger::{Cancellation, EntryKind, LedgerAccount, Posting, PurchaseAmounts};
-use crate::domain::payment::{Payment, PaymentId, SagaStep};
+use crate::domain::payment::{Payment, PaymentId, PaymentStatus, SagaStep};
 use crate::domain::refund::{
     PartAmounts, Refund, RefundOrigin, part_amounts, purchase_stands, refund_total,
     refundable_amount, standing_charge, standing_remainder,
@@ -46,6 +46,9 @@ pub(crate) enum RefundRejection {
     AnotherPayable,
     #[error("the payment has charged nothing")]
     NotPaid,
+    /// What it paid for was delivered, and its charge is about to be recorded.
+    #[error("the charge is not recorded yet")]
+    NotRecorded,
     /// Another payment pays for the ticket now (M-8).
     #[error("the ticket was transferred, and its seller has been refunded")]
     Transferred,
@@ -64,8 +67,12 @@ pub(crate) fn start_cancelled_refund(
     if payment.reservation() != Some(cancelled.reservation_id) {
         return Err(RefundRejection::AnotherPayable);
     }
-    if !payment.is_paid() {
-        return Err(RefundRejection::NotPaid);
+    match payment.status {
+        _ if payment.is_paid() => {}
+        PaymentStatus::Approving | PaymentStatus::Unknown => {
+            return Err(RefundRejection::NotRecorded);
+        }
+        _ => return Err(RefundRejection::NotPaid),
     }
     let event_id = context.call.causation_id.expect("an event is the cause of what follows");
     let (now, key) = (context.now, event_id.to_string());

@@ -12,7 +12,7 @@ use urr_payment::{
 
 use crate::contract;
 use crate::fake_ticket_service::{FakePayable, Fault};
-use crate::fixture::{PRICE, World};
+use crate::fixture::{PRICE, Pause, World};
 
 /// A ticket that was paid, cancelled for a fee, and its refund begun.
 async fn cancel(world: &World, held: &FakePayable, fee: i64) -> FakePayable {
@@ -58,6 +58,39 @@ contract! {
             "type": "PAYMENT_REFUNDED", "sagaId": event.correlation_id,
         });
         assert_eq!(data, &expected);
+        world.assert_whole().await;
+    }
+
+    /// A ticket is cancelled after its delivery and before its charge is recorded.
+    async fn a_cancellation_waits_until_the_charge_is_recorded(world: World) {
+        for is_killed in [false, true] {
+            let (faults, pause) = Pause::at("call deliver");
+            let slow = world.instance(faults);
+            let held = world.hold();
+            let order = world.order(&held).await;
+            let approval = world.approval(&order, TestCard::Approve).await;
+            let context = world.context();
+            let paying = tokio::spawn(async move { slow.approve(approval, &context).await });
+            pause.reached().await;
+            let cancelled = cancel(&world, &held, 32_000).await;
+            let event = world.cancelled_event(&cancelled);
+            let early = world.consume(&event).await;
+            assert_eq!(early, Err(HandleError::NotYet("the charge is not recorded yet".to_owned())));
+            match is_killed {
+                true => {
+                    paying.abort();
+                    world.clock.advance(Duration::from_secs(81));
+                    world.settle_now().await;
+                }
+                false => {
+                    pause.end();
+                    paying.await.unwrap().unwrap();
+                }
+            }
+            world.consume(&event).await.unwrap();
+            world.settle().await;
+            assert_eq!(world.find(order.id).await.refunded, Won::new(70_000), "killed: {is_killed}");
+        }
         world.assert_whole().await;
     }
 
