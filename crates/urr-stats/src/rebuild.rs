@@ -218,7 +218,7 @@ impl StatsService {
         };
         match self.db.write_batched(REPLAY, move |tx| handle_all(tx, &[&event])).await {
             Ok(()) => Ok(true),
-            Err(HandleError::Poison(_)) => Ok(false),
+            Err(HandleError::Poison(_) | HandleError::NotYet(_)) => Ok(false),
             Err(HandleError::Storage(error)) => Err(error),
         }
     }

@@ -22,7 +22,7 @@ pub async fn deliver(world: &World, event: DomainEvent) -> HandlerOutcome {
     let handled = world.db.write(move |tx| match handle(tx, &event, &context) {
         Ok(handled) => Ok(handled),
         Err(HandleError::Storage(error)) => Err(error),
-        Err(HandleError::Poison(reason)) => panic!("{reason}"),
+        Err(HandleError::Poison(reason) | HandleError::NotYet(reason)) => panic!("{reason}"),
     });
     handled.await.unwrap_or_else(|error: StorageError| panic!("{error}"))
 }
