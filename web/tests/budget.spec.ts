@@ -54,7 +54,7 @@ const BUDGETS: {
   { name: 'artist', path: async (page) => `/artists/${await firstArtist(page)}`, scriptKb: 75 },
   { name: 'login', path: () => '/login', scriptKb: 70 },
   { name: 'register', path: () => '/register', scriptKb: 75 },
-  { name: 'help', path: () => '/help', scriptKb: 65 },
+  { name: 'help', path: () => '/help', scriptKb: 70 },
   {
     name: 'draw',
     path: async (page) => `/draws/${await eventWith(page, 'on_sale')}`,

@@ -12,7 +12,7 @@ use crate::text::PostText;
 
 /// The program itself writes the demo data.
 pub const DEMO_AUTHOR: Uuid = Uuid::nil();
-pub const DEMO_NAME: &str = "URR";
+pub const DEMO_NAME: &str = "우르르 운영팀";
 
 const POSTS: [(&str, &str); 3] = [
     (
