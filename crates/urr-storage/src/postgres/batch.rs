@@ -77,6 +77,7 @@ fn run_members(
                 } else if attempt >= ATTEMPTS_MAX {
                     return run_apart(worker, members, shared);
                 }
+                // The other side of a collision, or the server, needs a moment.
                 thread::sleep(Duration::from_millis(u64::from(attempt) * 2));
             }
         }
