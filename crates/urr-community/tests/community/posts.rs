@@ -294,7 +294,7 @@ contract! {
         assert_eq!(seed().await, Ok(5));
         assert_eq!(seed().await, Ok(0));
         let list = world.get(&format!("{POSTS}?artistId={BAND}")).await;
-        assert_eq!(list.texts("posts", "authorName"), ["URR", "URR", "URR"]);
+        assert_eq!(list.texts("posts", "authorName"), ["우르르 운영팀"; 3]);
         assert_eq!(world.get("/api/news").await.texts("news", "title").len(), 1);
     }
 }
