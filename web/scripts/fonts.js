@@ -11,6 +11,7 @@ import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSyn
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import subsetFont from 'subset-font';
+import { readTexts } from './texts.js';
 
 const { resolve } = createRequire(import.meta.url);
 const output = fileURLToPath(new URL('../src/lib/styles/fonts/', import.meta.url));
@@ -29,11 +30,11 @@ const FIGURES = '0123456789';
 /** So many of the most frequent syllables are preloaded besides those of our own texts. */
 const FREQUENT_IN_CORE = 40;
 
-/** @type {Record<string, string>} */
-const ko = JSON.parse(readFileSync(new URL('../messages/ko.json', import.meta.url), 'utf8'));
-const titles = Object.entries(ko).filter(([key]) => key.endsWith('_title'));
+// Fans do not load the characters of the organisers' pages, which take them from the slices.
+const texts = Object.entries(readTexts('ko')).filter(([key]) => !key.startsWith('admin'));
+const titles = texts.filter(([key]) => key.endsWith('_title'));
 
-const own = distinct(ASCII + SIGNS + Object.values(ko).join(''));
+const own = distinct(ASCII + SIGNS + texts.map(([, text]) => text).join(''));
 const display = distinct(`${ASCII}우르르${titles.map(([, text]) => text).join('')}`);
 
 const inputs = createHash('sha256')

@@ -1,25 +1,23 @@
 /**
- * Compiles `messages/{ko,en}.json` to typed functions, one per text.
+ * Compiles `messages/{ko,en}/*.json` to typed functions, one per text.
  *
  * A text may contain `{name}`, which becomes a parameter, and `{count|seat|seats}`, which chooses
  * by whether `count` is one. It fails if a language lacks a text or uses other parameters.
  */
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { readTexts } from './texts.js';
 
 const PLACEHOLDER = /\{(\w+)(?:\|([^|}]*)\|([^}]*))?\}/g;
 
-/** @param {string} locale @returns {Record<string, string>} */
-const read = (locale) =>
-  JSON.parse(readFileSync(new URL(`../messages/${locale}.json`, import.meta.url), 'utf8'));
-const [ko, en] = [read('ko'), read('en')];
+const [ko, en] = [readTexts('ko'), readTexts('en')];
 
 /** @type {string[]} */
 const problems = [];
 for (const key of new Set([...Object.keys(ko), ...Object.keys(en)])) {
-  if (!(key in ko)) problems.push(`ko.json lacks "${key}"`);
-  else if (!(key in en)) problems.push(`en.json lacks "${key}"`);
+  if (!(key in ko)) problems.push(`messages/ko lacks "${key}"`);
+  else if (!(key in en)) problems.push(`messages/en lacks "${key}"`);
   else if (parameters(ko[key]).join() !== parameters(en[key]).join())
-    problems.push(`"${key}" has other parameters in ko.json than in en.json`);
+    problems.push(`"${key}" has other parameters in messages/ko than in messages/en`);
 }
 if (problems.length > 0) {
   console.error(problems.join('\n'));
@@ -73,7 +71,7 @@ for (const key of Object.keys(ko)) {
 const output = new URL('../src/lib/text/messages/', import.meta.url);
 rmSync(output, { recursive: true, force: true });
 mkdirSync(output);
-const header = '// Generated from messages/*.json.\n';
+const header = '// Generated from messages/*/*.json.\n';
 for (const [area, functions] of areas)
   writeFileSync(
     new URL(`${area}.ts`, output),

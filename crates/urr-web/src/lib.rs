@@ -31,7 +31,7 @@ use urr_service::{RouteLabel, unknown_path};
 pub use content_policy::ProviderScripts;
 pub use page_api::PageApi;
 pub use site::{Site, SiteError};
-pub use site_files::BuiltFile;
+pub use site_files::{BuiltFile, read_built_files};
 
 use crate::language::PageLanguage;
 use crate::preview::Previews;

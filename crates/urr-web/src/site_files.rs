@@ -1,5 +1,9 @@
 //! A file of the site as it is sent: its kind, how long it may be kept, and its compressed forms.
 
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::{fs, io};
+
 use axum::body::Body;
 use axum::http::header::{
     ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, VARY,
@@ -17,6 +21,39 @@ pub struct BuiltFile {
     pub plain: &'static [u8],
     pub brotli: Option<&'static [u8]>,
     pub gzip: Option<&'static [u8]>,
+}
+
+/// Reads the files of a built site. The program keeps them until it ends, as it keeps its own.
+pub fn read_built_files(folder: &Path) -> io::Result<Vec<BuiltFile>> {
+    let mut contents = BTreeMap::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(next) = open.pop() {
+        for entry in fs::read_dir(&next)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                open.push(path);
+                continue;
+            }
+            let inside = path.strip_prefix(folder).map_err(io::Error::other)?;
+            contents.insert(format!("/{}", inside.display()), fs::read(&path)?);
+        }
+    }
+    let contents: BTreeMap<&'static str, &'static [u8]> = contents
+        .into_iter()
+        .map(|(path, content)| (&*path.leak(), &*content.leak()))
+        .collect();
+    let encoded = |path: &str, extension| contents.get(&*format!("{path}.{extension}")).copied();
+    let is_plain = |path: &str| {
+        let form = path.strip_suffix(".br").or_else(|| path.strip_suffix(".gz"));
+        form.is_none_or(|plain| !contents.contains_key(plain))
+    };
+    let files = contents.iter().filter(|(path, _)| is_plain(path)).map(|(path, plain)| BuiltFile {
+        path,
+        plain,
+        brotli: encoded(path, "br"),
+        gzip: encoded(path, "gz"),
+    });
+    Ok(files.collect())
 }
 
 /// Vite writes a hash of the content into the names of these files.
@@ -201,5 +238,19 @@ mod tests {
         assert_eq!(SiteFile::new(&manifest).respond(&known).status(), 304);
         let changed = BuiltFile { plain: b"other", ..manifest };
         assert_eq!(SiteFile::new(&changed).respond(&known).status(), 200);
+    }
+    #[test]
+    fn a_folder_has_the_files_that_the_build_wrote() {
+        let folder = tempfile::tempdir().unwrap();
+        let inner = folder.path().join("_app/immutable");
+        fs::create_dir_all(&inner).unwrap();
+        for (name, content) in [("a.js", "plain"), ("a.js.br", "brotli"), ("b.gz", "no form")] {
+            fs::write(inner.join(name), content).unwrap();
+        }
+        let files = read_built_files(folder.path()).unwrap();
+        let paths: Vec<_> = files.iter().map(|file| file.path).collect();
+        assert_eq!(paths, ["/_app/immutable/a.js", "/_app/immutable/b.gz"]);
+        assert_eq!((files[0].plain, files[0].brotli), (&b"plain"[..], Some(&b"brotli"[..])));
+        assert!(read_built_files(&folder.path().join("missing")).is_err());
     }
 }

@@ -8,7 +8,9 @@ use tracing::warn;
 use urr_gateway::{Gateway, GatewaySettings, RateLimiter, RateLimits, RevocationFeed, Timeouts};
 use urr_service::token::TokenKey;
 use urr_service::{Caller, Health, docs_router};
-use urr_web::{BUILT_FILES, PageApi, ProviderScripts, Site, WebPages, WebSettings};
+use urr_web::{
+    BUILT_FILES, PageApi, ProviderScripts, Site, WebPages, WebSettings, read_built_files,
+};
 
 use super::builder::Builder;
 use super::queue::entry_key;
@@ -34,9 +36,21 @@ pub async fn public_router(builder: &Builder<'_>) -> Result<Router> {
     // Metrics are for operators and only on the internal listener: a proxy on this machine could pass
     // them on to everybody.
     let pages = health.router().merge(docs_router(&openapi));
-    let site = Site::new(BUILT_FILES, provider_scripts(config)).context("the pages")?;
+    let site = site(config)?;
     let web = |api| WebPages::new(site, PageApi::new(api), web_settings(config), kit.clock.clone());
     Ok(gateway.router(|api| pages.merge(web(api).router()), kit))
+}
+
+fn site(config: &Config) -> Result<Site> {
+    let site = match &config.gateway.pages_dir {
+        None => Site::new(BUILT_FILES, provider_scripts(config)),
+        Some(folder) => {
+            let files = read_built_files(folder)
+                .with_context(|| format!("gateway.pages_dir: {} cannot be read", folder.display()))?;
+            Site::new(&files, provider_scripts(config))
+        }
+    };
+    site.context("the pages")
 }
 
 fn web_settings(config: &Config) -> WebSettings {

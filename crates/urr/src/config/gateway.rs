@@ -1,9 +1,13 @@
 //! The gateway: trust, rate limits, timeouts and sizes.
 
+use std::path::PathBuf;
+
 use urr_gateway::AddressRange;
 use urr_kernel::Secret;
 
-use super::rule::{OWN_SECRET_BYTES_MIN, address_range, list, number, secret, web_origin};
+use super::rule::{
+    OWN_SECRET_BYTES_MIN, address_range, list, number, optional, path, secret, web_origin,
+};
 use super::section::section;
 
 fn rpm() -> super::rule::ValueRule<u32> {
@@ -38,5 +42,6 @@ section! {
         body_bytes_max: usize = value(bytes());
         auth_body_bytes_max: usize = value(bytes());
         header_bytes_max: usize = value(bytes());
+        pages_dir: Option<PathBuf> = value(optional(path()));
     }
 }
