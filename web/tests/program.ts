@@ -79,9 +79,13 @@ export async function runProgram(settings: Record<string, string> = {}): Promise
   return { url, admin: ADMIN, mails: mails.folder, stop };
 }
 
-/** The settings of the tests themselves are none of the program's, which refuses what it does not know. */
+/**
+ * The settings of the tests themselves are none of the program's, which refuses what it does not
+ * know. Only the folder of pages is passed on, for those who change pages.
+ */
 function withoutSettings(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('URR_')));
+  const isKept = (name: string) => !name.startsWith('URR_') || name === 'URR_GATEWAY_PAGES_DIR';
+  return Object.fromEntries(Object.entries(env).filter(([name]) => isKept(name)));
 }
 
 function createAdmin(program: string, data: string, env: NodeJS.ProcessEnv): Promise<void> {
