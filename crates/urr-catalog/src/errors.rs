@@ -89,6 +89,7 @@ impl From<VenueError> for ApiError {
         match error {
             VenueError::VenueNotFound => ApiError::not_found("VENUE_NOT_FOUND", sentence),
             VenueError::HallNotFound => ApiError::not_found("HALL_NOT_FOUND", sentence),
+            VenueError::NotYourHall => ApiError::forbidden("NOT_YOUR_HALL", sentence),
             VenueError::NameTaken => ApiError::conflict("NAME_TAKEN", sentence),
             VenueError::VenueInUse => ApiError::conflict("VENUE_IN_USE", sentence),
             VenueError::HallInUse => ApiError::conflict("HALL_IN_USE", sentence),

@@ -20,6 +20,8 @@ pub enum VenueError {
     VenueNotFound,
     #[error("There is no hall with this id.")]
     HallNotFound,
+    #[error("Somebody else added this hall.")]
+    NotYourHall,
     #[error("Another one has this name already.")]
     NameTaken,
     #[error("The venue has halls or events and cannot be deleted.")]
@@ -120,9 +122,17 @@ impl CatalogService {
         let NewHall { name, description, grid, layout } = new;
         let template = SeatTemplate::parse(grid, layout)?.ok_or(InvalidTemplate::Missing)?;
         let (id, created_at) = (HallId(self.0.ids.next_id()), self.0.clock.now());
-        let (seats_total, grades) = (0, Vec::new());
-        let summary =
-            HallSummary { id, venue_id, name, description, seats_total, grades, created_at };
+        let (seats_total, grades, creator_id) = (0, Vec::new(), actor.admin_id);
+        let summary = HallSummary {
+            id,
+            venue_id,
+            name,
+            description,
+            seats_total,
+            grades,
+            creator_id,
+            created_at,
+        };
         let hall = Hall { summary, template }.checked()?;
         self.admin_change(actor, ("HALL_CREATED", "hall", id), move |tx| {
             store::venue_find(tx, venue_id)?.ok_or(VenueError::VenueNotFound)?;
@@ -134,7 +144,8 @@ impl CatalogService {
         .await
     }
 
-    /// Changes a hall. Its seats cannot change once an event uses them.
+    /// Changes a hall of the actor's own, for an administrator any hall. Its seats cannot change
+    /// once an event uses them.
     pub async fn edit_hall(
         &self,
         id: HallId,
@@ -144,7 +155,7 @@ impl CatalogService {
         let HallChange { name, description, grid, layout } = change;
         let (template, now) = (SeatTemplate::parse(grid, layout)?, self.0.clock.now());
         self.admin_change(actor, ("HALL_UPDATED", "hall", id), move |tx| {
-            let mut hall = store::hall_find(tx, id)?.ok_or(VenueError::HallNotFound)?;
+            let mut hall = hall_of_actor(tx, id, actor)?;
             if let Some(template) = &template {
                 if template.layout != hall.template.layout && store::hall_is_used(tx, id)? {
                     return Err(VenueError::HallInUse);
@@ -163,10 +174,10 @@ impl CatalogService {
         .await
     }
 
-    /// Deletes a hall that no event uses.
+    /// Deletes a hall of the actor's own, for an administrator any hall, that no event uses.
     pub async fn delete_hall(&self, id: HallId, actor: AdminActor) -> Result<(), VenueError> {
         self.admin_change(actor, ("HALL_DELETED", "hall", id), move |tx| {
-            let hall = store::hall_find(tx, id)?.ok_or(VenueError::HallNotFound)?;
+            let hall = hall_of_actor(tx, id, actor)?;
             if store::hall_is_used(tx, id)? {
                 return Err(VenueError::HallInUse);
             }
@@ -183,5 +194,14 @@ impl CatalogService {
 
     pub async fn list_halls(&self, page: Page) -> DbResult<(Vec<Hall>, u64)> {
         self.0.db.read(move |tx| Ok((store::hall_list(tx, page)?, store::hall_count(tx)?))).await
+    }
+}
+
+/// The hall, if the actor may change it.
+fn hall_of_actor(tx: &mut Tx<'_>, id: HallId, actor: AdminActor) -> Result<Hall, VenueError> {
+    let hall = store::hall_find(tx, id)?.ok_or(VenueError::HallNotFound)?;
+    match actor.scope.includes(Some(hall.summary.creator_id)) {
+        true => Ok(hall),
+        false => Err(VenueError::NotYourHall),
     }
 }

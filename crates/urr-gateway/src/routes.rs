@@ -243,7 +243,7 @@ pub const ROUTES: &[Route] = {
         // E-6: this belongs to the waiting room although its prefix is the catalog's.
         route(GET, "/api/admin/queue/log", "queue", ADMIN, General, Hold, Queue),
         route(GET, "/api/admin/queue/**", "queue", EVENT_READER, General, Hold, Queue),
-        route(UNSAFE, "/api/admin/queue/**", "queue", ADMIN, General, Hold, Queue),
+        route(UNSAFE, "/api/admin/queue/**", "queue", ORGANISER, General, Hold, Queue),
         // Tickets and check-in belong to the ticket service.
         route(GET, "/api/admin/reservations/log", "ticket", ADMIN, General, Hold, Default),
         route(GET, "/api/admin/reservations/audit", "ticket", ADMIN, General, Hold, Default),
@@ -271,8 +271,10 @@ pub const ROUTES: &[Route] = {
         route(ALL, "/api/admin/mails/**", "mail", SUPPORT, General, Browse, Default),
         route(GET, "/api/admin/events/**", "catalog", EVENT_READER, General, Browse, Default),
         route(UNSAFE, "/api/admin/events/**", "catalog", ORGANISER, General, Browse, Default),
-        // Organisers choose the halls of their events.
-        route(GET, "/api/admin/halls/{id}", "catalog", ORGANISER, General, Browse, Default),
+        // Organisers add venues and halls, and choose the halls of their events.
+        route(POST, "/api/admin/venues", "catalog", ORGANISER, General, Browse, Default),
+        route(POST, "/api/admin/venues/{id}/halls", "catalog", ORGANISER, General, Browse, Default),
+        route(ALL, "/api/admin/halls/{id}", "catalog", ORGANISER, General, Browse, Default),
         route(GET, "/api/admin/seat-layouts", "catalog", ORGANISER, General, Browse, Default),
         route(GET, "/api/admin/dashboard", "catalog", ORGANISER, General, Browse, Default),
         route(ALL, "/api/admin/**", "catalog", ADMIN, General, Browse, Default),
@@ -445,10 +447,13 @@ mod tests {
 
     #[test]
     fn e_6_the_waiting_room_has_its_own_admin_paths() {
-        for path in ["/api/admin/queue/1", "/api/queue/admin/1"] {
+        let organiser = Policy::Role(RoleGroup::Organiser);
+        for (path, expected) in
+            [("/api/admin/queue/1", organiser), ("/api/queue/admin/1", Policy::ADMIN)]
+        {
             let route = find_route(path).unwrap();
             assert_eq!(route.service, "queue", "{path}");
-            assert_eq!(find("POST", path).map(|(_, policy)| policy), Some(Policy::ADMIN), "{path}");
+            assert_eq!(find("POST", path).map(|(_, policy)| policy), Some(expected), "{path}");
         }
     }
 

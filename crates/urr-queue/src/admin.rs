@@ -1,4 +1,4 @@
-//! The operations of administrators and operators. A change and its entry in the admin log are one
+//! The operations of administrators, organisers and operators. A change and its entry in the admin log are one
 //! transaction. It takes effect at once in this process, and within a second in the others.
 
 mod room_change;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use urr_kernel::{Timestamp, Uuid};
 use urr_room::{ClearedCounts, Crowd, RoomError};
 use urr_service::admin_log::{self, AdminAction};
-use urr_service::{EventScope, Page};
+use urr_service::{EventScope, NotYourEvent, Page};
 use urr_storage::StorageError;
 
 pub use self::room_change::{
@@ -29,11 +29,21 @@ const SOON: Duration = Duration::from_hours(24);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoomActor {
     Admin(Uuid),
+    /// Of their own events only.
+    Organiser(Uuid),
     /// By the command line.
     Operator,
 }
 
 impl RoomActor {
+    /// The events whose rooms may be changed.
+    pub fn scope(self) -> EventScope {
+        match self {
+            RoomActor::Admin(_) | RoomActor::Operator => EventScope::All,
+            RoomActor::Organiser(organiser_id) => EventScope::OwnedBy(organiser_id),
+        }
+    }
+
     fn action(
         self,
         id: Uuid,
@@ -45,7 +55,7 @@ impl RoomActor {
         AdminAction {
             id,
             admin_id: match self {
-                RoomActor::Admin(admin_id) => Some(admin_id),
+                RoomActor::Admin(user_id) | RoomActor::Organiser(user_id) => Some(user_id),
                 RoomActor::Operator => None,
             },
             action: action.into(),
@@ -74,6 +84,8 @@ pub struct RoomReport {
 pub enum AdminError {
     #[error("there is no such event")]
     UnknownEvent,
+    #[error(transparent)]
+    NotYours(#[from] NotYourEvent),
     #[error("the room does not answer")]
     Room(#[from] RoomError),
     #[error("the storage failed")]
@@ -83,9 +95,13 @@ pub enum AdminError {
 }
 
 impl QueueService {
-    /// The present state of a room.
-    pub async fn report_room(&self, event_id: Uuid) -> Result<RoomReport, AdminError> {
-        let event = self.known_event(event_id)?;
+    /// The present state of a room in the scope.
+    pub async fn report_room(
+        &self,
+        event_id: Uuid,
+        scope: EventScope,
+    ) -> Result<RoomReport, AdminError> {
+        let event = self.known_event(event_id, scope)?;
         self.report(event).await
     }
 
@@ -128,11 +144,16 @@ impl QueueService {
         })
     }
 
-    fn known_event(&self, event_id: Uuid) -> Result<Arc<EventRoom>, AdminError> {
+    fn known_event(
+        &self,
+        event_id: Uuid,
+        scope: EventScope,
+    ) -> Result<Arc<EventRoom>, AdminError> {
         let event = self.0.event_index.get(event_id);
-        event
-            .filter(|event| event.status != RoomEventStatus::Deleted)
-            .ok_or(AdminError::UnknownEvent)
+        let event = event.filter(|event| event.status != RoomEventStatus::Deleted);
+        let event = event.ok_or(AdminError::UnknownEvent)?;
+        scope.check(event.organiser_id)?;
+        Ok(event)
     }
 
     /// Changes the settings of a room. A change without effect is not logged.
@@ -152,6 +173,7 @@ impl QueueService {
             if room.status == RoomEventStatus::Deleted {
                 return Err(AdminError::UnknownEvent);
             }
+            actor.scope().check(room.organiser_id)?;
             let Some(decided) = decide_change(&room, &change, &settings, has_people, now)? else {
                 return Ok(false);
             };
@@ -179,7 +201,7 @@ impl QueueService {
         event_id: Uuid,
         actor: RoomActor,
     ) -> Result<ClearedCounts, AdminError> {
-        self.known_event(event_id)?;
+        self.known_event(event_id, actor.scope())?;
         let (now, id) = (self.0.clock.now(), self.0.ids.next_id());
         let begun = json!({ "outcome": "begun" });
         let intent = actor.action(id, "ROOM_CLEARED", event_id, begun, now);

@@ -219,6 +219,7 @@ const KOREAN: &[(&str, &str)] = &[
     ("NOT_WAITING", "이 공연의 대기열에 없어 순번을 알려드릴 수 없습니다."),
     ("NOT_YOUR_ARTIST", "이 아티스트의 주최자만 할 수 있습니다."),
     ("NOT_YOUR_EVENT", "다른 주최자의 공연입니다."),
+    ("NOT_YOUR_HALL", "다른 사용자가 등록한 홀입니다."),
     ("NO_LOTTERY", "추첨으로 입장하는 공연이 아닙니다."),
     ("NO_SEAT_SELECTION", "지정석이 없는 공연입니다. 권종을 선택해 주세요."),
     ("NO_VALID_TICKET", "유효한 티켓이 없는 예매입니다."),

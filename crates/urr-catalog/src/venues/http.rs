@@ -3,13 +3,13 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::Serialize;
-use urr_service::{ApiError, Errors, Json, Organiser, Page, Paged, Pagination, Path};
+use urr_service::{ApiError, Errors, Json, Page, Paged, Pagination, Path};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::{
-    AdminActor, CatalogService, Hall, HallChange, HallId, HallSummary, NewHall, NewVenue, Venue,
+    AdminActor, CatalogService, EventActor, Hall, HallChange, HallId, HallSummary, NewHall, NewVenue, Venue,
     VenueChange, VenueId,
 };
 
@@ -75,14 +75,14 @@ pub struct VenueOnlyView {
 
 /// Creates a venue.
 ///
-/// For administrators. Errors: 400 `INVALID_NAME`, `INVALID_TEXT`; 409 `NAME_TAKEN`.
+/// For organisers and administrators. Errors: 400 `INVALID_NAME`, `INVALID_TEXT`; 409 `NAME_TAKEN`.
 #[utoipa::path(
     post, path = "/api/admin/venues", tag = "venues", request_body = NewVenue,
     responses((status = 201, body = VenueOnlyView), Errors<401, 403, 409>),
 )]
 pub async fn create_venue(
     State(catalog): State<CatalogService>,
-    actor: AdminActor,
+    EventActor(actor): EventActor,
     Json(new): Json<NewVenue>,
 ) -> Result<(StatusCode, Json<VenueOnlyView>), ApiError> {
     let venue = catalog.create_venue(new, actor).await?;
@@ -125,13 +125,35 @@ pub async fn delete_venue(
 
 #[derive(Serialize, ToSchema)]
 pub struct HallDetailView {
+    hall: EditableHallView,
+}
+
+/// A hall as somebody sees it who may add halls.
+#[derive(Serialize, ToSchema)]
+pub struct EditableHallView {
+    #[serde(flatten)]
     hall: Hall,
+    /// Whether you may change or delete it.
+    editable: bool,
+}
+
+impl EditableHallView {
+    fn new(hall: Hall, actor: AdminActor) -> EditableHallView {
+        let editable = actor.scope.includes(Some(hall.summary.creator_id));
+        EditableHallView { hall, editable }
+    }
+}
+
+impl HallDetailView {
+    fn new(hall: Hall, actor: AdminActor) -> Json<HallDetailView> {
+        Json(HallDetailView { hall: EditableHallView::new(hall, actor) })
+    }
 }
 
 /// Creates a hall with its seats.
 ///
-/// For administrators. The seats are a `grid` (rows of equal length, graded from front to back) or
-/// a `layout` of sections. Lengths of a layout are centimetres; the stage is at (0, 0) and `y`
+/// For organisers and administrators. The seats are a `grid` (rows of equal length, graded from
+/// front to back) or a `layout` of sections. Lengths of a layout are centimetres; the stage is at (0, 0) and `y`
 /// grows away from it; the position of a section is the middle of its first row. At most 500
 /// sections, 5,000 rows, 500 seats in a row and 100,000 seats. A seat's id is its number in the
 /// order of sections, rows and seats, from 0.
@@ -144,12 +166,12 @@ pub struct HallDetailView {
 )]
 pub async fn create_hall(
     State(catalog): State<CatalogService>,
-    actor: AdminActor,
+    EventActor(actor): EventActor,
     Path(id): Path<VenueId>,
     Json(new): Json<NewHall>,
 ) -> Result<(StatusCode, Json<HallDetailView>), ApiError> {
     let hall = catalog.create_hall(id, new, actor).await?;
-    Ok((StatusCode::CREATED, Json(HallDetailView { hall })))
+    Ok((StatusCode::CREATED, HallDetailView::new(hall, actor)))
 }
 
 /// Returns a hall with its seats.
@@ -161,17 +183,17 @@ pub async fn create_hall(
 )]
 pub async fn get_hall(
     State(catalog): State<CatalogService>,
-    _organiser: Organiser,
+    EventActor(actor): EventActor,
     Path(id): Path<HallId>,
 ) -> Result<Json<HallDetailView>, ApiError> {
-    Ok(Json(HallDetailView { hall: catalog.get_hall(id).await? }))
+    Ok(HallDetailView::new(catalog.get_hall(id).await?, actor))
 }
 
 /// Changes a hall.
 ///
-/// For administrators. Fields that are not sent stay as they are. Seats can change only while no
-/// event uses the hall. Errors: 400 `INVALID_LAYOUT`; 404 `HALL_NOT_FOUND`; 409 `HALL_IN_USE`,
-/// `NAME_TAKEN`.
+/// For who added the hall, and administrators. Fields that are not sent stay as they are. Seats can
+/// change only while no event uses the hall. Errors: 400 `INVALID_LAYOUT`; 403 `NOT_YOUR_HALL`; 404
+/// `HALL_NOT_FOUND`; 409 `HALL_IN_USE`, `NAME_TAKEN`.
 #[utoipa::path(
     put, path = "/api/admin/halls/{id}", tag = "venues", params(("id" = Uuid, Path)),
     request_body = HallChange,
@@ -179,23 +201,24 @@ pub async fn get_hall(
 )]
 pub async fn edit_hall(
     State(catalog): State<CatalogService>,
-    actor: AdminActor,
+    EventActor(actor): EventActor,
     Path(id): Path<HallId>,
     Json(change): Json<HallChange>,
 ) -> Result<Json<HallDetailView>, ApiError> {
-    Ok(Json(HallDetailView { hall: catalog.edit_hall(id, change, actor).await? }))
+    Ok(HallDetailView::new(catalog.edit_hall(id, change, actor).await?, actor))
 }
 
 /// Deletes a hall that no event uses.
 ///
-/// For administrators. Errors: 404 `HALL_NOT_FOUND`; 409 `HALL_IN_USE`.
+/// For who added the hall, and administrators. Errors: 403 `NOT_YOUR_HALL`; 404 `HALL_NOT_FOUND`;
+/// 409 `HALL_IN_USE`.
 #[utoipa::path(
     delete, path = "/api/admin/halls/{id}", tag = "venues", params(("id" = Uuid, Path)),
     responses((status = 204, description = "The hall is deleted."), Errors<401, 403, 404, 409>),
 )]
 pub async fn delete_hall(
     State(catalog): State<CatalogService>,
-    actor: AdminActor,
+    EventActor(actor): EventActor,
     Path(id): Path<HallId>,
 ) -> Result<StatusCode, ApiError> {
     catalog.delete_hall(id, actor).await?;
@@ -204,7 +227,7 @@ pub async fn delete_hall(
 
 #[derive(Serialize, ToSchema)]
 pub struct SeatLayoutListView {
-    layouts: Vec<Hall>,
+    layouts: Vec<EditableHallView>,
     pagination: Pagination,
 }
 
@@ -217,10 +240,11 @@ pub struct SeatLayoutListView {
 )]
 pub async fn list_seat_layouts(
     State(catalog): State<CatalogService>,
-    _organiser: Organiser,
+    EventActor(actor): EventActor,
     page: Page,
 ) -> Result<Json<SeatLayoutListView>, ApiError> {
     let (halls, total) = catalog.list_halls(page).await?;
+    let halls = halls.into_iter().map(|hall| EditableHallView::new(hall, actor)).collect();
     let Paged { items: layouts, pagination } = Paged::new(halls, total, page);
     Ok(Json(SeatLayoutListView { layouts, pagination }))
 }

@@ -1,7 +1,7 @@
 //! Venues, their halls, and the seats of a hall, as they are entered, stored and shown.
 
 use serde::{Deserialize, Serialize};
-use urr_kernel::{Timestamp, define_id};
+use urr_kernel::{Timestamp, Uuid, define_id};
 use urr_layout::{Grid, InvalidGrid, InvalidLayout, Layout};
 use urr_storage::storable_id;
 use utoipa::ToSchema;
@@ -35,7 +35,7 @@ pub struct Venue {
     pub created_at: Timestamp,
 }
 
-/// What an administrator enters for a new venue.
+/// What is entered for a new venue.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = CreateVenueBody)]
@@ -63,7 +63,7 @@ pub struct VenueChange {
 }
 
 impl Venue {
-    /// Checks and trims what an administrator entered.
+    /// Checks and trims what was entered.
     pub fn checked(self) -> Result<Venue, InvalidText> {
         Ok(Venue {
             name: parse_line("name", &self.name, NAME_CHARS_MAX)?,
@@ -100,6 +100,9 @@ pub struct HallSummary {
     pub seats_total: u32,
     /// The grades, front to back. Each needs a price when an event is created.
     pub grades: Vec<String>,
+    /// The organiser or administrator who added it. Not shown: these pages are public.
+    #[serde(skip)]
+    pub creator_id: Uuid,
     pub created_at: Timestamp,
 }
 
@@ -131,7 +134,7 @@ pub struct HallChange {
 }
 
 impl Hall {
-    /// Checks and trims what an administrator entered, and counts the seats.
+    /// Checks and trims what was entered, and counts the seats.
     pub fn checked(self) -> Result<Hall, InvalidText> {
         let Hall { summary, template } = self;
         let description = &summary.description;

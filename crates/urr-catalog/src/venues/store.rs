@@ -9,7 +9,8 @@ use crate::sql::to_json;
 use crate::{Hall, HallId, HallSummary, SeatTemplate, Venue, VenueId};
 
 const VENUE_COLUMNS: &str = "id, name, address, description, created_at";
-const SUMMARY_COLUMNS: &str = "id, venue_id, name, description, seats_total, grades, created_at";
+const SUMMARY_COLUMNS: &str = 
+    "id, venue_id, name, description, seats_total, grades, creator_id, created_at";
 
 fn venue_from_row(row: &Row<'_>) -> DbResult<Venue> {
     Ok(from_row!(row => Venue { id, name, address, description, created_at }))
@@ -76,7 +77,7 @@ pub fn venue_is_used(tx: &mut Tx<'_>, id: VenueId) -> DbResult<bool> {
 
 fn summary_from_row(row: &Row<'_>) -> DbResult<HallSummary> {
     Ok(from_row!(row => HallSummary {
-        id, venue_id, name, description, seats_total, created_at;
+        id, venue_id, name, description, seats_total, creator_id, created_at;
         grades: row.get_json("grades")?,
     }))
 }
@@ -96,7 +97,8 @@ pub fn hall_insert(tx: &mut Tx<'_>, hall: &Hall) -> DbResult<bool> {
     let Hall { summary, template: SeatTemplate { layout, grid } } = hall;
     let rows = tx.execute(
         "insert into halls (id, venue_id, name, description, layout, grid, seats_total, grades, \
-         created_at, updated_at) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9) \
+         creator_id, created_at, updated_at) \
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10) \
          on conflict (venue_id, name) do nothing",
         params![
             summary.id,
@@ -107,6 +109,7 @@ pub fn hall_insert(tx: &mut Tx<'_>, hall: &Hall) -> DbResult<bool> {
             grid.as_ref().map(to_json),
             summary.seats_total,
             to_json(&summary.grades),
+            summary.creator_id,
             summary.created_at
         ],
     )?;

@@ -77,6 +77,43 @@ contract! {
         assert_eq!(owners, [&json!(MINA), &json!(JUNHO)]);
     }
 
+    async fn an_organiser_adds_venues_and_halls_and_changes_their_own_halls_only(world: World) {
+        let body = json!({ "name": "강변 극장", "address": "서울 한강로 1" });
+        let venue = ask(&world, MINA, Method::POST, "/api/admin/venues", &body).await.id("venue");
+        let halls = format!("/api/admin/venues/{venue}/halls");
+        let hall = |name: &str, rows: u32| {
+            let mapping = json!([{ "grade": "A", "fromRow": 1, "toRow": rows }]);
+            let grid = json!({ "rows": rows, "seatsPerRow": 2, "gradeMapping": mapping });
+            json!({ "name": name, "grid": grid })
+        };
+        let own = ask(&world, MINA, Method::POST, &halls, &hall("소극장", 2)).await.id("hall");
+        let other = ask(&world, JUNHO, Method::POST, &halls, &hall("대극장", 3)).await.id("hall");
+        let path = |hall: &str| format!("/api/admin/halls/{hall}");
+        for (hall_id, is_own) in [(&own, true), (&other, false)] {
+            let seen = ask(&world, MINA, Method::GET, &path(hall_id), &json!({})).await;
+            assert_eq!(seen.body["hall"]["editable"], json!(is_own), "everybody reads all halls");
+        }
+        let edited = ask(&world, MINA, Method::PUT, &path(&own), &hall("새 극장", 4)).await;
+        assert_eq!((edited.status.as_u16(), &edited.body["hall"]["totalSeats"]), (200, &json!(8)));
+        let refused = ask(&world, MINA, Method::PUT, &path(&other), &hall("새 극장", 4)).await;
+        assert_eq!(refused.refusal(), (403, "NOT_YOUR_HALL"));
+        let refused = ask(&world, MINA, Method::DELETE, &path(&other), &json!({})).await;
+        assert_eq!(refused.refusal(), (403, "NOT_YOUR_HALL"));
+        // A venue is shared, so that only administrators change it.
+        let venue_path = format!("/api/admin/venues/{venue}");
+        let renamed = json!({ "name": "새 이름" });
+        let refused = ask(&world, MINA, Method::PUT, &venue_path, &renamed).await;
+        assert_eq!(refused.refusal(), (403, "ADMIN_REQUIRED"));
+        let listed = ask(&world, JUNHO, Method::GET, "/api/admin/seat-layouts", &json!({})).await;
+        let halls = listed.body["layouts"].as_array().unwrap();
+        let editable: Vec<_> = halls.iter().map(|hall| (&hall["name"], &hall["editable"])).collect();
+        assert_eq!(editable, [(&json!("대극장"), &json!(true)), (&json!("새 극장"), &json!(false))]);
+        // The control: an administrator changes and deletes any hall.
+        assert_eq!(world.put(&path(&other), &json!({ "name": "중극장" })).await.status, 200);
+        assert_eq!(world.delete(&path(&other)).await.status, 204);
+        assert_eq!(ask(&world, MINA, Method::DELETE, &path(&own), &json!({})).await.status, 204);
+    }
+
     async fn support_and_door_staff_change_no_event(world: World) {
         let id = world.some_event().await;
         let path = format!("/api/admin/events/{id}");

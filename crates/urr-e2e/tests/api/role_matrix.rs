@@ -51,6 +51,7 @@ struct Tenant {
     post: String,
     comment: String,
     news: String,
+    hall: String,
 }
 
 impl Tenant {
@@ -58,6 +59,13 @@ impl Tenant {
         let name = format!("클럽 {organiser}");
         let venue = json!({ "name": name, "address": "서울 한강로 1" });
         let venue = created(app.post("/api/admin/venues").as_admin().json(&venue).send().await);
+        let venue_id = text(&venue["venue"]["id"]);
+        let mapping = json!([{ "grade": "A", "fromRow": 1, "toRow": 1 }]);
+        let grid = json!({ "rows": 1, "seatsPerRow": 1, "gradeMapping": mapping });
+        let call = app.post(&format!("/api/admin/venues/{venue_id}/halls"));
+        let call = call.as_person(organiser, UserRole::Organiser);
+        let hall = created(call.json(&json!({ "name": "연습실", "grid": grid })).send().await);
+        let hall = text(&hall["hall"]["id"]);
         let artist = json!({ "name": format!("밴드 {organiser}") });
         let artist = created(app.post("/api/admin/artists").as_admin().json(&artist).send().await);
         let artist = text(&artist["artist"]["id"]);
@@ -87,8 +95,17 @@ impl Tenant {
         let paid = call.json(&body).send().await.json();
         let payment = text(&paid["payment"]["id"]);
         let [post, comment, news] = write_about(app, organiser, &artist).await;
-        let tenant =
-            Tenant { organiser, event, ticket_type, reservation, payment, post, comment, news };
+        let tenant = Tenant {
+            organiser,
+            event,
+            ticket_type,
+            reservation,
+            payment,
+            post,
+            comment,
+            news,
+            hall,
+        };
         tenant.await_projections(app).await;
         tenant
     }
@@ -124,6 +141,7 @@ impl Tenant {
             path if path.starts_with("/api/admin/community/comments/") => &self.comment,
             path if path.starts_with("/api/admin/community/") => &self.post,
             path if path.starts_with("/api/news/") => &self.news,
+            path if path.starts_with("/api/admin/halls/") => &self.hall,
             _ => &self.event,
         };
         let path = path.replace("{id}", id).replace("{eventId}", &self.event);
@@ -181,6 +199,12 @@ fn owned_operations(tenant: &Tenant) -> Vec<(Method, &'static str, Value)> {
         (Method::GET, "/api/admin/events/{eventId}/staff", json!({})),
         (Method::PUT, "/api/admin/events/{eventId}/staff/{userId}", json!({})),
         (Method::POST, "/api/admin/check-ins", check_in),
+        (Method::PATCH, "/api/admin/queue/{eventId}", json!({ "threshold": 50 })),
+        (Method::POST, "/api/admin/queue/{eventId}/pause", json!({})),
+        (Method::PUT, "/api/admin/queue/{eventId}/message", json!({ "message": "곧 시작합니다" })),
+        (Method::DELETE, "/api/admin/queue/{eventId}/message", json!({})),
+        (Method::POST, "/api/admin/queue/{eventId}/resume", json!({})),
+        (Method::POST, "/api/admin/queue/{eventId}/clear", json!({ "confirm": tenant.event })),
         (Method::POST, "/api/admin/events/{eventId}/tickets", ticket_type),
         (Method::PUT, "/api/admin/tickets/{id}", renamed),
         (Method::PUT, "/api/admin/events/{id}", json!({ "revision": 1, "title": "새 제목" })),
@@ -189,6 +213,8 @@ fn owned_operations(tenant: &Tenant) -> Vec<(Method, &'static str, Value)> {
         (Method::PUT, "/api/admin/community/comments/{id}/status", json!({ "status": "hidden" })),
         (Method::PUT, "/api/admin/community/posts/{id}/status", json!({ "status": "hidden" })),
         (Method::DELETE, "/api/news/{id}", json!({})),
+        (Method::PUT, "/api/admin/halls/{id}", json!({ "name": "무대" })),
+        (Method::DELETE, "/api/admin/halls/{id}", json!({})),
         (Method::POST, "/api/admin/payments/{id}/refund", json!({ "reason": "x", "amount": 1 })),
         (Method::POST, "/api/admin/reservations/{id}/cancel", reason.clone()),
         (Method::DELETE, "/api/admin/events/{eventId}/staff/{userId}", json!({})),
@@ -198,7 +224,8 @@ fn owned_operations(tenant: &Tenant) -> Vec<(Method, &'static str, Value)> {
 }
 
 /// What organisers share: no event owns it.
-const SHARED: [(&str, &str); 1] = [("GET", "/api/admin/halls/{id}")];
+const SHARED: [(&str, &str); 2] =
+    [("GET", "/api/admin/halls/{id}"), ("POST", "/api/admin/venues/{id}/halls")];
 
 /// The operations of the whole interface.
 async fn operations(app: &TestApp) -> Vec<(Method, String)> {
@@ -367,6 +394,7 @@ async fn every_operation_about_an_event_is_in_the_table_of_owned_ones() {
         post: FAN.to_string(),
         comment: FAN.to_string(),
         news: FAN.to_string(),
+        hall: FAN.to_string(),
     };
     let owned = owned_operations(&tenant).into_iter();
     let mut known: BTreeSet<(String, String)> =

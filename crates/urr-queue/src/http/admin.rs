@@ -1,4 +1,4 @@
-//! The routes of administrators.
+//! The routes of administrators, and of organisers for their own events.
 
 mod bodies;
 pub(super) mod operator;
@@ -9,7 +9,9 @@ use axum::extract::{FromRef, FromRequestParts, State};
 use axum::http::request::Parts;
 use urr_kernel::Uuid;
 use urr_service::admin_log::{self, AdminLogRoute};
-use urr_service::{Admin, ApiError, Errors, EventReader, EventScope, Json, Page, Path};
+use urr_service::{
+    ApiError, Errors, EventReader, EventScope, Json, Organiser, Page, Path, UserRole,
+};
 use urr_storage::Db;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -44,7 +46,7 @@ pub fn routes() -> OpenApiRouter<QueueService> {
         .merge(admin_log::routes(LOG))
 }
 
-/// The administrator of a request.
+/// The administrator or organiser of a request.
 impl FromRequestParts<QueueService> for RoomActor {
     type Rejection = ApiError;
 
@@ -52,8 +54,11 @@ impl FromRequestParts<QueueService> for RoomActor {
         parts: &mut Parts,
         queue: &QueueService,
     ) -> Result<RoomActor, ApiError> {
-        let Admin(admin) = Admin::from_request_parts(parts, queue).await?;
-        Ok(RoomActor::Admin(admin.user_id))
+        let Organiser(identity) = Organiser::from_request_parts(parts, queue).await?;
+        Ok(match identity.role {
+            UserRole::Admin => RoomActor::Admin(identity.user_id),
+            _ => RoomActor::Organiser(identity.user_id),
+        })
     }
 }
 
@@ -81,7 +86,7 @@ impl FromRequestParts<QueueService> for RoomAdmin {
 
 impl RoomAdmin {
     async fn show(&self) -> RoomResult {
-        let report = self.queue.report_room(self.event_id).await?;
+        let report = self.queue.report_room(self.event_id, self.actor.scope()).await?;
         Ok(Json(SingleRoomView::new(&report, &self.queue.0.settings)))
     }
 
@@ -93,7 +98,7 @@ impl RoomAdmin {
     async fn clear(&self, is_confirmed: bool) -> Result<Json<ClearedView>, ApiError> {
         let event_id = self.event_id;
         if !is_confirmed {
-            let crowd = self.queue.report_room(event_id).await?.crowd;
+            let crowd = self.queue.report_room(event_id, self.actor.scope()).await?.crowd;
             return Err(confirmation_required(event_id, crowd.waiting, crowd.active));
         }
         let cleared = self.queue.clear_room(event_id, self.actor).await?;
@@ -139,19 +144,19 @@ async fn get_room(
     EventReader(reader): EventReader,
     Path(event_id): Path<Uuid>,
 ) -> RoomResult {
-    let report = queue.report_room(event_id).await?;
-    reader.event_scope().check(report.context.event.organiser_id)?;
+    let report = queue.report_room(event_id, reader.event_scope()).await?;
     Ok(Json(SingleRoomView::new(&report, &queue.0.settings)))
 }
 
 /// Changes the settings of a room.
 ///
-/// For administrators. Fields that are not sent stay; `null` resets to the default. It applies at
-/// once, in all processes within a second. A lower threshold removes nobody. `opening` and
-/// `gatheringSeconds` are fixed from five seconds before users may come, and while anybody waits.
+/// For the event's organiser and administrators. Fields that are not sent stay; `null` resets to
+/// the default. It applies at once, in all processes within a second. A lower threshold removes
+/// nobody. `opening` and `gatheringSeconds` are fixed from five seconds before users may come, and
+/// while anybody waits.
 ///
-/// Errors: 400 `INVALID_THRESHOLD`, `INVALID_RATE`, `INVALID_GATHERING`, `INVALID_MESSAGE`; 404
-/// `EVENT_NOT_FOUND`; 409 `OPENING_FIXED`, `GATHERING_FIXED`; 503 `QUEUE_UNAVAILABLE`.
+/// Errors: 400 `INVALID_THRESHOLD`, `INVALID_RATE`, `INVALID_GATHERING`, `INVALID_MESSAGE`; 403
+/// `NOT_YOUR_EVENT`; 404 `EVENT_NOT_FOUND`; 409 `OPENING_FIXED`, `GATHERING_FIXED`; 503 `QUEUE_UNAVAILABLE`.
 #[utoipa::path(
     patch, path = "/api/admin/queue/{eventId}", tag = "admin", params(("eventId" = Uuid, Path)),
     request_body = ChangeRoomBody,
@@ -163,8 +168,8 @@ async fn change_room(room: RoomAdmin, Json(body): Json<ChangeRoomBody>) -> RoomR
 
 /// Stops admissions until the room is resumed.
 ///
-/// For administrators. Slots and positions are kept. Errors: 404 `EVENT_NOT_FOUND`; 503
-/// `QUEUE_UNAVAILABLE`.
+/// For the event's organiser and administrators. Slots and positions are kept. Errors: 403
+/// `NOT_YOUR_EVENT`; 404 `EVENT_NOT_FOUND`; 503 `QUEUE_UNAVAILABLE`.
 #[utoipa::path(
     post, path = "/api/admin/queue/{eventId}/pause", tag = "admin",
     params(("eventId" = Uuid, Path)),
@@ -177,7 +182,8 @@ async fn pause_room(room: RoomAdmin) -> RoomResult {
 
 /// Resumes admissions.
 ///
-/// For administrators. Errors: 404 `EVENT_NOT_FOUND`; 503 `QUEUE_UNAVAILABLE`.
+/// For the event's organiser and administrators. Errors: 403 `NOT_YOUR_EVENT`; 404
+/// `EVENT_NOT_FOUND`; 503 `QUEUE_UNAVAILABLE`.
 #[utoipa::path(
     post, path = "/api/admin/queue/{eventId}/resume", tag = "admin",
     params(("eventId" = Uuid, Path)),
@@ -190,9 +196,9 @@ async fn resume_room(room: RoomAdmin) -> RoomResult {
 
 /// Removes all users from a room.
 ///
-/// For administrators. Ends every position and every slot for good. `confirm` repeats the event's
-/// id. Errors: 400 `CONFIRMATION_REQUIRED` (with `waiting` and `active`); 404 `EVENT_NOT_FOUND`;
-/// 503 `QUEUE_UNAVAILABLE`.
+/// For the event's organiser and administrators. Ends every position and every slot for good.
+/// `confirm` repeats the event's id. Errors: 400 `CONFIRMATION_REQUIRED` (with `waiting` and
+/// `active`); 403 `NOT_YOUR_EVENT`; 404 `EVENT_NOT_FOUND`; 503 `QUEUE_UNAVAILABLE`.
 #[utoipa::path(
     post, path = "/api/admin/queue/{eventId}/clear", tag = "admin",
     params(("eventId" = Uuid, Path)), request_body = ClearRoomBody,
@@ -207,8 +213,8 @@ async fn clear_room(
 
 /// Shows a message to the users who wait.
 ///
-/// For administrators. Errors: 400 `INVALID_MESSAGE` (one line of 1 to 500 characters); 404
-/// `EVENT_NOT_FOUND`; 503 `QUEUE_UNAVAILABLE`.
+/// For the event's organiser and administrators. Errors: 400 `INVALID_MESSAGE` (one line of 1 to
+/// 500 characters); 403 `NOT_YOUR_EVENT`; 404 `EVENT_NOT_FOUND`; 503 `QUEUE_UNAVAILABLE`.
 #[utoipa::path(
     put, path = "/api/admin/queue/{eventId}/message", tag = "admin",
     params(("eventId" = Uuid, Path)), request_body = MessageBody,
@@ -221,7 +227,8 @@ async fn set_room_message(room: RoomAdmin, Json(body): Json<MessageBody>) -> Roo
 
 /// Removes the message to the users who wait.
 ///
-/// For administrators. Errors: 404 `EVENT_NOT_FOUND`; 503 `QUEUE_UNAVAILABLE`.
+/// For the event's organiser and administrators. Errors: 403 `NOT_YOUR_EVENT`; 404
+/// `EVENT_NOT_FOUND`; 503 `QUEUE_UNAVAILABLE`.
 #[utoipa::path(
     delete, path = "/api/admin/queue/{eventId}/message", tag = "admin",
     params(("eventId" = Uuid, Path)),
@@ -248,6 +255,7 @@ impl From<AdminError> for ApiError {
             AdminError::UnknownEvent => {
                 ApiError::not_found("EVENT_NOT_FOUND", "There is no such event.")
             }
+            AdminError::NotYours(not_yours) => not_yours.into(),
             AdminError::Room(error) => super::room_error(error),
             AdminError::Storage(error) => error.into(),
             AdminError::Refused(RoomChangeRejection::OpeningFixed) => ApiError::conflict(

@@ -99,7 +99,7 @@ async fn event_on_sale(world: &World, from: Timestamp, to: Timestamp) -> Uuid {
 }
 
 contract! {
-    async fn only_administrators_and_operators_are_let_in(world: World) {
+    async fn a_fan_and_an_operator_without_a_name_are_not_let_in(world: World) {
         let event = world.open_event().await;
         let (get, post) = (Method::GET, Method::POST);
         let public = [
@@ -117,10 +117,9 @@ contract! {
             (&post, format!("/api/queue/admin/threshold/{event}?threshold=5")),
         ];
         for (method, path) in public {
-            // Organisers and support read rooms, too.
-            let is_read = path == "/api/admin/queue" || path == format!("/api/admin/queue/{event}");
-            let is_read = is_read && *method == Method::GET;
-            let role_code = if is_read { "ROLE_REQUIRED" } else { "ADMIN_REQUIRED" };
+            // The log and the paths of the original system are for administrators only.
+            let is_admins = path.ends_with("/log") || path.starts_with("/api/queue/admin");
+            let role_code = if is_admins { "ADMIN_REQUIRED" } else { "ROLE_REQUIRED" };
             for (who, status, code) in [
                 (TestCaller::Nobody, 401, "AUTHENTICATION_REQUIRED"),
                 (TestCaller::Fan, 403, role_code),
@@ -224,13 +223,63 @@ contract! {
             let path = format!("/api/admin/queue/{event}");
             desk.send(Method::GET, &path, Value::Null).await.refused(403, "NOT_YOUR_EVENT");
         }
-        desk.patch(own, json!({ "paused": true })).await.refused(403, "ADMIN_REQUIRED");
         // The event is handed over.
         let mut facts = world.facts(own, 2);
         facts["organiserId"] = json!(junho);
         world.hear("EVENT_UPDATED", facts).await;
         assert_eq!(listed(TestCaller::Organiser(mina)).await, [""; 0]);
         assert_eq!(listed(TestCaller::Organiser(junho)).await.len(), 2);
+    }
+
+    async fn an_organiser_runs_the_rooms_of_their_own_events_only(world: World) {
+        let [mina, junho] = [1, 2].map(|number| Uuid::from_u128(0xb00 + number));
+        let own = world.event_with(json!({ "organiserId": mina })).await;
+        let other = world.event_with(json!({ "organiserId": junho })).await;
+        let nobodys = world.open_event().await;
+        for event in [own, other, nobodys] {
+            world.come(event, 1).await;
+        }
+        let desk = Desk::of(&world, TestCaller::Organiser(mina));
+        let admin = Desk::of(&world, TestCaller::Admin);
+        let orders = |event: Uuid| {
+            let room = format!("/api/admin/queue/{event}");
+            let message = format!("{room}/message");
+            [
+                (Method::PATCH, room.clone(), json!({ "threshold": 7 })),
+                (Method::POST, format!("{room}/pause"), json!({})),
+                (Method::PUT, message.clone(), json!({ "message": "곧 시작합니다" })),
+                (Method::DELETE, message, json!({})),
+                (Method::POST, format!("{room}/resume"), json!({})),
+                (Method::POST, format!("{room}/clear"), json!({ "confirm": event })),
+            ]
+        };
+        for event in [other, nobodys] {
+            for (method, path, body) in orders(event) {
+                let answer = desk.send(method, &path, body).await;
+                answer.refused(403, "NOT_YOUR_EVENT");
+            }
+            // How many users there are is not said either.
+            let answer = desk.order(event, "clear", json!({})).await;
+            answer.refused(403, "NOT_YOUR_EVENT");
+            let room = admin.room(event).await;
+            assert_eq!((&room["active"], &room["paused"]), (&json!(1), &json!(false)));
+            assert_eq!(admin.log(event).await.len(), 0);
+        }
+        for (method, path, body) in orders(own) {
+            desk.send(method, &path, body).await.ok();
+        }
+        let lines = admin.log(own).await;
+        assert_eq!(lines.len(), 6);
+        assert!(lines.iter().all(|line| line["adminId"] == json!(mina)), "{lines:?}");
+        assert_eq!(admin.room(own).await["active"], json!(0));
+        // The paths of the original system stay with administrators.
+        let path = format!("/api/queue/admin/clear/{own}");
+        desk.post(&path, json!({})).await.refused(403, "ADMIN_REQUIRED");
+        // Who has handed the event over, runs its room no longer.
+        let mut facts = world.facts(own, 2);
+        facts["organiserId"] = json!(junho);
+        world.hear("EVENT_UPDATED", facts).await;
+        desk.patch(own, json!({ "paused": true })).await.refused(403, "NOT_YOUR_EVENT");
     }
 
     async fn an_event_that_nobody_knows_or_that_was_deleted_has_no_room(world: World) {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use urr_kernel::Uuid;
-use urr_service::{ApiError, Json, Query};
+use urr_service::{Admin, ApiError, Json, Query};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -55,8 +55,8 @@ impl From<RoomReport> for QueueSummaryView {
     get, path = "/api/queue/admin/{eventId}", tag = "admin", params(("eventId" = Uuid, Path)),
     responses((status = 200, body = QueueSummaryView), AdminErrors),
 )]
-async fn get_queue_summary(room: RoomAdmin) -> Result<Json<QueueSummaryView>, ApiError> {
-    Ok(Json(room.queue.report_room(room.event_id).await?.into()))
+async fn get_queue_summary(_admin: Admin, room: RoomAdmin) -> Result<Json<QueueSummaryView>, ApiError> {
+    Ok(Json(room.queue.report_room(room.event_id, room.actor.scope()).await?.into()))
 }
 
 #[derive(Serialize, ToSchema)]
@@ -73,7 +73,7 @@ struct QueueClearedView {
     params(("eventId" = Uuid, Path)),
     responses((status = 200, body = QueueClearedView), AdminErrors),
 )]
-async fn clear_queue(room: RoomAdmin) -> Result<Json<QueueClearedView>, ApiError> {
+async fn clear_queue(_admin: Admin, room: RoomAdmin) -> Result<Json<QueueClearedView>, ApiError> {
     room.queue.clear_room(room.event_id, room.actor).await?;
     Ok(Json(QueueClearedView { message: "Queue cleared" }))
 }
@@ -96,11 +96,12 @@ struct ThresholdQuery {
     responses((status = 200, body = QueueSummaryView), AdminErrors),
 )]
 async fn set_queue_threshold(
+    _admin: Admin,
     room: RoomAdmin,
     Query(query): Query<ThresholdQuery>,
 ) -> Result<Json<QueueSummaryView>, ApiError> {
     let threshold = parse_number(Some(Some(query.threshold)), PEOPLE, THRESHOLD)?;
     let change = RoomChange { threshold, ..RoomChange::default() };
     room.queue.change_room(room.event_id, change, room.actor).await?;
-    Ok(Json(room.queue.report_room(room.event_id).await?.into()))
+    Ok(Json(room.queue.report_room(room.event_id, room.actor.scope()).await?.into()))
 }
