@@ -26,7 +26,7 @@ use crate::{CatalogCounts, CatalogService};
 const FIGURES_TTL: Duration = Duration::from_secs(5);
 const FIGURES_MAX: usize = 1_000;
 
-/// The services that the dashboard asks.
+/// The services that the dashboard and previews ask.
 #[derive(Clone, Debug)]
 pub struct CatalogPeers {
     pub ticket: TicketClient,
@@ -48,6 +48,11 @@ impl Dashboard {
     pub fn new(peers: Option<CatalogPeers>, clock: Clock) -> Dashboard {
         let options = CacheOptions { ttl: FIGURES_TTL, entries_max: FIGURES_MAX };
         Dashboard { peers, figures: Cache::new(clock, options) }
+    }
+
+    /// The services that can be asked; none in commands.
+    pub fn peers(&self) -> Option<&CatalogPeers> {
+        self.peers.as_ref()
     }
 
     async fn figures(

@@ -3,8 +3,11 @@
 pub mod admin_http;
 mod bodies;
 pub mod change;
+pub mod copy;
 pub mod http;
 pub mod list_store;
+pub mod move_preview;
+pub mod planning_http;
 pub mod rename;
 pub mod rules;
 pub mod schedule;

@@ -20,6 +20,7 @@ pub fn routes() -> OpenApiRouter<CatalogService> {
         .merge(venues::http::routes())
         .merge(events::http::routes())
         .merge(events::admin_http::routes())
+        .merge(events::planning_http::routes())
         .merge(dashboard::routes())
         .merge(admin_log::routes(ADMIN_LOG))
         .merge(images::http::routes())

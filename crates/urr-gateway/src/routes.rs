@@ -199,6 +199,11 @@ pub const ROUTES: &[Route] = {
     const UNSAFE: Methods = Methods::UNSAFE;
     const ALL: Methods = Methods::ALL;
     const CLOSE_REFUND: &str = "/api/admin/payments/{id}/refunds/{refundId}/close";
+    const CANCEL_PREVIEW: &str = "/api/admin/events/{id}/cancel-preview";
+    const RESERVATIONS_CSV: &str = "/api/admin/events/{id}/reservations.csv";
+    const PAYMENTS_CSV: &str = "/api/admin/events/{id}/payments.csv";
+    const SETTLEMENT: &str = "/api/admin/events/{id}/settlement";
+    const SETTLEMENT_CSV: &str = "/api/admin/events/{id}/settlement.csv";
     &[
         // Buyers must be able to log in and stay logged in, so these are not shed first.
         route(POST, "/api/auth/login", "auth", Public, Login, Hold, Default),
@@ -236,6 +241,7 @@ pub const ROUTES: &[Route] = {
         route(GET, "/api/news/**", "community", Public, General, Browse, Default),
         route(UNSAFE, "/api/news/**", "community", ORGANISER, General, Browse, Default),
         route(GET, "/api/stats/events/**", "stats", ORGANISER, General, Browse, Default),
+        route(GET, "/api/stats/events.csv", "stats", ORGANISER, General, Browse, Default),
         route(GET, "/api/stats/**", "stats", ADMIN, General, Browse, Default),
         route(GET, "/api/events/**", "catalog", Public, General, Browse, Default),
         route(GET, "/api/artists/**", "catalog", Public, General, Browse, Default),
@@ -249,6 +255,12 @@ pub const ROUTES: &[Route] = {
         route(GET, "/api/admin/reservations/audit", "ticket", ADMIN, General, Hold, Default),
         route(ALL, "/api/admin/reservations/**", "ticket", EVENT_READER, General, Hold, Default),
         route(ALL, "/api/admin/events/{id}/tickets", "ticket", ORGANISER, General, Browse, Default),
+        // What organisers look at: tickets and buyers here, money in the payment service.
+        route(GET, CANCEL_PREVIEW, "ticket", EVENT_READER, General, Browse, Default),
+        route(GET, RESERVATIONS_CSV, "ticket", EVENT_READER, General, Browse, Default),
+        route(GET, PAYMENTS_CSV, "payment", EVENT_READER, General, Browse, Payment),
+        route(GET, SETTLEMENT, "payment", EVENT_READER, General, Browse, Payment),
+        route(GET, SETTLEMENT_CSV, "payment", EVENT_READER, General, Browse, Payment),
         route(
             ALL,
             "/api/admin/events/{id}/staff/**",
@@ -258,10 +270,13 @@ pub const ROUTES: &[Route] = {
             Browse,
             Default,
         ),
+        route(GET, "/api/admin/memberships", "ticket", EVENT_READER, General, Browse, Default),
+        route(GET, "/api/admin/transfers", "ticket", EVENT_READER, General, Browse, Default),
         route(ALL, "/api/admin/tickets/**", "ticket", ORGANISER, General, Browse, Default),
         route(ALL, "/api/admin/check-ins/**", "ticket", DOOR_STAFF, General, Hold, Default),
         route(GET, "/api/admin/payments/log", "payment", ADMIN, General, Pay, Payment),
         route(GET, "/api/admin/payments/audit", "payment", ADMIN, General, Pay, Payment),
+        route(GET, "/api/admin/payments/ledger.csv", "payment", ADMIN, General, Browse, Payment),
         // Only an administrator says that a refund was paid by other means.
         route(ALL, CLOSE_REFUND, "payment", ADMIN, General, Pay, Payment),
         route(ALL, "/api/admin/payments/**", "payment", EVENT_READER, General, Pay, Payment),

@@ -1,5 +1,6 @@
 //! The time of Korea, where events take place and days are counted.
 
+use jiff::civil::Date;
 use jiff::tz::{self, TimeZone};
 
 use crate::Timestamp;
@@ -10,6 +11,12 @@ pub const KOREA: tz::Offset = tz::offset(9);
 /// When the calendar day of a moment began in Korea.
 pub fn start_of_korean_day(time: Timestamp) -> Timestamp {
     let start = time.to_zoned(TimeZone::fixed(KOREA)).start_of_day();
+    start.map_or(Timestamp::MIN, |start| start.timestamp())
+}
+
+/// When a calendar day begins in Korea.
+pub fn start_of_korean_date(day: Date) -> Timestamp {
+    let start = day.at(0, 0, 0, 0).to_zoned(TimeZone::fixed(KOREA));
     start.map_or(Timestamp::MIN, |start| start.timestamp())
 }
 

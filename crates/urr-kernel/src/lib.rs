@@ -32,7 +32,7 @@ pub use event::{DecodeEventError, DomainEvent, EventData, SPEC_VERSION};
 pub use id::IdSource;
 pub use idempotency::{IdempotencyKey, InvalidIdempotencyKey};
 pub use jiff::Timestamp;
-pub use korea::{KOREA, start_of_korean_day};
+pub use korea::{KOREA, start_of_korean_date, start_of_korean_day};
 pub use language::Language;
 pub use money::{MoneyOverflow, Won};
 pub use named_enum::UnknownName;
@@ -41,7 +41,7 @@ pub use secret::Secret;
 /// For [`define_id!`].
 #[doc(hidden)]
 pub use serde;
-pub use text::{UnfitText, fits_in_line, one_line, paragraphs};
+pub use text::{UnfitText, fits_in_line, mask_email, one_line, paragraphs};
 pub use ticket_type::{InvalidTicketType, TicketTypeDraft, limits as ticket_type_limits};
 pub use tier::{Tier, presale_delay};
 pub use uuid::Uuid;

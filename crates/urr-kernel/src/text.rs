@@ -51,9 +51,23 @@ pub fn fits_in_line(c: char) -> bool {
     !c.is_control() && !ends_line && !turns
 }
 
+/// An e-mail address as those see it who need not write to it: enough to recognise it.
+pub fn mask_email(address: &str) -> String {
+    let (name, domain) = address.rsplit_once('@').unwrap_or((address, ""));
+    let first: String = name.chars().take(1).collect();
+    format!("{first}***@{domain}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_an_address_the_first_letter_and_the_domain_are_shown() {
+        assert_eq!(mask_email("mina@example.com"), "m***@example.com");
+        assert_eq!(mask_email("김@example.com"), "김***@example.com");
+        assert_eq!(mask_email("none"), "n***@");
+    }
 
     #[test]
     fn a_line_is_trimmed_bounded_by_characters_and_free_of_what_cannot_be_shown() {

@@ -5,6 +5,8 @@ create table mails (
     -- What it is about: a reservation, a refund, a link, or the message that asked for it.
     subject_id uuid not null,
     user_id uuid not null,
+    -- The reservation that it is about, if it is about one.
+    reservation_id uuid,
     -- See src/domain/template_data.rs.
     template_data jsonb not null,
     -- Whether the ticket service was asked for what the event did not say.
@@ -38,6 +40,8 @@ create table mails (
 -- The last guard: a subject has one mail of each kind.
 create unique index mails_once on mails (kind, subject_id);
 create index mails_due on mails (priority, due_at, id) where status = 'waiting';
+create index mails_of_reservation on mails (reservation_id, created_at)
+    where reservation_id is not null;
 create index mails_of_user on mails (user_id, created_at, id);
 create index mails_by_time on mails (created_at, id);
 create index mails_by_status on mails (status, created_at, id);

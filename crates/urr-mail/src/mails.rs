@@ -1,6 +1,6 @@
 //! Operations on stored mails: a user's own notifications, and every mail for administrators.
 
-use urr_kernel::{CallContext, Uuid};
+use urr_kernel::{CallContext, Uuid, mask_email};
 use urr_service::Page;
 use urr_service::admin_log::{self, AdminAction};
 use urr_storage::{DbResult, StorageError};
@@ -8,7 +8,6 @@ use urr_storage::{DbResult, StorageError};
 use crate::MailService;
 use crate::domain::mail::{Mail, MailId};
 use crate::domain::template::{RenderedMail, render};
-use crate::recipients::mask_address;
 use crate::store;
 pub use crate::store::MailFilter;
 
@@ -44,7 +43,7 @@ impl MailService {
         let recipients = recipients
             .inspect_err(|error| tracing::warn!(%error, "the address of a mail is not shown"));
         let recipient = recipients.ok()?.remove(&mail.user_id)?;
-        (!recipient.address.is_empty()).then(|| mask_address(&recipient.address))
+        (!recipient.address.is_empty()).then(|| mask_email(&recipient.address))
     }
 
     /// Makes a failed mail due again, with all its attempts.

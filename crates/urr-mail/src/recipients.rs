@@ -38,22 +38,3 @@ impl MailService {
         Ok(recipients.collect())
     }
 }
-
-/// An address as administrators see it: enough to recognise it.
-pub fn mask_address(address: &str) -> String {
-    let (name, domain) = address.rsplit_once('@').unwrap_or((address, ""));
-    let first: String = name.chars().take(1).collect();
-    format!("{first}***@{domain}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn of_an_address_the_first_letter_and_the_domain_are_shown() {
-        assert_eq!(mask_address("mina@example.com"), "m***@example.com");
-        assert_eq!(mask_address("김@example.com"), "김***@example.com");
-        assert_eq!(mask_address("none"), "n***@");
-    }
-}

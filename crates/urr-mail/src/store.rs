@@ -60,8 +60,8 @@ fn to_json(data: &TemplateData) -> serde_json::Value {
 pub fn mail_insert(tx: &mut Tx<'_>, id: MailId, mail: &NewMail, now: Timestamp) -> DbResult<bool> {
     let rows = tx.execute(
         "insert into mails (id, kind, subject_id, user_id, template_data, is_complete, status, attempts, \
-         due_at, useful_until, created_at, priority) \
-         values ($1, $2, $3, $4, $5, $6, 'waiting', 0, $7, $8, $7, $9) \
+         due_at, useful_until, created_at, priority, reservation_id) \
+         values ($1, $2, $3, $4, $5, $6, 'waiting', 0, $7, $8, $7, $9, $10) \
          on conflict (kind, subject_id) do nothing",
         params![
             id,
@@ -73,6 +73,7 @@ pub fn mail_insert(tx: &mut Tx<'_>, id: MailId, mail: &NewMail, now: Timestamp) 
             now,
             mail.useful_until,
             mail.kind.priority(),
+            mail.template_data.reservation_id,
         ],
     )?;
     Ok(rows == 1)
@@ -80,6 +81,23 @@ pub fn mail_insert(tx: &mut Tx<'_>, id: MailId, mail: &NewMail, now: Timestamp) 
 
 pub fn mail_find(tx: &mut Tx<'_>, id: MailId) -> DbResult<Option<Mail>> {
     tx.query_opt(&format!("select {COLUMNS} from mails where id = $1"), params![id], mail_read)
+}
+
+/// The mails about a reservation, the oldest first; a hundred at most.
+pub fn mail_list_of_reservation(tx: &mut Tx<'_>, reservation_id: Uuid) -> DbResult<Vec<Mail>> {
+    let sql = format!(
+        "select {COLUMNS} from mails where reservation_id = $1 order by created_at, id limit 100"
+    );
+    tx.query(&sql, params![reservation_id], mail_read)
+}
+
+pub fn mail_find_by_subject(
+    tx: &mut Tx<'_>,
+    kind: MailKind,
+    subject_id: Uuid,
+) -> DbResult<Option<Mail>> {
+    let sql = format!("select {COLUMNS} from mails where kind = $1 and subject_id = $2");
+    tx.query_opt(&sql, params![kind, subject_id], mail_read)
 }
 
 /// Leases due mails: the urgent ones first, then the longest due.

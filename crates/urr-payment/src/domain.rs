@@ -8,3 +8,4 @@ pub mod payment;
 pub mod refund;
 #[cfg(test)]
 mod refund_histories;
+pub mod settlement;

@@ -5,8 +5,10 @@ pub mod audit;
 mod errors;
 mod idempotency;
 mod orders;
+mod payables;
 mod payment_outcome;
 mod sandbox_checkout;
+mod settlement;
 mod test_card;
 mod user_records;
 mod views;
@@ -32,6 +34,7 @@ pub fn routes() -> OpenApiRouter<PaymentService> {
         .merge(test_card::routes())
         .merge(admin_log::routes(ADMIN_LOG))
         .merge(admin::routes())
+        .merge(settlement::routes())
         .merge(webhooks::routes())
         .merge(audit::routes())
 }

@@ -23,6 +23,7 @@ mod provider_reconciliation;
 mod queries;
 mod saga;
 mod settings;
+mod settlement;
 mod store;
 mod ticket_calls;
 mod ticket_reconciliation;
@@ -43,6 +44,7 @@ pub use domain::payment::{
     Approval, ApprovalRejection, CURRENCY, Payment, PaymentId, PaymentStatus, SagaStep,
 };
 pub use domain::refund::{Refund, RefundId, RefundOrigin, RefundStatus};
+pub use domain::settlement::Settlement;
 pub use fault_points::{FaultMoment, FaultPoint, FaultPoints};
 use keyed_mutex::KeyedMutex;
 pub use ledger_audit::LedgerProof;
@@ -55,6 +57,7 @@ pub use saga::{
     RefundClosure, RefundError,
 };
 pub use settings::PaymentSettings;
+pub use settlement::{EventMoneyError, EventSettlement, LedgerRow, MethodSales};
 pub use store::payments::PaymentFilter;
 pub use ticket_reconciliation::{CompareError, TicketComparison, TicketDifference};
 

@@ -6,6 +6,7 @@ pub mod organisers;
 pub mod payments;
 pub mod provider_calls;
 pub mod refunds;
+pub mod settlement;
 pub mod transitions;
 pub mod webhooks;
 

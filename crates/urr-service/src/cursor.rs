@@ -66,14 +66,19 @@ impl<S: Send + Sync> FromRequestParts<S> for CursorPage {
     }
 }
 
-/// The words of a search; none if there are no words.
-pub fn parse_search(text: Option<&str>) -> Result<Option<SearchQuery>, ApiError> {
+/// The text of a search, if it is not too long. It may be empty.
+pub fn search_text(text: Option<&str>) -> Result<&str, ApiError> {
     let text = text.unwrap_or_default();
     if text.chars().count() > QUERY_CHARS_MAX {
         let sentence = format!("A search has at most {QUERY_CHARS_MAX} characters.");
         return Err(ApiError::bad_request("INVALID_QUERY", sentence));
     }
-    Ok(SearchQuery::parse(text))
+    Ok(text)
+}
+
+/// The words of a search; none if there are no words.
+pub fn parse_search(text: Option<&str>) -> Result<Option<SearchQuery>, ApiError> {
+    search_text(text).map(SearchQuery::parse)
 }
 
 #[cfg(test)]

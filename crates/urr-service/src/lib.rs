@@ -15,6 +15,7 @@ pub mod breaker;
 pub mod cache;
 mod caller;
 mod context;
+mod csv_file;
 mod cursor;
 mod deadline;
 mod docs;
@@ -44,7 +45,10 @@ mod upstream;
 pub use breaker::{Breaker, BreakerState, CallOutcome};
 pub use caller::{Caller, Internal, InternalCredentials};
 pub use context::{Context, RouteLabel};
-pub use cursor::{CursorPage, parse_search};
+pub use csv_file::{
+    CsvCell, CsvColumn, CsvFile, CsvLanguage, CsvPage, CsvQuery, CsvRow, document_language,
+};
+pub use cursor::{CursorPage, parse_search, search_text};
 pub use deadline::Deadline;
 pub use docs::{Errors, SchemaConflict, docs_router, merge_openapi};
 pub use error::{ApiError, ErrorBody, unknown_path};

@@ -41,12 +41,6 @@ pub fn hour_in_korea(time: Timestamp) -> Hour {
     Hour { day: time.date(), hour }
 }
 
-/// When a day begins in Korea.
-pub fn start_of_day(day: Date) -> Timestamp {
-    let start = day.at(0, 0, 0, 0).to_zoned(TimeZone::fixed(KOREA));
-    start.map_or(Timestamp::MIN, |start| start.timestamp())
-}
-
 /// The first of `days` days that end today.
 pub fn first_day(today: Date, days: u16) -> Date {
     let back = i64::from(days.max(1)) - 1;
@@ -124,6 +118,8 @@ pub fn average(sum: i64, count: i64) -> i64 {
 
 #[cfg(test)]
 mod tests {
+    use urr_kernel::start_of_korean_date;
+
     use super::*;
 
     fn time(text: &str) -> Timestamp {
@@ -137,7 +133,7 @@ mod tests {
         assert_eq!(day_in_korea(before).to_string(), "2026-11-14");
         assert_eq!(day_in_korea(after).to_string(), "2026-11-15");
         assert_eq!((hour_in_korea(before).hour, hour_in_korea(after).hour), (23, 0));
-        assert_eq!(start_of_day(day_in_korea(after)), after);
+        assert_eq!(start_of_korean_date(day_in_korea(after)), after);
     }
 
     #[test]

@@ -13,12 +13,17 @@ mod seats;
 mod traffic;
 mod users;
 
+use std::time::Duration;
+
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
+use axum::response::Response;
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
-use urr_kernel::Uuid;
-use urr_service::{Admin, ApiError, EventScope, Json, Organiser, Query};
+use urr_kernel::{Language, Uuid};
+use urr_service::{
+    Admin, ApiError, CsvColumn, CsvFile, CsvRow, EventScope, Json, Organiser, Query,
+};
 use urr_storage::Tx;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -47,6 +52,11 @@ pub fn routes() -> OpenApiRouter<StatsService> {
         .routes(routes!(queues::list_queue_hours))
         .routes(routes!(seats::get_seat_preferences))
         .routes(routes!(performance::get_performance))
+        .routes(routes!(events::export_event_stats))
+        .routes(routes!(sales::export_days))
+        .routes(routes!(sales::export_payment_methods))
+        .routes(routes!(sales::export_revenue))
+        .routes(routes!(traffic::export_hours))
 }
 
 /// The envelope of every answer.
@@ -112,6 +122,31 @@ impl StatsService {
         first_day(day_in_korea(self.clock.now()), days)
     }
 }
+
+/// An item of a list that can be read as a CSV file.
+trait CsvRecord {
+    const COLUMNS: &'static [CsvColumn];
+
+    fn row(&self) -> CsvRow;
+}
+
+/// The list as a file. The lists are short, so it is made as a whole. Numbers that are too small
+/// would not say so in a file, so there is none during a rebuild.
+fn csv_file<T: CsvRecord>(
+    name: &str,
+    language: Language,
+    rebuilding: bool,
+    list: &[T],
+) -> Result<Response, ApiError> {
+    if rebuilding {
+        let sentence = "The statistics are being counted again. Please try again later.";
+        return Err(ApiError::unavailable("STATISTICS_REBUILDING", sentence, REBUILD_RETRY_AFTER));
+    }
+    let rows: Vec<CsvRow> = list.iter().map(T::row).collect();
+    Ok(CsvFile::new(name, language, T::COLUMNS).whole(&rows))
+}
+
+const REBUILD_RETRY_AFTER: Duration = Duration::from_secs(60);
 
 const DAYS_DEFAULT: u16 = 30;
 const DAYS_MAX: u16 = 365;

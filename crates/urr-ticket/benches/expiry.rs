@@ -152,6 +152,7 @@ async fn open_office(db: Db, clock: &Clock) -> Office {
         signer: Signer::new(&Secret::new("a secret for the benchmark, never used elsewhere"), &[]),
         slots: SlotChecker::AllowAll,
         persons: urr_ticket::PersonFinder::nobody(),
+        peers: None,
     });
     let next_seat = || Arc::new(AtomicU32::new(OVERDUE_PER_EVENT));
     Office { ticket, ids, events, next_seats: (0..EVENTS).map(|_| next_seat()).collect() }

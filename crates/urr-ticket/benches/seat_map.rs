@@ -142,6 +142,7 @@ async fn office(folder: &std::path::Path) -> TicketService {
         signer: Signer::new(&Secret::generate(), &[]),
         slots: SlotChecker::AllowAll,
         persons: urr_ticket::PersonFinder::nobody(),
+        peers: None,
     })
 }
 

@@ -158,6 +158,28 @@ create index reservations_of_buyer on reservations (event_id, user_id, status);
 create index reservations_overdue on reservations (expires_at, id)
     where status = 'pending' and pinned_by is null;
 
+-- What happened to a reservation and leaves no other trace. Each row is what a domain event said.
+create table reservation_history (
+    -- The id of the domain event.
+    id uuid primary key,
+    reservation_id uuid not null,
+    kind text not null,
+    -- Who did it: `owner`, `admin` or `system`.
+    actor text not null,
+    actor_id uuid,
+    -- What goes back by it.
+    amount bigint,
+    reason text,
+    details jsonb not null,
+    created_at timestamptz not null,
+    constraint reservation_history_kind
+        check (kind in ('seats_changed', 'tickets_cancelled', 'cancelled', 'event_moved')),
+    constraint reservation_history_actor
+        check (actor in ('owner', 'admin', 'system') and (actor = 'system') = (actor_id is null))
+);
+
+create index reservation_history_of on reservation_history (reservation_id, created_at);
+
 -- Who holds a reservation of an event that requires a checked identity: a keyed hash of the person.
 create table reservation_persons (
     reservation_id uuid primary key,

@@ -21,6 +21,8 @@ alter table memberships add column joined_at timestamptz;
 -- Whether its beginning was announced and its end was not yet.
 alter table memberships add column is_live boolean not null default false;
 
+-- The members of an artist, for organisers.
+create index memberships_of_artist on memberships (artist_id, id);
 create index memberships_to_end on memberships (expires_at, id) where is_live;
 
 -- The years of a membership: the last one may be for sale, those before it were sold.

@@ -11,7 +11,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::{
-    TicketService, alerts, check_in, etickets, event_access, holdings, inventory, memberships,
+    TicketService, alerts, check_in, etickets, event_access, event_figures, holdings, inventory, memberships,
     payables, reservations, reserve, sales_health, seat_map, transfers,
 };
 
@@ -29,14 +29,17 @@ pub fn routes() -> OpenApiRouter<TicketService> {
         .merge(check_in::http::routes())
         .merge(etickets::http::routes())
         .merge(event_access::http::routes())
+        .merge(event_figures::http::routes())
         .merge(inventory::http::routes())
         .merge(inventory::ticket_types::http::routes())
         .merge(memberships::http::routes())
+        .merge(memberships::admin_http::routes())
         .merge(reservations::http::routes())
         .merge(reservations::http::admin::routes())
         .merge(reserve::http::routes())
         .merge(seat_map::http::routes())
         .merge(transfers::http::routes())
+        .merge(transfers::admin_http::routes())
 }
 
 /// What other services ask. It is not part of the public description.
@@ -57,6 +60,8 @@ pub fn internal_calls(ticket: TicketService) -> InternalCalls<TicketService> {
         .serve(sales_health::http::get_tier)
         .serve(holdings::get_holdings)
         .serve(reservations::figures::get_reservation_figures)
+        .serve(event_figures::preview_move)
+        .serve(event_figures::get_grade_sales)
         .serve(memberships::points::http::award_points)
         .serve(memberships::points::http::return_points)
 }

@@ -20,6 +20,7 @@ pub mod consumer;
 mod display_number;
 mod etickets;
 mod event_access;
+mod event_figures;
 mod holdings;
 mod http;
 mod in_list;
@@ -29,6 +30,7 @@ mod locks;
 mod memberships;
 mod metrics;
 mod payables;
+mod peers;
 pub mod reservations;
 mod reserve;
 mod sales_health;
@@ -69,6 +71,7 @@ pub use memberships::rules::{
 };
 use metrics::TicketMetrics;
 pub use payables::PayableError;
+pub use peers::TicketPeers;
 pub use reservations::cancel::AdminCancel;
 pub use reservations::cancel_tickets::{CancelTickets, TicketCanceller};
 pub use reservations::details::{ReservationDetails, ReservationFilter};
@@ -136,6 +139,8 @@ pub struct Inner {
     pub(crate) metrics: TicketMetrics,
     pub(crate) slots: SlotChecker,
     pub(crate) persons: PersonFinder,
+    /// None in commands and in tests of the ticket service alone.
+    pub(crate) peers: Option<TicketPeers>,
     pub(crate) booking_stats: BookingStats,
     pub(crate) standing_totals: sales_health::StandingTotals,
 }
@@ -161,6 +166,8 @@ pub struct TicketParts {
     pub slots: SlotChecker,
     /// Finds the persons behind accounts.
     pub persons: PersonFinder,
+    /// None: names, payments and mails are not shown.
+    pub peers: Option<TicketPeers>,
 }
 
 /// The description of the routes, for a process that does not run the service.
@@ -170,7 +177,7 @@ pub fn openapi() -> OpenApi {
 
 impl TicketService {
     pub fn new(parts: TicketParts) -> TicketService {
-        let TicketParts { db, clock, ids, settings, locks, signer, slots, persons } = parts;
+        let TicketParts { db, clock, ids, settings, locks, signer, slots, persons, peers } = parts;
         let inventories = InventoryCache::new(db.clone(), clock.clone());
         let maps = SeatMaps::new(&db, &clock, &inventories, &settings.seat_maps);
         let metrics = TicketMetrics::default();
@@ -193,6 +200,7 @@ impl TicketService {
             metrics,
             slots,
             persons,
+            peers,
         }))
     }
 

@@ -3,6 +3,7 @@
 //! A membership is bought year by year. A payment pays its next term, and the number of the term is
 //! the fencing token. Every step of a payment can be repeated and has its effect once.
 
+pub(crate) mod admin_http;
 pub(crate) mod http;
 pub(crate) mod points;
 pub(crate) mod rules;

@@ -4,6 +4,7 @@
 //! its effect once. Locks are taken in one order: the sale, the tickets, the transfer. Check-in
 //! takes only the last two.
 
+pub(crate) mod admin_http;
 pub(crate) mod http;
 pub(crate) mod rules;
 pub(crate) mod store;
@@ -43,7 +44,7 @@ use crate::{
 };
 use urr_contracts::events::transfer::{TransferCancelled, TransferCompleted};
 
-const CANCELLED_BY_SELLER: &str = "CANCELLED_BY_SELLER";
+pub(crate) const CANCELLED_BY_SELLER: &str = "CANCELLED_BY_SELLER";
 const EVENT_STARTED: &str = "EVENT_STARTED";
 const TICKET_USED: &str = "TICKET_USED";
 

@@ -1,19 +1,21 @@
 //! The internal calls for users and revoked tokens.
 
 use urr_contracts::internal::auth::{
-    AccountLanguage, AccountLinkAnswer, AccountSummary, GetAccountLink, GetPerson, GetUser,
-    GetUserAnswer, ListRevokedTokens, ListUsers, ListUsersAnswer, PersonAnswer, RevokedTokenPage,
-    USERS_PER_CALL_MAX,
+    AccountLanguage, AccountLinkAnswer, AccountSummary, FindUsers, FindUsersAnswer, GetAccountLink,
+    GetPerson, GetUser, GetUserAnswer, ListRevokedTokens, ListUsers, ListUsersAnswer, PersonAnswer,
+    RevokedTokenPage, USERS_FOUND_MAX, USERS_PER_CALL_MAX,
 };
 use urr_kernel::{CallContext, Language};
-use urr_service::{ApiError, InternalCalls};
+use urr_service::{ApiError, InternalCalls, Page};
 
+use crate::administrators::accounts::AccountSearch;
 use crate::{AuthService, UserAccount, UserId};
 
 pub fn calls(auth: AuthService) -> InternalCalls<AuthService> {
     InternalCalls::new(auth)
         .serve(get_user)
         .serve(list_users)
+        .serve(find_users)
         .serve(get_person)
         .serve(list_revoked_tokens)
         .serve(get_account_link)
@@ -55,6 +57,24 @@ async fn list_users(
     }
     let users = auth.get_users(call.user_ids.into_iter().map(UserId).collect()).await?;
     Ok(ListUsersAnswer { users: users.into_iter().map(AccountSummary::from).collect() })
+}
+
+/// Finds nobody for a text that no account can have. Without a text nothing is asked for: this is no
+/// list of all accounts.
+async fn find_users(
+    auth: AuthService,
+    call: FindUsers,
+    _: CallContext,
+) -> Result<FindUsersAnswer, ApiError> {
+    let nobody = FindUsersAnswer { user_ids: Vec::new(), more: false };
+    let search = match AccountSearch::parse(&call.text) {
+        Ok(AccountSearch::All) | Err(_) => return Ok(nobody),
+        Ok(search) => search,
+    };
+    let limit = i64::try_from(USERS_FOUND_MAX).expect("it is a small number");
+    let (found, total) = auth.search_accounts(search, Page::new(1, limit)).await?;
+    let user_ids: Vec<_> = found.iter().map(|user| user.id.0).collect();
+    Ok(FindUsersAnswer { more: total > u64::try_from(USERS_FOUND_MAX).unwrap_or(total), user_ids })
 }
 
 async fn get_person(

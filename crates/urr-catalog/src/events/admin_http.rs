@@ -128,7 +128,7 @@ pub async fn get_admin_event(
     detail(&catalog, id, reader.event_scope()).await
 }
 
-async fn detail(
+pub(super) async fn detail(
     catalog: &CatalogService,
     id: EventId,
     scope: EventScope,

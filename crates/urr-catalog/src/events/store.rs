@@ -196,6 +196,23 @@ pub fn event_list_of_artist(
     tx.query(&sql, params![id, now, limit], event_from_row)
 }
 
+/// Other events of the same venue or artist that begin between two times, and were neither cancelled
+/// nor deleted.
+pub fn event_list_near(
+    tx: &mut Tx<'_>,
+    event: &EventRecord,
+    (from, to): (Timestamp, Timestamp),
+    limit: u32,
+) -> DbResult<Vec<EventRecord>> {
+    let sql = format!(
+        "select {COLUMNS} from {FROM} where e.starts_at > $1 and e.starts_at < $2 \
+         and (e.venue_id = $3 or e.artist_id = $4) and e.id <> $5 and e.status <> 'cancelled' \
+         and e.deleted_at is null order by e.starts_at, e.id limit $6"
+    );
+    let artist_id = event.artist.as_ref().map(|artist| artist.id);
+    tx.query(&sql, params![from, to, event.venue.id, artist_id, event.id, limit], event_from_row)
+}
+
 /// All events of an artist or a venue, whose search texts contain its name.
 pub fn event_list_by_artist_or_venue(
     tx: &mut Tx<'_>,

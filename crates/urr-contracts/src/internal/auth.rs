@@ -16,6 +16,8 @@ internal_calls! {
     pub enum AuthCalls {
         GetUser -> GetUserAnswer: Get "/internal/auth/users/{id}", &Caller::ALL, DEADLINE;
         ListUsers -> ListUsersAnswer: Post "/internal/auth/users/batch", &Caller::ALL, DEADLINE;
+        // A search goes over names, so only the service that shows what it finds may ask.
+        FindUsers -> FindUsersAnswer: Post "/internal/auth/users/find", TICKET, SHORT_DEADLINE;
         GetPerson -> PersonAnswer:
             Get "/internal/auth/users/{id}/person", TICKET, SHORT_DEADLINE;
         ListRevokedTokens -> RevokedTokenPage:
@@ -28,6 +30,9 @@ internal_calls! {
 
 /// [`ListUsers`] answers for at most this many ids at once.
 pub const USERS_PER_CALL_MAX: usize = 100;
+
+/// [`FindUsers`] answers with at most this many accounts.
+pub const USERS_FOUND_MAX: usize = 50;
 
 wire_enum! {
     pub open enum AccountRole {
@@ -111,6 +116,29 @@ pub struct ListUsers {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListUsersAnswer {
     pub users: Vec<AccountSummary>,
+}
+
+/// Asks for the accounts with this address, name or phone number. They are encrypted, so only a whole
+/// one finds its account.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FindUsers {
+    pub text: String,
+}
+
+/// Names and addresses do not belong into logs.
+impl std::fmt::Debug for FindUsers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FindUsers").finish_non_exhaustive()
+    }
+}
+
+/// The answer of [`FindUsers`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FindUsersAnswer {
+    pub user_ids: Vec<Uuid>,
+    /// Whether there are more than the answer has.
+    pub more: bool,
 }
 
 /// Asks for a page of the revoked tokens, in the order in which they were revoked.

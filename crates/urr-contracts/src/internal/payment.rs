@@ -1,5 +1,5 @@
-//! Internal calls to the payment service: the audit of the money, for operators, and a user's
-//! payments for the copy of their data.
+//! Internal calls to the payment service: the audit of the money, for operators, a user's payments
+//! for the copy of their data, and the payments of reservations for those who look after them.
 
 use std::time::Duration;
 
@@ -11,6 +11,9 @@ const OPERATOR: &[Caller] = &[Caller::Operator];
 /// An audit reads whole tables and asks providers.
 const AUDIT_DEADLINE: Duration = Duration::from_secs(30);
 const RECORDS_DEADLINE: Duration = Duration::from_secs(5);
+const TICKET: &[Caller] = &[Caller::Ticket];
+/// Users wait for these answers.
+const SHORT_DEADLINE: Duration = Duration::from_secs(2);
 
 internal_calls! {
     /// The calls to the payment service.
@@ -22,6 +25,10 @@ internal_calls! {
             Get "/internal/payment/audit/tickets", OPERATOR, AUDIT_DEADLINE;
         GetPaymentRecords -> PaymentRecordsAnswer:
             Get "/internal/payment/records/{userId}", &[Caller::Auth], RECORDS_DEADLINE;
+        ListPayablePayments -> PayablePaymentsAnswer:
+            Post "/internal/payment/payables", TICKET, SHORT_DEADLINE;
+        GetUnclearPayments -> UnclearPaymentsAnswer:
+            Get "/internal/payment/events/{eventId}/unclear", TICKET, SHORT_DEADLINE;
     }
 }
 
@@ -121,4 +128,73 @@ pub struct GetPaymentRecords {
 pub struct PaymentRecordsAnswer {
     /// As plain JSON by table.
     pub records: serde_json::Value,
+}
+
+/// [`ListPayablePayments`] answers for at most this many payables at once.
+pub const PAYABLES_PER_CALL_MAX: usize = 100;
+
+/// Asks for the payments of these payables: a reservation and its transfers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ListPayablePayments {
+    pub payable_ids: Vec<Uuid>,
+}
+
+/// The answer of [`ListPayablePayments`]: the oldest first, a hundred at most.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PayablePaymentsAnswer {
+    pub payments: Vec<PayablePayment>,
+}
+
+/// A payment of a payable, with its refunds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PayablePayment {
+    pub id: Uuid,
+    pub payable_id: Uuid,
+    pub user_id: Uuid,
+    /// As the administrators' operations name it, for example `confirmed`.
+    pub status: String,
+    #[serde(default)]
+    pub method: Option<String>,
+    pub amount: Won,
+    #[serde(default)]
+    pub failure_code: Option<String>,
+    pub created_at: Timestamp,
+    /// When the provider charged it.
+    #[serde(default)]
+    pub approved_at: Option<Timestamp>,
+    pub updated_at: Timestamp,
+    pub refunds: Vec<PayableRefund>,
+}
+
+/// A refund of a [`PayablePayment`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PayableRefund {
+    pub id: Uuid,
+    pub amount: Won,
+    /// As the administrators' operations name it, for example `done`.
+    pub status: String,
+    pub reason: String,
+    /// The administrator who asked for it, if one did.
+    #[serde(default)]
+    pub requested_by: Option<Uuid>,
+    pub created_at: Timestamp,
+    #[serde(default)]
+    pub done_at: Option<Timestamp>,
+}
+
+/// Asks which payments of an event have no outcome yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GetUnclearPayments {
+    pub event_id: Uuid,
+}
+
+/// The answer of [`GetUnclearPayments`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnclearPaymentsAnswer {
+    pub payments: u64,
+    pub amount: Won,
 }

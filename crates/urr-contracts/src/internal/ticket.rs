@@ -1,5 +1,5 @@
 //! Internal calls to the ticket service: payables for payments, summaries and documents for mails,
-//! sales health and tiers for waiting rooms, points for the community.
+//! sales health and tiers for waiting rooms, points for the community, figures for organisers.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -54,6 +54,10 @@ internal_calls! {
             Get "/internal/ticket/holdings/{userId}", AUTH, DEADLINE;
         GetReservationFigures -> ReservationFigures:
             Get "/internal/ticket/reservation-figures", CATALOG, SHORT_DEADLINE;
+        PreviewMove -> MovePreviewAnswer:
+            Get "/internal/ticket/events/{eventId}/move-preview", CATALOG, DEADLINE;
+        GetGradeSales -> GradeSalesAnswer:
+            Get "/internal/ticket/events/{eventId}/grade-sales", PAYMENT, DEADLINE;
         AwardPoints -> AwardPointsAnswer:
             Post "/internal/ticket/memberships/award-points", COMMUNITY, DEADLINE;
         ReturnPoints -> ReturnPointsAnswer:
@@ -558,4 +562,52 @@ pub struct HoldingsAnswer {
     pub holdings: Vec<Holding>,
     /// Everything that is stored about the user, as plain JSON by table.
     pub records: serde_json::Value,
+}
+
+/// Asks what it means to the owners of tickets if an event begins at another time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PreviewMove {
+    pub event_id: Uuid,
+    pub starts_at: Timestamp,
+}
+
+/// The answer of [`PreviewMove`]. It counts paid reservations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MovePreviewAnswer {
+    pub reservations: u64,
+    pub tickets: u64,
+    /// How many different users have them: each is told.
+    pub buyers: u64,
+    /// Reservations that could be cancelled for free, because the day is another one.
+    pub free_reservations: u64,
+    /// What would be paid back if all of them were cancelled.
+    pub refund_max: Won,
+}
+
+/// Asks what was sold of an event by grade or ticket type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GetGradeSales {
+    pub event_id: Uuid,
+}
+
+/// The answer of [`GetGradeSales`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GradeSalesAnswer {
+    pub grades: Vec<GradeSales>,
+}
+
+/// The paid tickets of a grade or a ticket type.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GradeSales {
+    pub grade: String,
+    /// Those that stand, and their price without booking fees.
+    pub sold: u64,
+    pub sold_amount: Won,
+    /// Those that were paid and cancelled since.
+    pub cancelled: u64,
+    pub cancelled_amount: Won,
 }

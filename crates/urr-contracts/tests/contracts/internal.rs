@@ -9,11 +9,8 @@ use urr_contracts::internal::auth::*;
 use urr_contracts::internal::calls;
 use urr_contracts::internal::catalog::{EventInfo, GetEvent, GetEventAnswer};
 use urr_contracts::internal::community::{ContributionsAnswer, GetContributions};
-use urr_contracts::internal::mail::{GetMailRecords, MailRecordsAnswer};
-use urr_contracts::internal::payment::{
-    AccountBalance, AuditFinding, AuditLedger, AuditProvider, AuditTickets, GetPaymentRecords,
-    LedgerAudit, PaymentRecordsAnswer, ProviderAudit, TicketAudit,
-};
+use urr_contracts::internal::mail::*;
+use urr_contracts::internal::payment::*;
 use urr_contracts::internal::queue::*;
 use urr_contracts::internal::ticket::*;
 use urr_kernel::{Tier, Won};
@@ -36,6 +33,7 @@ pub fn visit_calls(visitor: &mut impl CallVisitor) {
     visit_queue(visitor);
     visit_payables(visitor);
     visit_other_ticket_calls(visitor);
+    visit_calls_for_organisers(visitor);
     let written = ContributionsAnswer { records: json!({ "posts": [] }) };
     visitor.visit(GetContributions { user_id: id(11) }, written);
 }
@@ -103,6 +101,8 @@ fn visit_auth_and_catalog(visitor: &mut impl CallVisitor) {
     visitor.visit(GetUser { id: id(11) }, GetUserAnswer { user: user() });
     let asked = ListUsers { user_ids: vec![id(11), id(12)] };
     visitor.visit(asked, ListUsersAnswer { users: vec![user()] });
+    let found = FindUsersAnswer { user_ids: vec![id(11)], more: false };
+    visitor.visit(FindUsers { text: "mina@example.com".to_owned() }, found);
     let hashes = vec!["9f86d081884c7d65".to_owned()];
     visitor.visit(GetPerson { id: id(11) }, PersonAnswer { person_hashes: hashes });
     let token = RevokedTokenEntry { seq: 7, jti: id(50), expires_at: time("2026-12-01T12:00:00Z") };
@@ -126,6 +126,64 @@ fn visit_auth_and_catalog(visitor: &mut impl CallVisitor) {
         inventory_ready: true,
     };
     visitor.visit(GetEvent { id: id(1) }, GetEventAnswer { event });
+}
+
+fn visit_calls_for_organisers(visitor: &mut impl CallVisitor) {
+    let (event_id, reservation_id, user_id) = (id(1), id(10), id(11));
+    let refund = PayableRefund {
+        id: id(24),
+        amount: Won::new(270_000),
+        status: "done".to_owned(),
+        reason: "중복 예매".to_owned(),
+        requested_by: Some(id(13)),
+        created_at: time("2026-12-02T09:00:00Z"),
+        done_at: Some(time("2026-12-02T09:00:02Z")),
+    };
+    let payment = PayablePayment {
+        id: id(20),
+        payable_id: reservation_id,
+        user_id,
+        status: "refunded".to_owned(),
+        method: Some("card".to_owned()),
+        amount: Won::new(302_000),
+        failure_code: None,
+        created_at: time("2026-12-01T11:00:05Z"),
+        approved_at: Some(time("2026-12-01T11:00:09Z")),
+        updated_at: time("2026-12-02T09:00:02Z"),
+        refunds: vec![refund],
+    };
+    let asked = ListPayablePayments { payable_ids: vec![reservation_id] };
+    visitor.visit(asked, PayablePaymentsAnswer { payments: vec![payment] });
+    let unclear = UnclearPaymentsAnswer { payments: 2, amount: Won::new(604_000) };
+    visitor.visit(GetUnclearPayments { event_id }, unclear);
+    let mail = ReservationMail {
+        id: id(90),
+        user_id,
+        kind: "purchase".to_owned(),
+        status: "sent".to_owned(),
+        created_at: time("2026-12-01T11:00:10Z"),
+        ended_at: Some(time("2026-12-01T11:00:12Z")),
+    };
+    let mails = ReservationMailsAnswer { mails: vec![mail] };
+    visitor.visit(ListReservationMails { reservation_id }, mails);
+    let resend = ResendTicketMail { reservation_id, user_id, request_id: id(91) };
+    visitor.visit(resend, ResendTicketMailAnswer { mail_id: id(92) });
+    let preview = MovePreviewAnswer {
+        reservations: 40,
+        tickets: 76,
+        buyers: 39,
+        free_reservations: 40,
+        refund_max: Won::new(7_600_000),
+    };
+    visitor.visit(PreviewMove { event_id, starts_at: time("2026-12-25T10:00:00Z") }, preview);
+    let vip = GradeSales {
+        grade: "VIP".to_owned(),
+        sold: 70,
+        sold_amount: Won::new(10_500_000),
+        cancelled: 6,
+        cancelled_amount: Won::new(900_000),
+    };
+    visitor.visit(GetGradeSales { event_id }, GradeSalesAnswer { grades: vec![vip] });
 }
 
 fn finding(kind: &str) -> AuditFinding {

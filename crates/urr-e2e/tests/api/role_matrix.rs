@@ -152,6 +152,7 @@ impl Tenant {
                 "{userId}" => filled.push_str(&STAFF.to_string()),
                 "{provider}" => filled.push_str("google"),
                 part if part.starts_with('{') => filled.push_str(&FAN.to_string()),
+                "move-preview" => filled.push_str("move-preview?startsAt=2026-12-25T10:00:00Z"),
                 part => filled.push_str(part),
             }
         }
@@ -188,10 +189,19 @@ async fn write_about(app: &TestApp, organiser: Uuid, artist: &str) -> [String; 3
 fn owned_operations(tenant: &Tenant) -> Vec<(Method, &'static str, Value)> {
     let reason = json!({ "reason": "음향 사고" });
     let check_in = json!({ "payload": "URR1.x", "eventId": tenant.event });
+    let copy = json!({ "startsAt": "2027-12-24T10:00:00Z" });
     let ticket_type = json!({ "name": "앞줄", "price": 99_000, "total": 50 });
     let renamed = json!({ "name": "A 구역", "price": 70_000, "total": 100 });
     vec![
         (Method::GET, "/api/admin/events/{id}", json!({})),
+        (Method::GET, "/api/admin/events/{eventId}/cancel-preview", json!({})),
+        (Method::GET, "/api/admin/events/{eventId}/reservations.csv", json!({})),
+        (Method::GET, "/api/admin/events/{eventId}/payments.csv", json!({})),
+        (Method::GET, "/api/admin/events/{eventId}/settlement", json!({})),
+        (Method::GET, "/api/admin/events/{eventId}/settlement.csv", json!({})),
+        (Method::GET, "/api/admin/events/{id}/move-preview", json!({})),
+        (Method::GET, "/api/admin/reservations/{id}/history", json!({})),
+        (Method::POST, "/api/admin/reservations/{id}/resend-mail", json!({})),
         (Method::GET, "/api/admin/queue/{eventId}", json!({})),
         (Method::GET, "/api/stats/events/{eventId}", json!({})),
         (Method::GET, "/api/admin/reservations/{id}", json!({})),
@@ -208,6 +218,7 @@ fn owned_operations(tenant: &Tenant) -> Vec<(Method, &'static str, Value)> {
         (Method::POST, "/api/admin/events/{eventId}/tickets", ticket_type),
         (Method::PUT, "/api/admin/tickets/{id}", renamed),
         (Method::PUT, "/api/admin/events/{id}", json!({ "revision": 1, "title": "새 제목" })),
+        (Method::POST, "/api/admin/events/{id}/copy", copy),
         (Method::PUT, "/api/news/{id}", json!({ "title": "새 소식", "content": "내용" })),
         (Method::PUT, "/api/admin/community/posts/{id}/pin", json!({ "pinned": true })),
         (Method::PUT, "/api/admin/community/comments/{id}/status", json!({ "status": "hidden" })),

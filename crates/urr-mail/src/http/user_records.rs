@@ -7,13 +7,17 @@ use urr_service::own_records::bounded_records;
 use urr_service::{ApiError, InternalCalls};
 use urr_storage::{StorageError, Tx, params};
 
+use super::reservations::{list_reservation_mails, resend_ticket_mail};
 use crate::MailService;
 
 /// How many mails a copy has at most, the newest.
 const RECORDS_MAX: u32 = 2_000;
 
 pub fn calls(service: MailService) -> InternalCalls<MailService> {
-    InternalCalls::new(service).serve(get_mail_records)
+    InternalCalls::new(service)
+        .serve(get_mail_records)
+        .serve(list_reservation_mails)
+        .serve(resend_ticket_mail)
 }
 
 async fn get_mail_records(

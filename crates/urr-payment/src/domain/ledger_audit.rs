@@ -82,8 +82,7 @@ impl LedgerSums {
         let mut of_payment: BTreeMap<Uuid, Vec<&LedgerLine>> = BTreeMap::new();
         for line in lines {
             of_payment.entry(line.payment_id).or_default().push(line);
-            *self.balances.entry(line.account.clone()).or_default() += line.amount.amount();
-            self.note_kind(line);
+            self.add_amount(&line.kind, &line.account, line.amount);
         }
         for payment in payments {
             self.charged += payment.charged.amount();
@@ -93,19 +92,21 @@ impl LedgerSums {
         }
     }
 
-    fn note_kind(&mut self, line: &LedgerLine) {
-        let is_of = |kinds: &[EntryKind], account: LedgerAccount| {
-            line.account == account.as_str() && kinds.iter().any(|kind| kind.as_str() == line.kind)
+    /// Adds what entries of a kind say about an account.
+    pub fn add_amount(&mut self, kind: &str, account: &str, amount: Won) {
+        *self.balances.entry(account.to_owned()).or_default() += amount.amount();
+        let is_of = |kinds: &[EntryKind], on: LedgerAccount| {
+            account == on.as_str() && kinds.iter().any(|one| one.as_str() == kind)
         };
         if is_of(&[EntryKind::Deliver], LedgerAccount::Deposits) {
-            self.sold += line.amount.amount();
+            self.sold += amount.amount();
         }
         // A refund that is withdrawn or paid by other means is not refunded by the provider.
         if is_of(
             &[EntryKind::Cancel, EntryKind::Withdraw, EntryKind::Close],
             LedgerAccount::RefundsDue,
         ) {
-            self.cancelled -= line.amount.amount();
+            self.cancelled -= amount.amount();
         }
     }
 

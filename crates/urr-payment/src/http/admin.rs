@@ -39,11 +39,13 @@ struct AdminPaymentFilter {
     status: Option<String>,
     user_id: Option<Uuid>,
     reservation_id: Option<Uuid>,
+    event_id: Option<Uuid>,
 }
 
 /// Lists payments, newest first.
 ///
-/// For organisers (for their own events), support and administrators (all). The total is counted up to ten thousand. Errors: 400 `INVALID_STATUS`.
+/// For organisers (for their own events), support and administrators (all). The total is counted up
+/// to ten thousand. Errors: 400 `INVALID_STATUS`.
 #[utoipa::path(
     get, path = "/api/admin/payments", tag = "admin", params(Page, AdminPaymentFilter),
     responses((status = 200, body = AdminPaymentListView), Errors<401, 403>),
@@ -60,9 +62,9 @@ async fn list_payments(
             ApiError::bad_request("INVALID_STATUS", "There is no such payment status.")
         })?),
     };
-    let (user_id, payable_id) = (filter.user_id, filter.reservation_id);
+    let AdminPaymentFilter { user_id, reservation_id: payable_id, event_id, .. } = filter;
     let organiser_id = reader.event_scope().organiser_id();
-    let filter = PaymentFilter { user_id, payable_id, status, organiser_id };
+    let filter = PaymentFilter { user_id, payable_id, event_id, status, organiser_id };
     let (list, total) = payments.list(filter, page).await?;
     let views = list.iter().map(AdminPaymentView::new).collect();
     let Paged { items: payments, pagination } = Paged::new(views, total, page);

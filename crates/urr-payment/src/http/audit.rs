@@ -17,6 +17,7 @@ use utoipa_axum::routes;
 
 use crate::domain::ledger_audit::LedgerDifference;
 use crate::domain::payment::{Payment, SagaStep};
+use crate::http::payables::{get_unclear_payments, list_payable_payments};
 use crate::http::user_records::get_payment_records;
 use crate::provider_reconciliation::{ProviderDifference, Reconciliation};
 use crate::ticket_reconciliation::{TicketComparison, TicketDifference};
@@ -35,6 +36,8 @@ pub fn calls(payments: PaymentService) -> InternalCalls<PaymentService> {
         .serve(audit_provider)
         .serve(audit_tickets)
         .serve(get_payment_records)
+        .serve(list_payable_payments)
+        .serve(get_unclear_payments)
 }
 
 #[derive(Serialize, ToSchema)]

@@ -20,10 +20,14 @@ pub fn organiser_upsert(
     Ok(())
 }
 
+/// The organiser of an event. The outer `None`: the catalog has not announced the event.
+#[expect(clippy::option_option, reason = "an event may have no organiser")]
+pub fn event_organiser_find(tx: &mut Tx<'_>, event_id: Uuid) -> DbResult<Option<Option<Uuid>>> {
+    let sql = "select organiser_id from event_organisers where event_id = $1";
+    tx.query_opt(sql, params![event_id], |row| row.get("organiser_id"))
+}
+
 /// The organiser of an event, as far as the catalog has said.
 pub fn organiser_find(tx: &mut Tx<'_>, event_id: Uuid) -> DbResult<Option<Uuid>> {
-    let sql = "select organiser_id from event_organisers where event_id = $1";
-    let found: Option<Option<Uuid>> =
-        tx.query_opt(sql, params![event_id], |row| row.get("organiser_id"))?;
-    Ok(found.flatten())
+    Ok(event_organiser_find(tx, event_id)?.flatten())
 }

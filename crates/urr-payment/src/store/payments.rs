@@ -133,6 +133,23 @@ pub fn payment_find_pending(
     tx.query_opt(&sql, params![payable.id, payable.kind.as_str(), user_id], read)
 }
 
+/// All payments of a payable, the oldest first; a hundred at most.
+pub fn payment_list_of_payable(tx: &mut Tx<'_>, payable_id: Uuid) -> DbResult<Vec<Payment>> {
+    let sql =
+        format!("select {COLUMNS} from payments where payable_id = $1 order by id limit 100");
+    tx.query(&sql, params![payable_id], read)
+}
+
+/// How many payments of an event have no outcome yet, and what they are about.
+pub fn unclear_sum(tx: &mut Tx<'_>, event_id: Uuid) -> DbResult<(u64, Won)> {
+    tx.query_one(
+        "select count(*) as payments, cast(coalesce(sum(amount), 0) as bigint) as amount \
+         from payments where event_id = $1 and status in ('approving', 'unknown')",
+        params![event_id],
+        |row| Ok((row.get("payments")?, row.get("amount")?)),
+    )
+}
+
 /// How often the provider has declined a user's payments of a payable since then.
 pub fn decline_count(
     tx: &mut Tx<'_>,
@@ -235,6 +252,7 @@ pub fn payment_list_charged(
 pub struct PaymentFilter {
     pub user_id: Option<Uuid>,
     pub payable_id: Option<Uuid>,
+    pub event_id: Option<Uuid>,
     pub status: Option<PaymentStatus>,
     /// Only payments for this organiser's events.
     pub organiser_id: Option<Uuid>,
@@ -247,6 +265,7 @@ impl PaymentFilter {
         let wanted = [
             ("user_id", self.user_id.map(Value::Uuid)),
             ("payable_id", self.payable_id.map(Value::Uuid)),
+            ("event_id", self.event_id.map(Value::Uuid)),
             ("status", self.status.map(|status| Value::Text(status.as_str()))),
         ];
         let (mut conditions, mut values) = (vec!["true".to_owned()], Vec::new());

@@ -1,11 +1,17 @@
 //! Sales by event.
 
+use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use urr_kernel::Uuid;
-use urr_service::{Errors, Path, Query};
+use urr_service::{
+    ApiError, CsvColumn, CsvLanguage, CsvQuery, CsvRow, Errors, Json, Path, Query, csv_row,
+};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{EventStatsReader, StatsAnswer, StatsResult, clamp, event_not_found, title_or_id};
+use super::{
+    CsvRecord, EventStatsReader, StatsAnswer, StatsResult, clamp, csv_file, event_not_found,
+    title_or_id,
+};
 use crate::domain::percent;
 use crate::store::event_queries::{EventStats, EventStatsFilter, EventStatsOrder, event_list};
 
@@ -76,7 +82,8 @@ impl From<EventStats> for EventStatsView {
 
 /// Lists events with their sales, best first.
 ///
-/// For organisers (their own events) and administrators (all). `sortBy` is `revenue` (the default), `reservations` or `occupancy`.
+/// For organisers (their own events) and administrators (all). `sortBy` is `revenue` (the default),
+/// `reservations` or `occupancy`.
 #[utoipa::path(
     get, path = "/api/stats/events", tag = "statistics", params(EventsQuery),
     responses((status = 200, body = StatsAnswer<Vec<EventStatsView>>), Errors<401, 403>),
@@ -94,6 +101,56 @@ pub(super) async fn list_event_stats(
             Ok(event_list(tx, &filter)?.into_iter().map(EventStatsView::from).collect())
         })
         .await
+}
+
+impl CsvRecord for EventStatsView {
+    const COLUMNS: &'static [CsvColumn] = &[
+        CsvColumn("공연 ID", "Event"),
+        CsvColumn("공연명", "Title"),
+        CsvColumn("공연장", "Venue"),
+        CsvColumn("공연 일시", "Starts at (UTC)"),
+        CsvColumn("상태", "Status"),
+        CsvColumn("전체 좌석", "Seats"),
+        CsvColumn("판매 좌석", "Sold seats"),
+        CsvColumn("판매율(%)", "Sold (%)"),
+        CsvColumn("예매", "Reservations"),
+        CsvColumn("확정", "Confirmed"),
+        CsvColumn("매출(원)", "Revenue (won)"),
+    ];
+
+    fn row(&self) -> CsvRow {
+        let event = &self.event;
+        csv_row![
+            event.id,
+            event.title.as_str(),
+            event.venue.as_deref(),
+            event.event_date.as_deref(),
+            event.status.as_deref(),
+            event.total_seats,
+            event.sold_seats,
+            event.occupancy_rate,
+            self.reservations,
+            self.confirmed_reservations,
+            self.revenue,
+        ]
+    }
+}
+
+/// Returns events with their sales as a CSV file.
+///
+/// For organisers (their own events) and administrators (all). Errors: 400 `INVALID_LANGUAGE`; 503
+/// `STATISTICS_REBUILDING`.
+#[utoipa::path(
+    get, path = "/api/stats/events.csv", tag = "statistics", params(EventsQuery, CsvQuery),
+    responses((status = 200, content_type = "text/csv", body = String), Errors<401, 403>),
+)]
+pub(super) async fn export_event_stats(
+    reader: EventStatsReader,
+    query: Query<EventsQuery>,
+    CsvLanguage(language): CsvLanguage,
+) -> Result<Response, ApiError> {
+    let Json(list) = list_event_stats(reader, query).await?;
+    csv_file("events", language, list.rebuilding, &list.data)
 }
 
 #[derive(Serialize, ToSchema)]

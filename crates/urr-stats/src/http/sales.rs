@@ -1,11 +1,16 @@
 //! Sales in total, by day, by payment method and by period.
 
+use axum::response::Response;
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
-use urr_service::{Errors, Query};
+use urr_service::{
+    ApiError, CsvColumn, CsvLanguage, CsvQuery, CsvRow, Errors, Json, Query, csv_row,
+};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{DaysQuery, FirstDay, StatsAnswer, StatsReader, StatsResult};
+use super::{
+    CsvRecord, DaysQuery, FirstDay, StatsAnswer, StatsReader, StatsResult, csv_file,
+};
 use crate::domain::{MethodTotals, StatsCounters, StatsPeriod, average};
 use crate::store::counter_queries::{counters_total, hour_list, method_list};
 use crate::store::event_queries::event_counts;
@@ -109,6 +114,53 @@ pub(super) async fn list_days(
         .await
 }
 
+impl CsvRecord for DayView {
+    const COLUMNS: &'static [CsvColumn] = &[
+        CsvColumn("날짜", "Day"),
+        CsvColumn("예매", "Reservations"),
+        CsvColumn("확정", "Confirmed"),
+        CsvColumn("취소", "Cancelled"),
+        CsvColumn("만료", "Expired"),
+        CsvColumn("매출(원)", "Revenue (won)"),
+        CsvColumn("환불(원)", "Refunds (won)"),
+        CsvColumn("양도", "Transfers"),
+        CsvColumn("멤버십", "Memberships"),
+        CsvColumn("신규 회원", "New users"),
+    ];
+
+    fn row(&self) -> CsvRow {
+        csv_row![
+            self.date.as_str(),
+            self.reservations,
+            self.confirmed,
+            self.cancelled,
+            self.expired,
+            self.revenue,
+            self.refunds,
+            self.transfers,
+            self.memberships,
+            self.new_users,
+        ]
+    }
+}
+
+/// Returns the days on which something happened as a CSV file.
+///
+/// For administrators. The same days as `GET /api/stats/daily`. Errors: 400 `INVALID_LANGUAGE`; 503
+/// `STATISTICS_REBUILDING`.
+#[utoipa::path(
+    get, path = "/api/stats/daily.csv", tag = "statistics", params(DaysQuery, CsvQuery),
+    responses((status = 200, content_type = "text/csv", body = String), Errors<401, 403>),
+)]
+pub(super) async fn export_days(
+    stats: StatsReader,
+    first_day: FirstDay,
+    CsvLanguage(language): CsvLanguage,
+) -> Result<Response, ApiError> {
+    let Json(list) = list_days(stats, first_day).await?;
+    csv_file("daily", language, list.rebuilding, &list.data)
+}
+
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct PaymentMethodView {
@@ -140,6 +192,43 @@ pub(super) async fn list_payment_methods(
         refund_amount: totals.refunded,
     };
     stats.answer(move |tx| Ok(method_list(tx)?.into_iter().map(view).collect())).await
+}
+
+impl CsvRecord for PaymentMethodView {
+    const COLUMNS: &'static [CsvColumn] = &[
+        CsvColumn("결제 수단", "Method"),
+        CsvColumn("결제 건수", "Payments"),
+        CsvColumn("결제 금액(원)", "Charged (won)"),
+        CsvColumn("평균 금액(원)", "Average (won)"),
+        CsvColumn("환불 건수", "Refunds"),
+        CsvColumn("환불 금액(원)", "Refunded (won)"),
+    ];
+
+    fn row(&self) -> CsvRow {
+        csv_row![
+            self.method.as_str(),
+            self.count,
+            self.total_amount,
+            self.average_amount,
+            self.refund_count,
+            self.refund_amount,
+        ]
+    }
+}
+
+/// Returns payments by method as a CSV file.
+///
+/// For administrators. Errors: 400 `INVALID_LANGUAGE`; 503 `STATISTICS_REBUILDING`.
+#[utoipa::path(
+    get, path = "/api/stats/payments.csv", tag = "statistics", params(CsvQuery),
+    responses((status = 200, content_type = "text/csv", body = String), Errors<401, 403>),
+)]
+pub(super) async fn export_payment_methods(
+    stats: StatsReader,
+    CsvLanguage(language): CsvLanguage,
+) -> Result<Response, ApiError> {
+    let Json(list) = list_payment_methods(stats).await?;
+    csv_file("payment-methods", language, list.rebuilding, &list.data)
 }
 
 #[derive(Deserialize, IntoParams)]
@@ -192,4 +281,42 @@ pub(super) async fn list_revenue(
             Ok(periods.filter(has_money).map(view).collect())
         })
         .await
+}
+
+impl CsvRecord for RevenueView {
+    const COLUMNS: &'static [CsvColumn] = &[
+        CsvColumn("기간", "Period"),
+        CsvColumn("결제 건수", "Payments"),
+        CsvColumn("매출(원)", "Revenue (won)"),
+        CsvColumn("평균 금액(원)", "Average (won)"),
+        CsvColumn("환불(원)", "Refunds (won)"),
+    ];
+
+    fn row(&self) -> CsvRow {
+        csv_row![
+            self.period.as_str(),
+            self.payment_count,
+            self.total_revenue,
+            self.average_amount,
+            self.refunds,
+        ]
+    }
+}
+
+/// Returns revenue by day, week or month as a CSV file.
+///
+/// For administrators. Errors: 400 `INVALID_LANGUAGE`; 503 `STATISTICS_REBUILDING`.
+#[utoipa::path(
+    get, path = "/api/stats/revenue.csv", tag = "statistics",
+    params(RevenueQuery, DaysQuery, CsvQuery),
+    responses((status = 200, content_type = "text/csv", body = String), Errors<401, 403>),
+)]
+pub(super) async fn export_revenue(
+    stats: StatsReader,
+    first_day: FirstDay,
+    query: Query<RevenueQuery>,
+    CsvLanguage(language): CsvLanguage,
+) -> Result<Response, ApiError> {
+    let Json(list) = list_revenue(stats, first_day, query).await?;
+    csv_file("revenue", language, list.rebuilding, &list.data)
 }

@@ -1,10 +1,13 @@
 //! Traffic by hour of the day.
 
+use axum::response::Response;
 use serde::{Deserialize, Serialize};
-use urr_service::{Errors, Query};
+use urr_service::{
+    ApiError, CsvColumn, CsvLanguage, CsvQuery, CsvRow, Errors, Json, Query, csv_row,
+};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{StatsAnswer, StatsReader, StatsResult, clamp};
+use super::{CsvRecord, StatsAnswer, StatsReader, StatsResult, clamp, csv_file};
 use crate::domain::{HourlyCounters, StatsCounters, is_weekend};
 use crate::store::counter_queries::hour_list;
 
@@ -36,6 +39,42 @@ struct HourView {
     confirmed: i64,
     cancelled: i64,
     revenue: i64,
+}
+
+impl CsvRecord for HourView {
+    const COLUMNS: &'static [CsvColumn] = &[
+        CsvColumn("시(한국 시간)", "Hour (Korean time)"),
+        CsvColumn("예매", "Reservations"),
+        CsvColumn("확정", "Confirmed"),
+        CsvColumn("취소", "Cancelled"),
+        CsvColumn("매출(원)", "Revenue (won)"),
+    ];
+
+    fn row(&self) -> CsvRow {
+        csv_row![
+            self.hour,
+            self.total_reservations,
+            self.confirmed,
+            self.cancelled,
+            self.revenue,
+        ]
+    }
+}
+
+/// Returns reservations by hour of the day as a CSV file.
+///
+/// For administrators. Errors: 400 `INVALID_LANGUAGE`; 503 `STATISTICS_REBUILDING`.
+#[utoipa::path(
+    get, path = "/api/stats/hourly-traffic.csv", tag = "statistics", params(TrafficQuery, CsvQuery),
+    responses((status = 200, content_type = "text/csv", body = String), Errors<401, 403>),
+)]
+pub(super) async fn export_hours(
+    stats: StatsReader,
+    query: Query<TrafficQuery>,
+    CsvLanguage(language): CsvLanguage,
+) -> Result<Response, ApiError> {
+    let Json(list) = get_hourly_traffic(stats, query).await?;
+    csv_file("hourly-traffic", language, list.rebuilding, &list.data.hourly)
 }
 
 #[derive(Serialize, ToSchema)]

@@ -2,12 +2,13 @@
 
 use jiff::civil::Date;
 use serde::Serialize;
+use urr_kernel::start_of_korean_date;
 use urr_service::{ApiError, Errors};
 use urr_storage::{Tx, storable_time};
 use utoipa::ToSchema;
 
 use super::{DaysQuery, FirstDay, StatsAnswer, StatsReader, StatsResult};
-use crate::domain::{ReservationDistribution, StatsCounters, ratio, ratio_number, start_of_day};
+use crate::domain::{ReservationDistribution, StatsCounters, ratio, ratio_number};
 use crate::store::counter_queries::{counters_total_before, hour_list};
 use crate::store::user_queries::{reservations_per_user, spending_tiers, users_by_role};
 
@@ -141,7 +142,7 @@ pub(super) async fn get_user_behavior(
 }
 
 fn user_behavior(tx: &mut Tx<'_>, since: Date) -> Result<UserBehaviorView, ApiError> {
-    let start = storable_time(start_of_day(since));
+    let start = storable_time(start_of_korean_date(since));
     let hours = hour_list(tx, since)?;
     let recent = ReservationDistribution(reservations_per_user(tx, start, false)?);
     let all_time = ReservationDistribution(reservations_per_user(tx, start, true)?);

@@ -71,6 +71,7 @@ impl BenchService {
             signer: Signer::new(&Secret::generate(), &[]),
             slots: SlotChecker::AllowAll,
             persons: urr_ticket::PersonFinder::nobody(),
+            peers: None,
         });
         let kit = ServiceKit {
             clock,

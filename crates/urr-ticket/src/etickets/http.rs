@@ -12,7 +12,7 @@ use urr_contracts::internal::auth::AccountLanguage;
 use urr_contracts::internal::ticket::{GetTicketDocument, TicketDocumentAnswer};
 use urr_eticket::PdfError;
 use urr_kernel::{CallContext, Language, Uuid};
-use urr_service::{ApiError, Errors, Path, Query, User, preferred_language};
+use urr_service::{ApiError, Errors, Path, Query, User, document_language};
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -60,10 +60,7 @@ async fn get_ticket_document(
     Query(query): Query<DocumentQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let language = match query.language {
-        Some(name) => name.parse::<Language>().map_err(|_| invalid_language())?,
-        None => preferred_language(&headers),
-    };
+    let language = document_language(query.language.as_deref(), &headers)?;
     let document = ticket.my_ticket_document(ReservationId(id), user.user_id, language).await?;
     let file = format!("attachment; filename=\"tickets-{}.pdf\"", document.reservation_number);
     let headers = [
@@ -130,10 +127,6 @@ async fn get_ticket_code_png(
 ) -> Result<Response, ApiError> {
     let code = ticket.my_ticket_code(ReservationId(id), user.user_id, &number).await?;
     Ok(([(header::CONTENT_TYPE, "image/png")], code.png()).into_response())
-}
-
-fn invalid_language() -> ApiError {
-    ApiError::bad_request("INVALID_LANGUAGE", "The language is ko or en.")
 }
 
 impl From<ETicketError> for ApiError {

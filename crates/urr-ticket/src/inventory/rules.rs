@@ -127,6 +127,12 @@ impl SalePolicy {
 }
 
 impl Inventory {
+    /// The labels of seats. A seat that the layout does not have is left out.
+    pub fn labels(&self, seat_ids: &[SeatId]) -> Vec<String> {
+        let places = seat_ids.iter().filter_map(|seat_id| self.layout.place(*seat_id));
+        places.map(|place| place.label()).collect()
+    }
+
     /// The price of a seat; none if there is no such seat.
     pub fn price(&self, seat_id: SeatId) -> Option<Won> {
         let place = self.layout.place(seat_id)?;

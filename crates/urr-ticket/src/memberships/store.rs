@@ -3,7 +3,7 @@
 
 use urr_contracts::events::membership::MembershipExpired;
 use urr_kernel::{Timestamp, Uuid, Won};
-use urr_service::Page;
+use urr_service::{CursorPage, Page};
 use urr_storage::{DbResult, Row, Tx, Value, from_row, params};
 
 use crate::memberships::rules::{
@@ -69,6 +69,31 @@ pub fn membership_find(
     let values: Vec<Value<'_>> = [Value::Uuid(id.0)].into_iter().chain(wanted).collect();
     let sql = format!("{MEMBERSHIP} and {condition} where m.id = $1");
     tx.query_opt(&sql, &values, membership_read)
+}
+
+/// Whether an organiser has an event of the artist.
+pub fn organiser_has_artist(
+    tx: &mut Tx<'_>,
+    organiser_id: Uuid,
+    artist_id: Uuid,
+) -> DbResult<bool> {
+    let sql = "select 1 as found from sales where organiser_id = $1 and artist_id = $2 \
+               and status <> 'deleted' limit 1";
+    Ok(tx.query_opt(sql, params![organiser_id, artist_id], |_| Ok(()))?.is_some())
+}
+
+/// The memberships of an artist with their last terms, the newest first, one more than the page has.
+pub fn membership_page_of_artist(
+    tx: &mut Tx<'_>,
+    artist_id: Uuid,
+    page: CursorPage,
+) -> DbResult<Vec<Membership>> {
+    let sql = format!(
+        "{MEMBERSHIP} and t.number = m.term where m.artist_id = $1 and m.id < $2 \
+         order by m.id desc limit $3"
+    );
+    let before = page.cursor().unwrap_or(Uuid::max());
+    tx.query(&sql, params![artist_id, before, page.rows_max()], membership_read)
 }
 
 /// A fan's membership with its last term.

@@ -4,6 +4,7 @@ use urr_kernel::{CallContext, Timestamp, Uuid};
 use urr_service::admin_log::{self, AdminAction};
 use urr_storage::Tx;
 
+use crate::reservations::history::HistoryActor;
 use crate::reservations::refund::rules::FeeMode;
 use crate::reservations::refund::{owners_fee, refund_for};
 use crate::reservations::rules::{
@@ -54,9 +55,9 @@ impl TicketService {
             if active_listing_find(tx, id)?.is_some() {
                 return Err(ReservationRejection::Listed.into());
             }
-            let fee = owners_fee(&record);
-            let reason = CANCELLED_BY_OWNER;
-            end_one(tx, &record, CancelEnd { fence, reason, fee }, &prepared, now)
+            let (fee, reason) = (owners_fee(&record), CANCELLED_BY_OWNER);
+            let end = CancelEnd { fence, reason, fee, by: HistoryActor::Owner(user_id) };
+            end_one(tx, &record, end, &prepared, now)
         });
         self.after_end(cancelled.await?).await
     }
@@ -76,7 +77,8 @@ impl TicketService {
                 decide_release(record, token, now)
             })?;
             let TransitionCheck::Apply(record, fence) = found else { return done(found) };
-            let end = CancelEnd { fence, reason: RELEASED_BY_OWNER, fee: FeeMode::ByPolicy };
+            let (reason, fee) = (RELEASED_BY_OWNER, FeeMode::ByPolicy);
+            let end = CancelEnd { fence, reason, fee, by: HistoryActor::Owner(user_id) };
             end_one(tx, &record, end, &prepared, now)
         });
         self.after_end(released.await?).await
@@ -104,7 +106,8 @@ impl TicketService {
             }
             let summary = format!("{}: {}", record.reservation.number, by.reason);
             admin_log::insert(tx, &AdminAction { summary, ..action.clone() })?;
-            let end = CancelEnd { fence, reason: &by.reason, fee: by.fee };
+            let actor = HistoryActor::Admin(by.admin_id);
+            let end = CancelEnd { fence, reason: &by.reason, fee: by.fee, by: actor };
             end_one(tx, &record, end, &prepared, now)
         });
         self.after_end(cancelled.await?).await
@@ -147,6 +150,7 @@ pub(crate) struct CancelEnd<'a> {
     pub fence: i64,
     pub reason: &'a str,
     pub fee: FeeMode,
+    pub by: HistoryActor,
 }
 
 pub(crate) fn end_one(
@@ -156,12 +160,12 @@ pub(crate) fn end_one(
     prepared: &PreparedEvents,
     now: Timestamp,
 ) -> Result<(ReservationRecord, Vec<EndedReservation>), TransitionError> {
-    let CancelEnd { fence, reason, fee } = end;
+    let CancelEnd { fence, reason, fee, by } = end;
     let id = record.reservation.id;
     let ending = ReservationEnding::Cancelled { reason, refund: refund_for(tx, record, fee, now)? };
     let ended = transitions::reservations_end(tx, fence, &[id.0], ending, now)?;
     assert_eq!(ended.len(), 1, "the state was seen under the lock");
-    announce(tx, &ended, ending, prepared)?;
+    announce(tx, &ended, ending, by, prepared)?;
     end_with_reservations(tx, &ended, ending, prepared, now)?;
     Ok((reload(tx, id)?, ended))
 }

@@ -13,6 +13,8 @@ use crate::alerts::store::gates_note_return;
 use crate::reservations::cancel::{
     AdminCancel, CANCELLED_BY_OWNER, CancelEnd, check_owner, end_one,
 };
+use crate::reservations::history::store::history_insert;
+use crate::reservations::history::{HistoryActor, HistoryDetails, HistoryEntry, HistoryKind};
 use crate::reservations::model::seat_ids;
 use crate::reservations::refund::rules::{FeeMode, refund_of_tickets};
 use crate::reservations::refund::{RefundTerms, owners_fee};
@@ -57,6 +59,13 @@ impl TicketCanceller {
         match self {
             TicketCanceller::Owner(_) => CancelActor::Owner,
             TicketCanceller::Admin(_) => CancelActor::Admin,
+        }
+    }
+
+    fn history_actor(&self) -> HistoryActor {
+        match self {
+            TicketCanceller::Owner(user_id) => HistoryActor::Owner(*user_id),
+            TicketCanceller::Admin(by) => HistoryActor::Admin(by.admin_id),
         }
     }
 
@@ -147,7 +156,8 @@ fn cancel(
         admin_log::insert(tx, &AdminAction { summary, ..action.clone() })?;
     }
     if chosen.len() == all.iter().filter(|ticket| ticket.is_valid).count() {
-        let end = CancelEnd { fence, reason: by.reason(), fee: by.fee(&record) };
+        let (reason, fee) = (by.reason(), by.fee(&record));
+        let end = CancelEnd { fence, reason, fee, by: by.history_actor() };
         let (record, ended) = end_one(tx, &record, end, prepared, now)?;
         return Ok(CancelledTickets::Whole(record, ended));
     }
@@ -215,5 +225,17 @@ fn cancel_part(
         payment_id: record.payment_id.expect("what is confirmed has a payment"),
     };
     outbox::append(tx, &stamp, &event)?;
+    let entry = HistoryEntry {
+        at: stamp.time,
+        kind: HistoryKind::TicketsCancelled,
+        by: by.history_actor(),
+        amount: Some(quote.refund),
+        reason: Some(by.reason().to_owned()),
+        details: HistoryDetails {
+            ticket_numbers: chosen.iter().map(|ticket| ticket.number.clone()).collect(),
+            ..HistoryDetails::default()
+        },
+    };
+    history_insert(tx, stamp.event_id, id, &entry)?;
     Ok(CancelledTickets::Part(new, cancelled_seat_ids))
 }

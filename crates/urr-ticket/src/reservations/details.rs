@@ -1,5 +1,6 @@
 //! Reads of reservations: one's own, and all for administrators.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use urr_kernel::Uuid;
@@ -126,13 +127,22 @@ impl TicketService {
             let items = items::item_list_of(tx, &ids)?;
             Ok::<_, StorageError>((records, items, listing::record_count(tx, &filter)?))
         };
-        let (records, mut items, total) = self.db.read(read).await?;
+        let (records, items, total) = self.db.read(read).await?;
+        Ok((self.with_inventories(records, items).await?, total))
+    }
+
+    /// Reservations with their items, without their tickets.
+    pub(crate) async fn with_inventories(
+        &self,
+        records: Vec<ReservationRecord>,
+        mut items: HashMap<Uuid, Vec<ReservationItem>>,
+    ) -> DbResult<Vec<ReservationDetails>> {
         let mut details = Vec::with_capacity(records.len());
         for record in records {
             let items = items.remove(&record.reservation.id.0).unwrap_or_default();
             let inventory = self.inventories.get(record.reservation.event_id).await?;
             details.push(ReservationDetails { record, items, tickets: Vec::new(), inventory });
         }
-        Ok((details, total))
+        Ok(details)
     }
 }

@@ -11,6 +11,7 @@ use urr_kernel::{CallContext, Timestamp, Uuid};
 use urr_storage::{DbResult, StorageError, Tx};
 
 use crate::inventory::store as sales;
+use crate::reservations::history::HistoryActor;
 use crate::reservations::rules::{ReservationPhase, ReservationRecord};
 use crate::reservations::store as transitions;
 use crate::reservations::store::overdue;
@@ -302,7 +303,7 @@ impl TicketService {
                 return Ok(Some(Vec::new()));
             };
             let ended = transitions::reservations_end(tx, sale.fence, ids, *ending, now)?;
-            announce(tx, &ended, *ending, &prepared)?;
+            announce(tx, &ended, *ending, HistoryActor::System, &prepared)?;
             end_with_reservations(tx, &ended, *ending, &prepared, now)?;
             Ok::<_, StorageError>(Some(ended))
         });

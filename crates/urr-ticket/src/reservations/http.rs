@@ -83,7 +83,7 @@ async fn list_my_reservations(
 ) -> Result<Json<ReservationListView>, ApiError> {
     let status = parse_status(filter.status.as_deref())?;
     let (user_id, event_id) = (Some(user.user_id), filter.event_id);
-    let filter = ReservationFilter { user_id, event_id, status, organiser_id: None };
+    let filter = ReservationFilter { user_id, event_id, status, ..ReservationFilter::default() };
     let (details, total) = ticket.list_reservations(filter, page).await?;
     let now = ticket.clock.now();
     let views = details.iter().map(|details| ReservationView::new(details, now)).collect();

@@ -11,6 +11,8 @@ use urr_storage::{DbResult, Tx};
 use crate::TicketService;
 use crate::inventory::store as sales;
 use crate::memberships::points::store::points_recheck;
+use crate::reservations::history::store::history_insert;
+use crate::reservations::history::{HistoryActor, HistoryDetails, HistoryEntry, HistoryKind};
 use crate::reservations::model::seat_ids;
 use crate::reservations::refund::RefundTerms;
 use crate::reservations::refund::rules::FeeMode;
@@ -70,5 +72,18 @@ fn announce(tx: &mut Tx<'_>, record: &ReservationRecord, stamp: &EventMetadata) 
         is_free_to_cancel: terms.booking(record, FeeMode::ByPolicy).is_moved(),
     };
     moved::reservation_mark_announced(tx, record)?;
+    let entry = HistoryEntry {
+        at: stamp.time,
+        kind: HistoryKind::EventMoved,
+        by: HistoryActor::System,
+        amount: None,
+        reason: None,
+        details: HistoryDetails {
+            previous_starts_at: Some(record.announced_starts_at),
+            starts_at: Some(record.starts_at),
+            ..HistoryDetails::default()
+        },
+    };
+    history_insert(tx, stamp.event_id, record.reservation.id, &entry)?;
     outbox::append(tx, stamp, &event)
 }

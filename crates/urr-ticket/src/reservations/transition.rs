@@ -8,6 +8,8 @@ use urr_storage::outbox::{self, EventMetadata};
 use urr_storage::{DbResult, StorageError, Tx};
 
 use crate::inventory::store as sales;
+use crate::reservations::history::store::history_insert;
+use crate::reservations::history::{HistoryActor, HistoryDetails, HistoryEntry, HistoryKind};
 use crate::reservations::rules::{ReservationRecord, ReservationRejection, Transition};
 use crate::reservations::store as transitions;
 use crate::reservations::store::{EndedReservation, ReservationEnding};
@@ -123,11 +125,13 @@ impl EndedReservation {
     }
 }
 
-/// Announces reservations that have ended, each by one event.
+/// Announces reservations that have ended, each by one event. That a hold has expired is seen in its
+/// row; what else ended it, and who did, is written into its history.
 pub(crate) fn announce(
     tx: &mut Tx<'_>,
     ended: &[EndedReservation],
     ending: ReservationEnding<'_>,
+    by: HistoryActor,
     prepared: &PreparedEvents,
 ) -> DbResult<()> {
     let stamped = ended.iter().enumerate();
@@ -140,6 +144,17 @@ pub(crate) fn announce(
             outbox::append_all(tx, &stamped.map(fact).collect::<Vec<_>>())
         }
         ReservationEnding::Cancelled { reason, .. } | ReservationEnding::Withdrawn { reason } => {
+            for (stamp, one) in stamped.clone() {
+                let entry = HistoryEntry {
+                    at: stamp.time,
+                    kind: HistoryKind::Cancelled,
+                    by,
+                    amount: one.refund_amount,
+                    reason: Some(reason.to_owned()),
+                    details: HistoryDetails::default(),
+                };
+                history_insert(tx, stamp.event_id, one.reservation.id, &entry)?;
+            }
             let fact = |(stamp, reservation): (EventMetadata, &EndedReservation)| {
                 let cancelled = ReservationCancelled {
                     reservation: reservation.snapshot(stamp.time),

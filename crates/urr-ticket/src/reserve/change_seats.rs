@@ -15,6 +15,8 @@ use urr_storage::{Tx, outbox};
 use crate::alerts::store::{GatePass, gates_load, gates_note_return};
 use crate::inventory::store as sales;
 use crate::reservations::cancel::check_owner;
+use crate::reservations::history::store::history_insert;
+use crate::reservations::history::{HistoryActor, HistoryDetails, HistoryEntry, HistoryKind};
 use crate::reservations::model::seat_ids;
 use crate::reservations::rules::{ReservationRecord, ReservationRejection, decide_change};
 use crate::reservations::store as transitions;
@@ -130,12 +132,28 @@ impl SeatChangeCommand {
         let new = reload(tx, self.id)?;
         let event = ReservationChanged {
             reservation: new.reservation.snapshot(wanted.clone(), stamp.time),
-            previous_seat_ids: held,
+            previous_seat_ids: held.clone(),
             previous_total_amount: reservation.total_amount,
         };
         outbox::append(tx, &stamp, &event)?;
+        history_insert(tx, stamp.event_id, self.id, &self.history_entry(&held, stamp.time))?;
         gates_note_return(tx, event_id, self.now)?;
         Ok(ChangedHold { dropped: Some((swap.drop, reservation.fence)), record: new })
+    }
+
+    fn history_entry(&self, held: &[SeatId], at: Timestamp) -> HistoryEntry {
+        HistoryEntry {
+            at,
+            kind: HistoryKind::SeatsChanged,
+            by: HistoryActor::Owner(self.request.user_id),
+            amount: None,
+            reason: None,
+            details: HistoryDetails {
+                previous_seats: self.inventory.labels(held),
+                seats: self.inventory.labels(&self.request.seat_ids),
+                ..HistoryDetails::default()
+            },
+        }
     }
 
     fn write(

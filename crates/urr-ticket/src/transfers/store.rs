@@ -3,13 +3,13 @@
 //! Locks are taken in one order: the sale, the tickets, the transfer. Check-in takes the last two.
 
 use urr_kernel::{Timestamp, Uuid, Won};
-use urr_service::Page;
+use urr_service::{CursorPage, Page};
 use urr_storage::{DbResult, Row, StorageError, Tx, Value, from_row, params};
 
 use crate::ReservationId;
 use crate::display_number::display_number;
 use crate::in_list::for_each_chunk;
-use crate::transfers::rules::{Transfer, TransferId, TransferPrice};
+use crate::transfers::rules::{Transfer, TransferId, TransferPrice, TransferStatus};
 
 /// The index that lets a reservation be listed once.
 pub const ONE_LISTED: &str = "transfers_one_listed";
@@ -335,10 +335,50 @@ pub fn transfer_list(
     let (limit, offset) = (values.len() + 1, values.len() + 2);
     values.extend([Value::Int(i64::from(page.limit())), Value::Int(page.offset())]);
     let sql = format!(
-        "select {TRANSFER}, r.quantity, s.title as event_title, s.venue_name, s.starts_at, s.artist_id, \
-         a.name as artist_name {FROM} where {wanted} \
-         order by t.id desc limit ${limit} offset ${offset}"
+        "{} {FROM} where {wanted} order by t.id desc limit ${limit} offset ${offset}",
+        summary_columns()
     );
+    tx.query(&sql, &values, summary_read)
+}
+
+fn summary_columns() -> String {
+    format!(
+        "select {TRANSFER}, r.quantity, s.title as event_title, s.venue_name, s.starts_at, \
+         s.artist_id, a.name as artist_name"
+    )
+}
+
+/// Which transfers those see who look after events. `None` in a field means all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AdminTransferFilter {
+    pub event_id: Option<Uuid>,
+    pub status: Option<TransferStatus>,
+    /// Only transfers of this organiser's events.
+    pub organiser_id: Option<Uuid>,
+}
+
+/// The part of the list that the cursor names, the newest first, and one more.
+pub fn transfer_page_after(
+    tx: &mut Tx<'_>,
+    filter: &AdminTransferFilter,
+    page: CursorPage,
+) -> DbResult<Vec<TransferSummary>> {
+    let mut values = vec![Value::Uuid(page.cursor().unwrap_or(Uuid::max()))];
+    let mut wanted = "t.id < $1".to_owned();
+    let conditions = [
+        ("t.event_id", filter.event_id.map(Value::Uuid)),
+        ("t.status", filter.status.map(|status| Value::Text(status.as_str()))),
+        ("s.organiser_id", filter.organiser_id.map(Value::Uuid)),
+    ];
+    for (column, value) in conditions {
+        if let Some(value) = value {
+            values.push(value);
+            wanted.push_str(&format!(" and {column} = ${}", values.len()));
+        }
+    }
+    values.push(Value::Int(i64::from(page.rows_max())));
+    let (columns, limit) = (summary_columns(), values.len());
+    let sql = format!("{columns} {FROM} where {wanted} order by t.id desc limit ${limit}");
     tx.query(&sql, &values, summary_read)
 }
 

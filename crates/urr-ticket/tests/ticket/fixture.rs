@@ -15,7 +15,7 @@ use urr_test::servers;
 use urr_ticket::inventory::store::{self, NewSale, NewTicketType, SaleFacts};
 use urr_ticket::{
     AuditDifference, Inventory, InventoryKind, PersonFinder, SCHEMA, SeatLocks, Signer,
-    SlotChecker, TicketParts, TicketService, TicketSettings,
+    SlotChecker, TicketParts, TicketPeers, TicketService, TicketSettings,
 };
 
 const SQLITE_FILE: &str = "reservation_service.db";
@@ -104,6 +104,13 @@ impl World {
         let settings = TicketSettings::default();
         let parts = ticket_parts(&self.db, &self.clock, &self.ids, &self.locks, settings);
         TicketService::new(TicketParts { persons, ..parts })
+    }
+
+    /// The same tables, seen by a process that asks other services.
+    pub fn ticket_with_peers(&self, peers: TicketPeers) -> TicketService {
+        let settings = TicketSettings::default();
+        let parts = ticket_parts(&self.db, &self.clock, &self.ids, &self.locks, settings);
+        TicketService::new(TicketParts { peers: Some(peers), ..parts })
     }
 
     /// The same tables, seen by a process whose statements may take only so long.
@@ -256,7 +263,7 @@ fn ticket_parts(
     let signer = Signer::new(&Secret::new("of these tests"), &[]);
     let slots = SlotChecker::AllowAll;
     let persons = PersonFinder::nobody();
-    TicketParts { db, clock, ids, settings, locks, signer, slots, persons }
+    TicketParts { db, clock, ids, settings, locks, signer, slots, persons, peers: None }
 }
 
 /// A sale that is open for everybody from an hour ago until in ten days.

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use urr_contracts::clients::{AuthClient, QueueClient};
+use urr_contracts::clients::{AuthClient, MailClient, PaymentClient, QueueClient};
 use urr_kernel::Won;
 use urr_service::{Caller, Service};
 use urr_storage::Db;
 use urr_ticket::{
-    AlertSettings, PersonFinder, SeatLocks, Signer, SlotChecker, TicketParts, TicketService,
-    TicketSettings,
+    AlertSettings, PersonFinder, SeatLocks, Signer, SlotChecker, TicketParts, TicketPeers,
+    TicketService, TicketSettings,
 };
 
 use super::ClockAndIds;
@@ -27,9 +27,15 @@ pub fn start(builder: &mut Builder<'_>, db: Db) -> Result<Service> {
     };
     let queue = builder.upstream(Caller::Ticket, ProcessRole::Queue)?;
     let slots = SlotChecker::new(QueueClient::new(queue));
-    let auth = builder.upstream(Caller::Ticket, ProcessRole::Auth)?;
-    let peers = (slots, PersonFinder::Auth(AuthClient::new(auth)));
-    let ticket = service(builder.config, db.clone(), &sources, locks, peers);
+    let auth = AuthClient::new(builder.upstream(Caller::Ticket, ProcessRole::Auth)?);
+    let persons = PersonFinder::Auth(auth.clone());
+    let peers = TicketPeers {
+        auth,
+        payment: PaymentClient::new(builder.upstream(Caller::Ticket, ProcessRole::Payment)?),
+        mail: MailClient::new(builder.upstream(Caller::Ticket, ProcessRole::Mail)?),
+    };
+    let parts = parts(builder.config, db.clone(), &sources, locks);
+    let ticket = TicketService::new(TicketParts { slots, persons, peers: Some(peers), ..parts });
     builder.consume_with(&db, &consumers::TICKET, ticket.event_handler().into());
     let (jobs, stopping) = (ticket.clone(), builder.stopping.clone());
     builder.add_jobs("the ticket jobs", async move { jobs.run_jobs(stopping).await });
@@ -40,27 +46,23 @@ pub fn start(builder: &mut Builder<'_>, db: Db) -> Result<Service> {
 
 /// The ticket service for a command that only reads.
 pub fn ticket_service_to_read(config: &Config, db: Db, sources: &ClockAndIds) -> TicketService {
-    let peers = (SlotChecker::AllowAll, PersonFinder::nobody());
-    service(config, db, sources, SeatLocks::memory(sources.clock.clone()), peers)
+    let locks = SeatLocks::memory(sources.clock.clone());
+    TicketService::new(parts(config, db, sources, locks))
 }
 
-fn service(
-    config: &Config,
-    db: Db,
-    sources: &ClockAndIds,
-    locks: SeatLocks,
-    (slots, persons): (SlotChecker, PersonFinder),
-) -> TicketService {
-    TicketService::new(TicketParts {
+/// The ticket service without other services.
+fn parts(config: &Config, db: Db, sources: &ClockAndIds, locks: SeatLocks) -> TicketParts {
+    TicketParts {
         db,
         clock: sources.clock.clone(),
         ids: sources.ids.clone(),
         settings: settings(config),
         locks,
         signer: signer(config),
-        slots,
-        persons,
-    })
+        slots: SlotChecker::AllowAll,
+        persons: PersonFinder::nobody(),
+        peers: None,
+    }
 }
 
 /// Signs with the current key, and verifies with the one before as well.

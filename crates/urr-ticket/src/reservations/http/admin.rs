@@ -1,38 +1,54 @@
 //! The routes of reservations for administrators. A status is never set, only transitions are made
 //! (M-10).
 
+use std::time::Duration;
+
 use axum::extract::State;
+use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
-use urr_kernel::{Uuid, Won, paragraphs};
+use urr_kernel::{CallContext, Timestamp, Uuid, Won, paragraphs, start_of_korean_date};
 use urr_service::{
-    Admin, ApiError, Context, Errors, EventReader, Json, Page, Paged, Pagination, Path, Query,
-    UserRole,
+    Admin, ApiError, Context, CursorPage, Errors, EventReader, EventScope, Json, Path, Query,
+    UserRole, search_text,
 };
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::reservations::buyers::Buyers;
+use crate::reservations::history::{HistoryDetails, HistoryEntry, HistoryKind};
 use crate::reservations::http::views::AdminReservationView;
 use crate::reservations::http::{parse_status, parse_ticket_numbers};
+use crate::reservations::resend::ResendError;
+use crate::reservations::search::{ReservationSearch, ReservationSearchError};
 use crate::{
-    AdminCancel, AuditReport, CancelTickets, FeeMode, ReservationFilter, ReservationId,
-    TicketCanceller, TicketService,
+    AdminCancel, AuditReport, CancelTickets, FeeMode, ReservationDetails, ReservationFilter,
+    ReservationId, TicketCanceller, TicketService,
 };
 
 const REASON_CHARS_MAX: usize = 200;
+
+/// A breaker tries the service again by then.
+const PEER_RETRY_AFTER: Duration = Duration::from_secs(5);
 
 pub fn routes() -> OpenApiRouter<TicketService> {
     OpenApiRouter::new()
         .routes(routes!(list_reservations))
         .routes(routes!(audit_reservations))
         .routes(routes!(get_any_reservation))
+        .routes(routes!(get_reservation_history))
+        .routes(routes!(resend_tickets))
         .routes(routes!(cancel_any_reservation))
 }
 
 #[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 struct AdminReservationListView {
     reservations: Vec<AdminReservationView>,
-    pagination: Pagination,
+    /// The `cursor` of the next page; null at the end.
+    next_cursor: Option<Uuid>,
+    /// Whether the auth service has answered. If not, every `buyer` is null.
+    buyers_available: bool,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -49,30 +65,82 @@ struct AdminFilter {
     status: Option<String>,
     event_id: Option<Uuid>,
     user_id: Option<Uuid>,
+    /// The calendar day in Korea on which it was made.
+    #[param(value_type = Option<String>, format = Date, example = "2026-12-01")]
+    day: Option<Date>,
+    /// The number of a reservation or ticket, its id, or the buyer's whole e-mail address, name or
+    /// phone number.
+    #[param(max_length = 100, example = "R-7ZQ0-M4KD-91XA")]
+    q: Option<String>,
 }
 
-/// Lists reservations, newest first.
+impl AdminFilter {
+    fn parse(
+        &self,
+        scope: EventScope,
+    ) -> Result<(Option<ReservationSearch>, ReservationFilter), ApiError> {
+        let text = search_text(self.q.as_deref())?;
+        let filter = ReservationFilter {
+            user_id: self.user_id,
+            event_id: self.event_id,
+            status: parse_status(self.status.as_deref())?,
+            organiser_id: scope.organiser_id(),
+            created_from: self.day.map(start_of_korean_date),
+            created_before: self.day.and_then(|day| day.tomorrow().ok()).map(start_of_korean_date),
+            ..ReservationFilter::default()
+        };
+        Ok((ReservationSearch::parse(text), filter))
+    }
+}
+
+/// Lists and finds reservations, newest first.
 ///
-/// For organisers (of their own events), support and administrators (all). Errors: 400 `INVALID_STATUS`.
+/// For organisers (of their own events), support and administrators (all). The filters combine.
+/// Names and addresses are encrypted, so `q` finds whole ones only, in any case. Organisers see an
+/// address by its first letter and its domain. While the auth service is away `buyersAvailable` is
+/// false, and only numbers are found.
+///
+/// Errors: 400 `INVALID_STATUS`, `INVALID_QUERY`; 409 `TOO_MANY_BUYERS` (more than 50 people have
+/// the name); 503 `BUYERS_UNAVAILABLE`.
 #[utoipa::path(
-    get, path = "/api/admin/reservations", tag = "admin", params(Page, AdminFilter),
-    responses((status = 200, body = AdminReservationListView), Errors<401, 403>),
+    get, path = "/api/admin/reservations", tag = "admin", params(CursorPage, AdminFilter),
+    responses((status = 200, body = AdminReservationListView), Errors<401, 403, 409>),
 )]
 async fn list_reservations(
     State(ticket): State<TicketService>,
     EventReader(reader): EventReader,
-    page: Page,
+    Context(context): Context,
+    page: CursorPage,
     Query(filter): Query<AdminFilter>,
 ) -> Result<Json<AdminReservationListView>, ApiError> {
-    let status = parse_status(filter.status.as_deref())?;
-    let (user_id, event_id) = (filter.user_id, filter.event_id);
-    let organiser_id = reader.event_scope().organiser_id();
-    let filter = ReservationFilter { user_id, event_id, status, organiser_id };
-    let (details, total) = ticket.list_reservations(filter, page).await?;
+    let scope = reader.event_scope();
+    let (search, filter) = filter.parse(scope)?;
+    let found = ticket.search_reservations(search, filter, page, &context).await?;
+    let (found, next_cursor) = page.split(found, |one| one.record.reservation.id.0);
+    let user_ids = found.iter().map(|one| one.record.reservation.user_id).collect();
+    let buyers = ticket.find_buyers(user_ids, scope, &context).await;
     let now = ticket.clock.now();
-    let views = details.iter().map(|details| AdminReservationView::new(details, now)).collect();
-    let Paged { items: reservations, pagination } = Paged::new(views, total, page);
-    Ok(Json(AdminReservationListView { reservations, pagination }))
+    let view = |one: &ReservationDetails| AdminReservationView::new(one, buyers.as_ref(), now);
+    Ok(Json(AdminReservationListView {
+        reservations: found.iter().map(view).collect(),
+        next_cursor,
+        buyers_available: buyers.is_some(),
+    }))
+}
+
+impl From<ReservationSearchError> for ApiError {
+    fn from(error: ReservationSearchError) -> ApiError {
+        let sentence = error.to_string();
+        match error {
+            ReservationSearchError::TooManyBuyers => {
+                ApiError::conflict("TOO_MANY_BUYERS", sentence)
+            }
+            ReservationSearchError::BuyersUnavailable => {
+                ApiError::unavailable("BUYERS_UNAVAILABLE", sentence, PEER_RETRY_AFTER)
+            }
+            ReservationSearchError::Storage(error) => error.into(),
+        }
+    }
 }
 
 /// Returns any user's reservation.
@@ -86,10 +154,121 @@ async fn list_reservations(
 async fn get_any_reservation(
     State(ticket): State<TicketService>,
     EventReader(reader): EventReader,
+    Context(context): Context,
     Path(id): Path<Uuid>,
 ) -> Result<Json<AdminReservationAnswer>, ApiError> {
-    ticket.find_in_scope(ReservationId(id), reader.event_scope()).await?;
-    answer(&ticket, ReservationId(id)).await
+    let scope = reader.event_scope();
+    ticket.find_in_scope(ReservationId(id), scope).await?;
+    answer(&ticket, ReservationId(id), scope, &context).await
+}
+
+#[derive(Serialize, ToSchema)]
+struct ReservationHistoryView {
+    /// In the order of time.
+    entries: Vec<HistoryEntryView>,
+    /// What could not be asked for: `payments`, `mails` or `names`.
+    #[schema(example = json!([]))]
+    missing: Vec<&'static str>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct HistoryEntryView {
+    at: Timestamp,
+    kind: HistoryKind,
+    /// `owner`, `admin` (anybody who looks after reservations, or at the door) or `system`.
+    #[schema(example = "owner")]
+    by: &'static str,
+    /// Null for the system.
+    user_id: Option<Uuid>,
+    /// Null also if the account was deleted.
+    user_name: Option<String>,
+    /// What was paid or goes back.
+    #[schema(value_type = Option<i64>)]
+    amount: Option<Won>,
+    /// Why, as a code or in somebody's words.
+    reason: Option<String>,
+    details: HistoryDetails,
+}
+
+impl HistoryEntryView {
+    fn new(entry: HistoryEntry, users: Option<&Buyers>) -> HistoryEntryView {
+        let HistoryEntry { at, kind, by, amount, reason, details } = entry;
+        let user_id = by.user_id();
+        let user = users.zip(user_id).and_then(|(users, id)| users.get(&id));
+        let user_name = user.map(|user| user.name.clone());
+        HistoryEntryView { at, kind, by: by.name(), user_id, user_name, amount, reason, details }
+    }
+}
+
+/// Returns what happened to a reservation, and who did it.
+///
+/// For the organiser of the event, support and administrators: held, extended, seats changed, paid,
+/// declined, offered, handed over, cancelled in part or as a whole, refunded, checked in, told of a
+/// moved event, written to. Payments and mails are asked for; `missing` names who did not answer.
+///
+/// Errors: 404 `RESERVATION_NOT_FOUND`, also for a reservation of somebody else's event.
+#[utoipa::path(
+    get, path = "/api/admin/reservations/{id}/history", tag = "admin",
+    params(("id" = Uuid, Path)),
+    responses((status = 200, body = ReservationHistoryView), Errors<401, 403, 404>),
+)]
+async fn get_reservation_history(
+    State(ticket): State<TicketService>,
+    EventReader(reader): EventReader,
+    Context(context): Context,
+    Path(id): Path<Uuid>,
+) -> Result<Json<ReservationHistoryView>, ApiError> {
+    let scope = reader.event_scope();
+    let record = ticket.find_in_scope(ReservationId(id), scope).await?;
+    let history = ticket.reservation_history(&record, &context).await?;
+    let users = ticket.find_buyers(history.user_ids(), scope, &context).await;
+    let mut missing = history.missing;
+    missing.extend(users.is_none().then_some("names"));
+    let view = |entry| HistoryEntryView::new(entry, users.as_ref());
+    let entries = history.entries.into_iter().map(view).collect();
+    Ok(Json(ReservationHistoryView { entries, missing }))
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct ResentMailView {
+    mail_id: Uuid,
+}
+
+/// Sends the mail with the tickets to their owner once more.
+///
+/// For the organiser of the event, support and administrators; at most once in five minutes. Errors:
+/// 404 `RESERVATION_NOT_FOUND`; 409 `RESERVATION_UNPAID`, `RESERVATION_CANCELLED`,
+/// `RESERVATION_EXPIRED`, `MAIL_SENT_RECENTLY` (with `retryAfter`); 503 `SERVICE_UNAVAILABLE`.
+#[utoipa::path(
+    post, path = "/api/admin/reservations/{id}/resend-mail", tag = "admin",
+    params(("id" = Uuid, Path)),
+    responses((status = 200, body = ResentMailView), Errors<401, 403, 404, 409>),
+)]
+async fn resend_tickets(
+    State(ticket): State<TicketService>,
+    EventReader(admin): EventReader,
+    Context(context): Context,
+    Path(id): Path<Uuid>,
+) -> Result<Json<ResentMailView>, ApiError> {
+    let record = ticket.find_in_scope(ReservationId(id), admin.event_scope()).await?;
+    let mail_id = ticket.resend_tickets(&record, admin.user_id, &context).await?;
+    Ok(Json(ResentMailView { mail_id }))
+}
+
+impl From<ResendError> for ApiError {
+    fn from(error: ResendError) -> ApiError {
+        match error {
+            ResendError::Rejected(rejection) => rejection.into(),
+            ResendError::MailUnavailable => {
+                let sentence = error.to_string();
+                ApiError::unavailable("SERVICE_UNAVAILABLE", sentence, PEER_RETRY_AFTER)
+            }
+            ResendError::Mail(error) => error.into(),
+            ResendError::Storage(error) => error.into(),
+        }
+    }
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -156,7 +335,7 @@ async fn cancel_any_reservation(
             ticket.cancel_tickets(ReservationId(id), request, context).await?
         }
     };
-    answer(&ticket, ReservationId(id)).await
+    answer(&ticket, ReservationId(id), admin.event_scope(), &context).await
 }
 
 fn refund_above_limit(limit: Won) -> ApiError {
@@ -179,9 +358,13 @@ pub fn parse_reason(reason: &str) -> Result<String, ApiError> {
 async fn answer(
     ticket: &TicketService,
     id: ReservationId,
+    scope: EventScope,
+    context: &CallContext,
 ) -> Result<Json<AdminReservationAnswer>, ApiError> {
     let details = ticket.reservation_details(id).await?;
-    let reservation = AdminReservationView::new(&details, ticket.clock.now());
+    let user_ids = vec![details.record.reservation.user_id];
+    let buyers = ticket.find_buyers(user_ids, scope, context).await;
+    let reservation = AdminReservationView::new(&details, buyers.as_ref(), ticket.clock.now());
     Ok(Json(AdminReservationAnswer { reservation }))
 }
 

@@ -5,6 +5,7 @@ use urr_kernel::{Timestamp, Uuid, Won};
 use urr_layout::SeatId;
 use utoipa::ToSchema;
 
+use crate::reservations::buyers::{Buyer, Buyers};
 use crate::reservations::rules::ReservationPhase;
 use crate::reservations::store::list::StoredTicket;
 use crate::reserve::http::{HeldSeatView, HeldTicketsView, item_views};
@@ -99,11 +100,13 @@ pub struct ReservationDetailView {
     cancellation_terms: Vec<CancellationTerm>,
 }
 
-/// A reservation as administrators see it.
+/// A reservation as those see it who look after it.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AdminReservationView {
     user_id: Uuid,
+    /// Null if the account was deleted or the auth service is away.
+    buyer: Option<Buyer>,
     payment_id: Option<Uuid>,
     #[serde(flatten)]
     reservation: ReservationView,
@@ -179,10 +182,15 @@ impl TicketView {
 }
 
 impl AdminReservationView {
-    pub fn new(details: &ReservationDetails, now: Timestamp) -> AdminReservationView {
+    pub fn new(
+        details: &ReservationDetails,
+        buyers: Option<&Buyers>,
+        now: Timestamp,
+    ) -> AdminReservationView {
         let record = &details.record;
         AdminReservationView {
             user_id: record.reservation.user_id,
+            buyer: buyers.and_then(|all| all.get(&record.reservation.user_id)).cloned(),
             payment_id: record.payment_id,
             reservation: ReservationView::new(details, now),
         }

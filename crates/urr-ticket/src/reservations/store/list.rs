@@ -2,22 +2,32 @@
 
 use urr_kernel::{Timestamp, Uuid, Won};
 use urr_layout::SeatId;
-use urr_service::Page;
-use urr_storage::{DbResult, Row, Tx, Value, from_row, params};
+use urr_contracts::internal::auth::USERS_FOUND_MAX;
+use urr_service::{CursorPage, Page};
+use urr_storage::{DbResult, Row, Tx, Value, from_row, params, storable_time};
 
 use crate::reservations::rules::ReservationRecord;
 use crate::reservations::store::{RECORD, record_read};
 use crate::{ReservationId, ReservationStatus};
 
 /// Which reservations are listed. `None` in a field means all.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReservationFilter {
+    pub id: Option<ReservationId>,
     pub user_id: Option<Uuid>,
+    /// Reservations of any of these users: at least one, [`BUYERS_MAX`] at most.
+    pub buyers: Option<Vec<Uuid>>,
     pub event_id: Option<Uuid>,
     pub status: Option<ReservationStatus>,
     /// Only reservations of this organiser's events.
     pub organiser_id: Option<Uuid>,
+    /// Made at this time or later.
+    pub created_from: Option<Timestamp>,
+    /// Made before this time.
+    pub created_before: Option<Timestamp>,
 }
+
+const BUYERS_MAX: usize = USERS_FOUND_MAX;
 
 /// One page, the newest first: ids grow with time.
 pub fn record_page(
@@ -30,6 +40,54 @@ pub fn record_page(
     values.extend([Value::Int(i64::from(page.limit())), Value::Int(page.offset())]);
     let sql = format!("{RECORD} {wanted} order by r.id desc limit ${limit} offset ${offset}");
     tx.query(&sql, &values, record_read)
+}
+
+/// The part of the list that the cursor names, the newest first, and one more.
+pub fn record_page_after(
+    tx: &mut Tx<'_>,
+    filter: &ReservationFilter,
+    page: CursorPage,
+) -> DbResult<Vec<ReservationRecord>> {
+    let (wanted, mut values) = filter.condition();
+    let (cursor, limit) = (values.len() + 1, values.len() + 2);
+    values.push(Value::Uuid(page.cursor().unwrap_or(Uuid::max())));
+    values.push(Value::Int(i64::from(page.rows_max())));
+    let sql =
+        format!("{RECORD} {wanted} and r.id < ${cursor} order by r.id desc limit ${limit}");
+    tx.query(&sql, &values, record_read)
+}
+
+/// Reservations after this one, in the order of making.
+pub fn record_page_from(
+    tx: &mut Tx<'_>,
+    filter: &ReservationFilter,
+    after: Uuid,
+    limit: u32,
+) -> DbResult<Vec<ReservationRecord>> {
+    let (wanted, mut values) = filter.condition();
+    let (cursor, last) = (values.len() + 1, values.len() + 2);
+    values.extend([Value::Uuid(after), Value::Int(i64::from(limit))]);
+    let sql = format!("{RECORD} {wanted} and r.id > ${cursor} order by r.id limit ${last}");
+    tx.query(&sql, &values, record_read)
+}
+
+/// What a number belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NumberOf {
+    Reservation,
+    Ticket,
+}
+
+pub fn reservation_find_by_number(
+    tx: &mut Tx<'_>,
+    of: NumberOf,
+    number: &str,
+) -> DbResult<Option<ReservationId>> {
+    let sql = match of {
+        NumberOf::Reservation => "select id from reservations where number = $1",
+        NumberOf::Ticket => "select reservation_id as id from tickets where number = $1",
+    };
+    tx.query_opt(sql, params![number], |row| row.get("id"))
 }
 
 pub fn record_count(tx: &mut Tx<'_>, filter: &ReservationFilter) -> DbResult<u64> {
@@ -82,17 +140,30 @@ pub fn paid_page(
 impl ReservationFilter {
     /// The condition and its parameters: a text per combination, so that each can use its index.
     fn condition(&self) -> (String, Vec<Value<'static>>) {
+        let time = |time: Option<Timestamp>| time.map(storable_time).map(Value::Time);
         let conditions = [
-            ("user_id", self.user_id.map(Value::Uuid)),
-            ("event_id", self.event_id.map(Value::Uuid)),
-            ("status", self.status.map(|status| Value::Text(status.as_str()))),
+            ("id =", self.id.map(|id| Value::Uuid(id.0))),
+            ("user_id =", self.user_id.map(Value::Uuid)),
+            ("event_id =", self.event_id.map(Value::Uuid)),
+            ("status =", self.status.map(|status| Value::Text(status.as_str()))),
+            ("created_at >=", time(self.created_from)),
+            ("created_at <", time(self.created_before)),
         ];
         let (mut wanted, mut values) = (vec!["true".to_owned()], Vec::new());
-        for (column, value) in conditions {
+        for (condition, value) in conditions {
             if let Some(value) = value {
                 values.push(value);
-                wanted.push(format!("r.{column} = ${}", values.len()));
+                wanted.push(format!("r.{condition} ${}", values.len()));
             }
+        }
+        if let Some((first, others)) = self.buyers.as_deref().and_then(<[Uuid]>::split_first) {
+            // Two texts to prepare, as in `in_list`: for one buyer, or for as many as there may be.
+            let size = if others.is_empty() { 1 } else { BUYERS_MAX };
+            let padded = others.iter().chain(std::iter::repeat(first)).take(size);
+            let numbers: Vec<String> =
+                (1..=size).map(|number| format!("${}", values.len() + number)).collect();
+            values.extend(padded.map(|id| Value::Uuid(*id)));
+            wanted.push(format!("r.user_id in ({})", numbers.join(", ")));
         }
         if let Some(organiser_id) = self.organiser_id {
             values.push(Value::Uuid(organiser_id));
