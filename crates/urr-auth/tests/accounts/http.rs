@@ -410,6 +410,17 @@ contract! {
         assert_eq!(many.send().await.body, json!({ "users": [mina] }));
         assert_eq!(revoked.send().await.body, json!({ "tokens": [], "next": 0 }));
 
+        // A search finds whole addresses and names, and is for the ticket service alone.
+        let find = |text: &str| post(&world, "/internal/auth/users/find").json(&json!({ "text": text }));
+        for (text, found) in [
+            ("MINA@example.com", json!([id])), ("김민아", json!([id])), ("김민", json!([])),
+            ("", json!([])), ("mina@", json!([])),
+        ] {
+            let answer = find(text).from(Some(Caller::Ticket)).send().await;
+            assert_eq!(answer.body, json!({ "userIds": found, "more": false }), "{text}");
+        }
+        let refused = find("김민아").from(Some(Caller::Mail)).send().await;
+        assert_eq!(refused.refusal(), (403, "CALLER_NOT_ALLOWED"));
         let nobody = format!("/internal/auth/users/{}", Uuid::from_u128(5));
         assert_eq!(get(&world, &nobody).send().await.refusal(), (404, "USER_NOT_FOUND"));
         for ids in [json!([]), json!(vec![id; 101])] {

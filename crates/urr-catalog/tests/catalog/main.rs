@@ -13,6 +13,7 @@ mod images;
 mod inventory;
 mod jobs;
 mod organisers;
+mod planning;
 mod response_cache;
 mod search;
 mod venues;

@@ -54,7 +54,46 @@ async fn mine(world: &World, user_id: Uuid, query: &str) -> Value {
     body
 }
 
+/// As the ticket service asks; with a body it posts.
+async fn by_ticket(world: &World, path: &str, body: Option<Value>) -> Answer {
+    let method = if body.is_some() { Method::POST } else { Method::GET };
+    let body = Body::from(body.map(|body| body.to_string()).unwrap_or_default());
+    let request = Request::builder().method(method).uri(path);
+    let mut request = request.header("content-type", "application/json").body(body).unwrap();
+    request.extensions_mut().insert(Caller::Ticket);
+    let answer = router(world).oneshot(request).await.unwrap();
+    let status = answer.status();
+    let bytes = to_bytes(answer.into_body(), 1 << 20).await.unwrap();
+    (status, serde_json::from_slice(&bytes).unwrap_or(Value::Null))
+}
+
 contract! {
+    async fn the_tickets_are_sent_again_but_not_at_once_and_not_twice(world: World) {
+        let bought = world.purchase().await;
+        world.purchase().await;
+        let (reservation_id, user_id) = (bought.subject_id, bought.user_id);
+        let path = format!("/internal/mail/reservations/{reservation_id}");
+        let resend = |request_id: Uuid| json!({ "userId": user_id, "requestId": request_id });
+        let again = format!("{path}/resend");
+        let (first, second) = (world.ids.next_id(), world.ids.next_id());
+        let (status, refused) = by_ticket(&world, &again, Some(resend(first))).await;
+        assert_eq!((status.as_u16(), &refused["code"]), (409, &json!("MAIL_SENT_RECENTLY")));
+        world.clock.advance(std::time::Duration::from_mins(5));
+        // Ten requests at once are one mail.
+        let calls = (0..10).map(|_| by_ticket(&world, &again, Some(resend(world.ids.next_id()))));
+        let statuses: Vec<u16> = futures_util::future::join_all(calls).await.into_iter()
+            .map(|(status, _)| status.as_u16()).collect();
+        assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 1, "{statuses:?}");
+        world.clock.advance(std::time::Duration::from_mins(5));
+        let (_, sent) = by_ticket(&world, &again, Some(resend(second))).await;
+        let (_, repeated) = by_ticket(&world, &again, Some(resend(second))).await;
+        assert_eq!(sent["mailId"], repeated["mailId"], "a repeated request finds its mail");
+        let (_, list) = by_ticket(&world, &path, None).await;
+        let mails = list["mails"].as_array().unwrap();
+        assert_eq!(mails.len(), 3, "those of another reservation are not there: {list}");
+        assert!(mails.iter().all(|mail| mail["kind"] == "purchase"), "{list}");
+    }
+
     async fn users_see_their_own_notifications_only(world: World) {
         let bought = world.purchase().await;
         let other = world.purchase().await;

@@ -59,6 +59,29 @@ impl ApiClient {
         self.send(Method::POST, path, &headers(Some(who.0), who.1), body.to_string()).await
     }
 
+    /// As another of our programs asks; with a body it posts.
+    pub async fn internal(&self, caller: Caller, path: &str, body: Option<&Value>) -> Value {
+        let method = if body.is_some() { Method::POST } else { Method::GET };
+        let body = Body::from(body.map(Value::to_string).unwrap_or_default());
+        let mut request = Request::builder().method(method).uri(path).body(body).unwrap();
+        *request.headers_mut() = headers(None, UserRole::User);
+        request.extensions_mut().insert(caller);
+        let answer = self.0.clone().oneshot(request).await.unwrap();
+        let bytes = to_bytes(answer.into_body(), 1 << 20).await.unwrap();
+        serde_json::from_slice(&bytes).unwrap()
+    }
+
+    /// The text of a file.
+    pub async fn file_as(&self, who: (Uuid, UserRole), path: &str) -> (StatusCode, String) {
+        let mut request = Request::get(path).body(Body::empty()).unwrap();
+        *request.headers_mut() = headers(Some(who.0), who.1);
+        request.extensions_mut().insert(Caller::Gateway);
+        let answer = self.0.clone().oneshot(request).await.unwrap();
+        let status = answer.status();
+        let bytes = to_bytes(answer.into_body(), 1 << 24).await.unwrap();
+        (status, String::from_utf8(bytes.to_vec()).unwrap())
+    }
+
     pub async fn confirm(&self, user: Uuid, key: &str, order: &str, amount: i64) -> Answer {
         let body = json!({"paymentKey": key, "orderId": order, "amount": amount});
         self.post(Some(user), "/api/payments/confirm", &body).await

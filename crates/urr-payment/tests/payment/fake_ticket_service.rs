@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use axum::http::StatusCode;
 use urr_contracts::internal::ticket::{
-    Acknowledged, CancelReservation, ConfirmPayable, GetPayable, ListPaidReservations,
+    Acknowledged, CancelReservation, ConfirmPayable, GetGradeSales, GetPayable, GradeSales,
+    GradeSalesAnswer, ListPaidReservations,
     MarkPayableRefunded, PaidReservationPage, PayableAnswer, PayableKind, PayableRef, PayableView,
     PinPayable, ReleaseHold, UnpinPayable, ValidatePayable,
 };
@@ -151,6 +152,7 @@ impl FakeTicketService {
             .serve(mark_refunded)
             .serve(cancel)
             .serve(release)
+            .serve(grade_sales)
     }
 
     fn answer(
@@ -487,4 +489,29 @@ async fn release(tickets: FakeTicketService, call: ReleaseHold, _: CallContext) 
     let payable = PayableRef { kind: PayableKind::Reservation, id: call.id };
     tickets.answer("release", payable, |held, now| held.release(call, now))?;
     Ok(Acknowledged {})
+}
+
+/// What is paid of the event, as if it were of one grade. Booking fees are no part of it.
+async fn grade_sales(
+    tickets: FakeTicketService,
+    call: GetGradeSales,
+    _: CallContext,
+) -> Result<GradeSalesAnswer, ApiError> {
+    let mut sales = GradeSales { grade: "R".to_owned(), ..GradeSales::default() };
+    let all = tickets.all();
+    let paid = all.iter().filter(|held| held.event_id == call.event_id && held.payment_id.is_some());
+    for held in paid.filter(|held| held.kind == "reservation") {
+        let price = held.amount.minus(held.booking_fee).unwrap();
+        match held.status {
+            "confirmed" => {
+                sales.sold += 1;
+                sales.sold_amount = sales.sold_amount.plus(price).unwrap();
+            }
+            _ => {
+                sales.cancelled += 1;
+                sales.cancelled_amount = sales.cancelled_amount.plus(price).unwrap();
+            }
+        }
+    }
+    Ok(GradeSalesAnswer { grades: vec![sales] })
 }

@@ -26,6 +26,7 @@ mod purchase;
 mod refunds;
 mod repeated_requests;
 mod resolver;
+mod settlement;
 mod test_channel;
 mod unknown_outcomes;
 mod webhooks;

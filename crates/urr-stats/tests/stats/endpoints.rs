@@ -92,6 +92,31 @@ contract! {
         assert_eq!(world.data("events").await.as_array().unwrap().len(), 3, "the control");
     }
 
+    async fn lists_are_files_with_the_same_rows(world: World) {
+        tell_a_story(&world).await;
+        for (path, list, header) in [
+            ("daily.csv?language=en", "daily", "Day,Reservations,"),
+            ("events.csv?language=en", "events", "Event,Title,"),
+            ("payments.csv?language=en", "payments", "Method,Payments,"),
+            ("revenue.csv?language=en", "revenue", "Period,Payments,"),
+            ("revenue.csv?period=monthly&language=ko", "revenue?period=monthly", "기간,결제 건수,"),
+        ] {
+            let text = world.file(UserRole::Admin, path).await;
+            let lines: Vec<&str> = text.trim_end().split("\r\n").collect();
+            assert!(lines[0].starts_with(&format!("\u{feff}{header}")), "{text}");
+            let rows = world.data(list).await.as_array().unwrap().len();
+            assert_eq!(lines.len() - 1, rows, "{path}: {text}");
+        }
+        let hours = world.file(UserRole::Admin, "hourly-traffic.csv").await;
+        assert_eq!(hours.trim_end().split("\r\n").count(), 25);
+        let revenue = world.file(UserRole::Admin, "daily.csv?days=3&language=en").await;
+        assert!(revenue.contains("2026-11-14,1,1,1,0,6000,54000,0,0,0"), "{revenue}");
+        // Who asks as an organiser has no event here, and no other list.
+        assert_eq!(world.file(UserRole::Organiser, "events.csv").await.lines().count(), 1);
+        let (status, _) = world.get_as(Some(UserRole::Organiser), "daily.csv").await;
+        assert_eq!(status, StatusCode::FORBIDDEN);
+    }
+
     async fn without_any_event_every_page_is_empty_and_none_fails(world: World) {
         for path in ["daily", "events", "payments", "revenue", "revenue?period=monthly"] {
             assert_eq!(world.data(path).await, json!([]), "{path}");

@@ -150,6 +150,19 @@ impl World {
         (parts.status, serde_json::from_slice(&bytes).unwrap_or(Value::Null))
     }
 
+    /// The text of a file.
+    pub async fn file(&self, role: UserRole, path: &str) -> String {
+        let mut request = Request::new(Body::empty());
+        *request.uri_mut() = format!("/api/stats/{path}").parse().unwrap();
+        request.extensions_mut().insert(Caller::Gateway);
+        let identity = Identity { user_id: Uuid::from_u128(7), email: None, role };
+        identity.write(request.headers_mut());
+        let Ok(response) = self.router.clone().oneshot(request).await;
+        assert_eq!(response.headers()["content-type"], "text/csv; charset=utf-8", "{path}");
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        String::from_utf8(bytes.to_vec()).unwrap()
+    }
+
     /// The data of an answer that is one.
     pub async fn data(&self, path: &str) -> Value {
         let (status, body) = self.get_as(Some(UserRole::Admin), path).await;

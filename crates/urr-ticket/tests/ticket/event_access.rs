@@ -81,10 +81,10 @@ contract! {
         let (theirs, _) = sold(&world, other, 1).await;
         let mina = as_role(&world, MINA, UserRole::Organiser);
         let list = mina.get("/api/admin/reservations").await.json();
-        assert_eq!(list["pagination"]["total"], 1);
+        assert_eq!(list["reservations"].as_array().map(Vec::len), Some(1));
         assert_eq!(list["reservations"][0]["id"], json!(mine));
         let asked_for = format!("/api/admin/reservations?eventId={other}");
-        assert_eq!(mina.get(&asked_for).await.json()["pagination"]["total"], 0);
+        assert_eq!(mina.get(&asked_for).await.json()["reservations"], json!([]));
         let path = |id| format!("/api/admin/reservations/{id}");
         assert_eq!(mina.get(&path(mine)).await.status, 200);
         mina.get(&path(theirs)).await.refused(404, "RESERVATION_NOT_FOUND");
@@ -119,7 +119,7 @@ contract! {
         let dear = world.pay(&held).await.id().0;
         let support = as_role(&world, STAFF, UserRole::Support);
         let all = support.get("/api/admin/reservations").await.json();
-        assert_eq!(all["pagination"]["total"], 2);
+        assert_eq!(all["reservations"].as_array().map(Vec::len), Some(2));
         let reason = json!({ "reason": "고객 요청" });
         let cancel = |id| format!("/api/admin/reservations/{id}/cancel");
         let refused = support.post(&cancel(dear), &reason).await;

@@ -26,6 +26,7 @@ mod model;
 mod moved_events;
 mod my_reservations;
 mod operations;
+mod organisers;
 mod payables;
 mod persons;
 mod points;
