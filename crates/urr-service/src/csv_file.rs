@@ -84,15 +84,12 @@ impl<S: Send + Sync> FromRequestParts<S> for CsvLanguage {
 }
 
 /// The language of a document: the one that is asked for, or else the one that the client prefers.
-pub fn document_language(
-    asked: Option<&str>,
-    headers: &HeaderMap,
-) -> Result<Language, ApiError> {
+pub fn document_language(asked: Option<&str>, headers: &HeaderMap) -> Result<Language, ApiError> {
     match asked {
         None => Ok(preferred_language(headers)),
-        Some(name) => name.parse().map_err(|_| {
-            ApiError::bad_request("INVALID_LANGUAGE", "The language is ko or en.")
-        }),
+        Some(name) => name
+            .parse()
+            .map_err(|_| ApiError::bad_request("INVALID_LANGUAGE", "The language is ko or en.")),
     }
 }
 

@@ -62,7 +62,9 @@ mod tests {
         for same in ["R-7ZQ0-M4KD-91XA", " r-7zq0-m4kd-91xa", "R7ZQ0M4KD91XA", "R 7ZQO M4KD 9LXA"] {
             assert_eq!(parse(same).as_deref(), Some("R-7ZQ0-M4KD-91XA"), "{same}");
         }
-        for other in ["T-7ZQ0-M4KD-91XA", "R-7ZQ0-M4KD-91X", "R-7ZQ0-M4KD-91XAA", "R-7ZQ0-M4KD-91XU"] {
+        for other in
+            ["T-7ZQ0-M4KD-91XA", "R-7ZQ0-M4KD-91X", "R-7ZQ0-M4KD-91XAA", "R-7ZQ0-M4KD-91XU"]
+        {
             assert_eq!(parse(other), None, "{other}");
         }
         for name in ["", "R", "김민아", "Reza Farahmand", "Rebecca Barnes"] {

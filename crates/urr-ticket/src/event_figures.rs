@@ -54,8 +54,7 @@ pub async fn preview_move(
     let mut preview = MovePreviewAnswer::default();
     let (mut buyers, mut after) = (BTreeSet::new(), Uuid::nil());
     loop {
-        let read =
-            ticket.db.read(move |tx| store::paid_list(tx, event_id, after, READ_AT_ONCE));
+        let read = ticket.db.read(move |tx| store::paid_list(tx, event_id, after, READ_AT_ONCE));
         let paid: Vec<store::PaidReservationRow> = read.await.map_err(StorageError::from)?;
         let Some(last) = paid.last() else { break };
         after = last.id;
@@ -98,15 +97,13 @@ fn grade_sales(inventory: &Inventory, items: &[SoldItem]) -> Vec<GradeSales> {
     let mut sums: BTreeMap<String, GradeSales> = BTreeMap::new();
     for item in items {
         let grade = item_grade(inventory, &item.subject);
-        let sales = sums.entry(grade.clone()).or_insert_with(|| GradeSales {
-            grade,
-            ..GradeSales::default()
-        });
+        let sales = sums
+            .entry(grade.clone())
+            .or_insert_with(|| GradeSales { grade, ..GradeSales::default() });
         sales.sold += u64::from(item.sold);
         sales.cancelled += u64::from(item.cancelled);
-        let amount = |quantity: u32| {
-            item.unit_price.times(i64::from(quantity)).expect("prices are bounded")
-        };
+        let amount =
+            |quantity: u32| item.unit_price.times(i64::from(quantity)).expect("prices are bounded");
         sales.sold_amount = add(sales.sold_amount, amount(item.sold));
         sales.cancelled_amount = add(sales.cancelled_amount, amount(item.cancelled));
     }

@@ -45,8 +45,7 @@ pub fn decide_schedule(
         let before_start = original.starts_at().duration_since(time);
         copy.starts_at.checked_sub(before_start).unwrap_or(Timestamp::MIN)
     };
-    let sale_starts_at =
-        copy.sale_starts_at.unwrap_or_else(|| moved(original.sale_starts_at()));
+    let sale_starts_at = copy.sale_starts_at.unwrap_or_else(|| moved(original.sale_starts_at()));
     let sale_ends_at = copy.sale_ends_at.unwrap_or_else(|| moved(original.sale_ends_at()));
     let schedule = Schedule::parse(copy.starts_at, sale_starts_at, sale_ends_at)?;
     match schedule.sale_starts_at() > now {
@@ -114,7 +113,13 @@ mod tests {
 
     fn copy(starts_at: &str) -> EventCopy {
         let starts_at = time(starts_at);
-        EventCopy { starts_at, sale_starts_at: None, sale_ends_at: None, title: None, request: None }
+        EventCopy {
+            starts_at,
+            sale_starts_at: None,
+            sale_ends_at: None,
+            title: None,
+            request: None,
+        }
     }
 
     /// The original begins on 24 December; its sale begins 23 days before and ends one day before.

@@ -181,9 +181,7 @@ impl From<CopyEventError> for ApiError {
         match error {
             CopyEventError::Original(error) => error.into(),
             CopyEventError::Schedule(invalid) => invalid.into(),
-            CopyEventError::SaleInPast => {
-                ApiError::bad_request("SALE_IN_PAST", error.to_string())
-            }
+            CopyEventError::SaleInPast => ApiError::bad_request("SALE_IN_PAST", error.to_string()),
             CopyEventError::Create(error) => error.into(),
         }
     }

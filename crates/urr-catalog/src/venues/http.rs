@@ -9,8 +9,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::{
-    AdminActor, CatalogService, EventActor, Hall, HallChange, HallId, HallSummary, NewHall, NewVenue, Venue,
-    VenueChange, VenueId,
+    AdminActor, CatalogService, EventActor, Hall, HallChange, HallId, HallSummary, NewHall,
+    NewVenue, Venue, VenueChange, VenueId,
 };
 
 pub fn routes() -> OpenApiRouter<CatalogService> {

@@ -9,7 +9,7 @@ use crate::sql::to_json;
 use crate::{Hall, HallId, HallSummary, SeatTemplate, Venue, VenueId};
 
 const VENUE_COLUMNS: &str = "id, name, address, description, created_at";
-const SUMMARY_COLUMNS: &str = 
+const SUMMARY_COLUMNS: &str =
     "id, venue_id, name, description, seats_total, grades, creator_id, created_at";
 
 fn venue_from_row(row: &Row<'_>) -> DbResult<Venue> {

@@ -7,7 +7,8 @@ use urr_contracts::clients::{AuthClient, TicketClient};
 use urr_contracts::internal::ticket::{MovePreviewAnswer, PreviewMove};
 use urr_kernel::{CallContext, Uuid, Won};
 use urr_service::{
-    ApiError, Caller, InternalCalls, Metrics, RequestLimits, Service, ServiceKit, Upstream, UserRole,
+    ApiError, Caller, InternalCalls, Metrics, RequestLimits, Service, ServiceKit, Upstream,
+    UserRole,
 };
 use utoipa_axum::router::OpenApiRouter;
 
@@ -27,10 +28,15 @@ async fn rich_event(world: &World) -> String {
     let artist = world.artist("한강 밴드").await;
     let mut body = world.standing(&venue);
     for (field, value) in [
-        ("artistId", json!(artist)), ("hasPresale", json!(true)), ("seatsPerUserMax", json!(2)),
-        ("requiresIdentity", json!(true)), ("ageRating", json!("12")),
-        ("runningMinutes", json!(120)), ("notices", json!("우산 반입 금지")),
-        ("description", json!("밤의 공연")), ("posterImageUrl", json!("https://example.com/p.png")),
+        ("artistId", json!(artist)),
+        ("hasPresale", json!(true)),
+        ("seatsPerUserMax", json!(2)),
+        ("requiresIdentity", json!(true)),
+        ("ageRating", json!("12")),
+        ("runningMinutes", json!(120)),
+        ("notices", json!("우산 반입 금지")),
+        ("description", json!("밤의 공연")),
+        ("posterImageUrl", json!("https://example.com/p.png")),
     ] {
         body[field] = value;
     }

@@ -40,7 +40,9 @@ pub async fn list_reservation_mails(
 enum ResendOutcome {
     Stored(MailId),
     /// The last mail with the tickets is too young.
-    TooSoon { wait: Duration },
+    TooSoon {
+        wait: Duration,
+    },
 }
 
 /// Stores another mail with the tickets. A repeated request finds the mail there.

@@ -46,9 +46,8 @@ impl Settlement {
         for line in lines {
             sums.add_amount(&line.kind, &line.account, line.amount);
         }
-        let balance = |account: LedgerAccount| {
-            sums.balances.get(account.as_str()).copied().unwrap_or(0)
-        };
+        let balance =
+            |account: LedgerAccount| sums.balances.get(account.as_str()).copied().unwrap_or(0);
         // What we owe or have earned is below zero in the ledger.
         let earned = |account| Won::new(-balance(account));
         Settlement {
@@ -68,8 +67,7 @@ impl Settlement {
 
     /// Sales and fees together.
     pub fn kept(&self) -> Won {
-        let parts =
-            [self.sales, self.booking_fees, self.cancellation_fees, self.transfer_fees];
+        let parts = [self.sales, self.booking_fees, self.cancellation_fees, self.transfer_fees];
         Won::new(parts.iter().map(|part| part.amount()).sum())
     }
 }

@@ -141,9 +141,7 @@ impl From<GradeSales> for GradeSalesView {
 impl From<EventMoneyError> for ApiError {
     fn from(error: EventMoneyError) -> ApiError {
         match error {
-            EventMoneyError::NotFound => {
-                ApiError::not_found("EVENT_NOT_FOUND", error.to_string())
-            }
+            EventMoneyError::NotFound => ApiError::not_found("EVENT_NOT_FOUND", error.to_string()),
             EventMoneyError::NotYours(not_yours) => not_yours.into(),
             EventMoneyError::Storage(error) => error.into(),
         }

@@ -135,8 +135,7 @@ pub fn payment_find_pending(
 
 /// All payments of a payable, the oldest first; a hundred at most.
 pub fn payment_list_of_payable(tx: &mut Tx<'_>, payable_id: Uuid) -> DbResult<Vec<Payment>> {
-    let sql =
-        format!("select {COLUMNS} from payments where payable_id = $1 order by id limit 100");
+    let sql = format!("select {COLUMNS} from payments where payable_id = $1 order by id limit 100");
     tx.query(&sql, params![payable_id], read)
 }
 

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex};
 use axum::http::StatusCode;
 use urr_contracts::internal::ticket::{
     Acknowledged, CancelReservation, ConfirmPayable, GetGradeSales, GetPayable, GradeSales,
-    GradeSalesAnswer, ListPaidReservations,
-    MarkPayableRefunded, PaidReservationPage, PayableAnswer, PayableKind, PayableRef, PayableView,
-    PinPayable, ReleaseHold, UnpinPayable, ValidatePayable,
+    GradeSalesAnswer, ListPaidReservations, MarkPayableRefunded, PaidReservationPage,
+    PayableAnswer, PayableKind, PayableRef, PayableView, PinPayable, ReleaseHold, UnpinPayable,
+    ValidatePayable,
 };
 use urr_kernel::{CallContext, Clock, Timestamp, Uuid, Won};
 use urr_service::{ApiError, InternalCalls};
@@ -499,7 +499,8 @@ async fn grade_sales(
 ) -> Result<GradeSalesAnswer, ApiError> {
     let mut sales = GradeSales { grade: "R".to_owned(), ..GradeSales::default() };
     let all = tickets.all();
-    let paid = all.iter().filter(|held| held.event_id == call.event_id && held.payment_id.is_some());
+    let paid =
+        all.iter().filter(|held| held.event_id == call.event_id && held.payment_id.is_some());
     for held in paid.filter(|held| held.kind == "reservation") {
         let price = held.amount.minus(held.booking_fee).unwrap();
         match held.status {

@@ -59,7 +59,8 @@ async fn sell_and_give_back(world: &World, event_id: Uuid) {
 }
 
 async fn settlement(api: &ApiClient, event_id: Uuid) -> Value {
-    let (status, settled) = api.get_as(MINA, &format!("/api/admin/events/{event_id}/settlement")).await;
+    let (status, settled) =
+        api.get_as(MINA, &format!("/api/admin/events/{event_id}/settlement")).await;
     assert_eq!(status, 200, "{settled}");
     settled
 }

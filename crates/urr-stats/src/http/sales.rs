@@ -8,9 +8,7 @@ use urr_service::{
 };
 use utoipa::{IntoParams, ToSchema};
 
-use super::{
-    CsvRecord, DaysQuery, FirstDay, StatsAnswer, StatsReader, StatsResult, csv_file,
-};
+use super::{CsvRecord, DaysQuery, FirstDay, StatsAnswer, StatsReader, StatsResult, csv_file};
 use crate::domain::{MethodTotals, StatsCounters, StatsPeriod, average};
 use crate::store::counter_queries::{counters_total, hour_list, method_list};
 use crate::store::event_queries::event_counts;

@@ -51,13 +51,7 @@ impl CsvRecord for HourView {
     ];
 
     fn row(&self) -> CsvRow {
-        csv_row![
-            self.hour,
-            self.total_reservations,
-            self.confirmed,
-            self.cancelled,
-            self.revenue,
-        ]
+        csv_row![self.hour, self.total_reservations, self.confirmed, self.cancelled, self.revenue,]
     }
 }
 

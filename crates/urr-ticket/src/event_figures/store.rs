@@ -26,11 +26,7 @@ pub struct CancelFigures {
     pub checked_in: u64,
 }
 
-pub fn cancel_figures(
-    tx: &mut Tx<'_>,
-    event_id: Uuid,
-    now: Timestamp,
-) -> DbResult<CancelFigures> {
+pub fn cancel_figures(tx: &mut Tx<'_>, event_id: Uuid, now: Timestamp) -> DbResult<CancelFigures> {
     let checked_in = tx.query_one(
         "select count(checked_in_at) as total from tickets where event_id = $1 and is_valid",
         params![event_id],

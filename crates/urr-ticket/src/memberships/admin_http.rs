@@ -3,9 +3,7 @@
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid};
-use urr_service::{
-    ApiError, Context, CursorPage, Errors, EventReader, EventScope, Json, Query,
-};
+use urr_service::{ApiError, Context, CursorPage, Errors, EventReader, EventScope, Json, Query};
 use urr_storage::{StorageError, Tx};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;

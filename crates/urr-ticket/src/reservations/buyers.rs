@@ -48,9 +48,8 @@ impl TicketService {
         let mut buyers = Buyers::new();
         for chunk in user_ids.chunks(USERS_PER_CALL_MAX) {
             let answer = auth.call(ListUsers { user_ids: chunk.to_vec() }, context).await;
-            let answer = answer
-                .inspect_err(|error| tracing::warn!(%error, "buyers are not shown"))
-                .ok()?;
+            let answer =
+                answer.inspect_err(|error| tracing::warn!(%error, "buyers are not shown")).ok()?;
             buyers.extend(answer.users.into_iter().map(|user| {
                 let email = match scope {
                     EventScope::All => user.email,

@@ -5,11 +5,11 @@ use urr_kernel::{CallContext, Language, Timestamp, Uuid};
 use urr_service::{ApiError, CsvColumn, CsvFile, CsvPage, CsvRow, EventScope, csv_row};
 use urr_storage::{StorageError, Tx};
 
+use crate::TicketService;
 use crate::reservations::buyers::Buyers;
 use crate::reservations::details::{ReservationDetails, ReservationFilter};
 use crate::reservations::search::ReservationSearchError;
 use crate::reservations::store::{items, list};
-use crate::TicketService;
 
 const COLUMNS: &[CsvColumn] = &[
     CsvColumn("예매 번호", "Reservation"),

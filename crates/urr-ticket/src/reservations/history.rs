@@ -10,7 +10,9 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 use urr_contracts::internal::mail::{ListReservationMails, ReservationMail};
-use urr_contracts::internal::payment::{ListPayablePayments, PAYABLES_PER_CALL_MAX, PayablePayment};
+use urr_contracts::internal::payment::{
+    ListPayablePayments, PAYABLES_PER_CALL_MAX, PayablePayment,
+};
 use urr_kernel::{CallContext, Timestamp, Uuid, Won};
 use urr_storage::{DbResult, StorageError, storable_enum};
 use utoipa::ToSchema;
@@ -161,8 +163,13 @@ impl TicketService {
         let mut missing = Vec::new();
         missing.extend(payments.is_none().then_some("payments"));
         missing.extend(mails.is_none().then_some("mails"));
-        let entries =
-            compose(record, stored, payments.as_deref(), &mails.unwrap_or_default(), self.clock.now());
+        let entries = compose(
+            record,
+            stored,
+            payments.as_deref(),
+            &mails.unwrap_or_default(),
+            self.clock.now(),
+        );
         Ok(ReservationHistory { entries, missing })
     }
 
@@ -242,8 +249,7 @@ fn own_entries(
 
 fn transfer_entries(transfer: &TransferTrace) -> Vec<HistoryEntry> {
     let seller = HistoryActor::Owner(transfer.seller_id);
-    let mut entries =
-        vec![HistoryEntry::new(transfer.created_at, HistoryKind::Listed, seller)];
+    let mut entries = vec![HistoryEntry::new(transfer.created_at, HistoryKind::Listed, seller)];
     if let (Some(at), Some(buyer_id)) = (transfer.completed_at, transfer.buyer_id) {
         let amount = transfer.price.plus(transfer.fee).ok();
         let by = HistoryActor::Owner(buyer_id);

@@ -42,11 +42,9 @@ impl TicketService {
         }
         let peers = self.peers.as_ref().ok_or(ResendError::MailUnavailable)?;
         let reservation = &record.reservation;
-        let action =
-            self.admin_action(admin_id, "TICKETS_RESENT", "reservation", reservation.id.0);
+        let action = self.admin_action(admin_id, "TICKETS_RESENT", "reservation", reservation.id.0);
         let begun = Some(json!({ "outcome": "begun" }));
-        let action =
-            AdminAction { summary: reservation.number.clone(), details: begun, ..action };
+        let action = AdminAction { summary: reservation.number.clone(), details: begun, ..action };
         let action_id = action.id;
         let written = self.db.write(move |tx| admin_log::insert(tx, &action)).await;
         written.map_err(|error: StorageError| ResendError::Storage(error))?;
@@ -57,7 +55,9 @@ impl TicketService {
         };
         let sent = peers.mail.call(call, context).await;
         let details = match &sent {
-            Ok(ResendTicketMailAnswer { mail_id }) => json!({ "outcome": "done", "mailId": mail_id }),
+            Ok(ResendTicketMailAnswer { mail_id }) => {
+                json!({ "outcome": "done", "mailId": mail_id })
+            }
             Err(ClientError::Refused { code, .. }) => json!({ "outcome": "refused", "code": code }),
             Err(ClientError::NoAnswer { .. }) => json!({ "outcome": "unknown" }),
         };

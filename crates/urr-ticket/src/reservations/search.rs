@@ -97,10 +97,8 @@ impl TicketService {
             ReservationSearch::TicketNumber(number) => find(number, list::NumberOf::Ticket).await?,
             ReservationSearch::Buyer(text) => {
                 let buyers = self.find_buyer_ids(text, context).await?;
-                return Ok((!buyers.is_empty()).then_some(ReservationFilter {
-                    buyers: Some(buyers),
-                    ..filter
-                }));
+                return Ok((!buyers.is_empty())
+                    .then_some(ReservationFilter { buyers: Some(buyers), ..filter }));
             }
         };
         Ok(id.map(|id| ReservationFilter { id: Some(id), ..filter }))

@@ -45,9 +45,7 @@ async fn found(reader: &HttpReader, query: &str) -> Vec<String> {
 
 fn kinds(history: &Value) -> Vec<(&str, &str)> {
     let entries = history["entries"].as_array().unwrap().iter();
-    entries
-        .map(|entry| (entry["kind"].as_str().unwrap(), entry["by"].as_str().unwrap()))
-        .collect()
+    entries.map(|entry| (entry["kind"].as_str().unwrap(), entry["by"].as_str().unwrap())).collect()
 }
 
 contract! {

@@ -55,7 +55,10 @@ impl From<RoomReport> for QueueSummaryView {
     get, path = "/api/queue/admin/{eventId}", tag = "admin", params(("eventId" = Uuid, Path)),
     responses((status = 200, body = QueueSummaryView), AdminErrors),
 )]
-async fn get_queue_summary(_admin: Admin, room: RoomAdmin) -> Result<Json<QueueSummaryView>, ApiError> {
+async fn get_queue_summary(
+    _admin: Admin,
+    room: RoomAdmin,
+) -> Result<Json<QueueSummaryView>, ApiError> {
     Ok(Json(room.queue.report_room(room.event_id, room.actor.scope()).await?.into()))
 }
 

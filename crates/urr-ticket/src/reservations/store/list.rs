@@ -1,8 +1,8 @@
 //! Lists of reservations and tickets in SQL.
 
+use urr_contracts::internal::auth::USERS_FOUND_MAX;
 use urr_kernel::{Timestamp, Uuid, Won};
 use urr_layout::SeatId;
-use urr_contracts::internal::auth::USERS_FOUND_MAX;
 use urr_service::{CursorPage, Page};
 use urr_storage::{DbResult, Row, Tx, Value, from_row, params, storable_time};
 
@@ -52,8 +52,7 @@ pub fn record_page_after(
     let (cursor, limit) = (values.len() + 1, values.len() + 2);
     values.push(Value::Uuid(page.cursor().unwrap_or(Uuid::max())));
     values.push(Value::Int(i64::from(page.rows_max())));
-    let sql =
-        format!("{RECORD} {wanted} and r.id < ${cursor} order by r.id desc limit ${limit}");
+    let sql = format!("{RECORD} {wanted} and r.id < ${cursor} order by r.id desc limit ${limit}");
     tx.query(&sql, &values, record_read)
 }
 
