@@ -93,7 +93,7 @@ contract! {
                 "startsAt" => assert_eq!(copy[field], json!(world.after(60 * DAY))),
                 "saleStartsAt" => assert_eq!(copy[field], json!(world.after(31 * DAY))),
                 "saleEndsAt" => assert_eq!(copy[field], json!(world.after(50 * DAY))),
-                "presale" => assert_ne!(copy[field], *value),
+                "preSaleSchedule" => assert_ne!(copy[field], *value),
                 "ticketTypes" => {
                     let plain = |types: &Value| -> Vec<Value> {
                         types.as_array().unwrap().iter().map(|one| json!([

@@ -151,7 +151,7 @@ contract! {
         assert!(payments.starts_with("\u{feff}Payment,Order,"), "{payments}");
         assert_eq!(rows(&payments), 5);
         let (_, ledger) = api.file_as(ADMIN, "/api/admin/payments/ledger.csv").await;
-        let lines = world.number("select count(*) as n from ledger_lines").await;
+        let lines = world.number("select count(*) as number from ledger_lines").await;
         assert_eq!(i64::try_from(rows(&ledger)).unwrap(), lines);
         let (_, none) = api.file_as(ADMIN, "/api/admin/payments/ledger.csv?to=2020-01-01T00:00:00Z").await;
         assert_eq!(rows(&none), 0);
