@@ -6,6 +6,7 @@ pub(crate) mod details;
 pub(crate) mod expiry;
 pub(crate) mod extend;
 pub(crate) mod figures;
+pub(crate) mod hold_steps;
 pub(crate) mod http;
 pub(crate) mod model;
 pub(crate) mod payment;
