@@ -1,8 +1,8 @@
 //! The consumer loop: from a message to its effect, once.
 //!
 //! The events of a batch are handled in few transactions, each with the inbox rows and the effects
-//! of its events. The batch is acknowledged after them: whatever fails in between, its messages come
-//! again and have no second effect. Messages of one key are handled in order.
+//! of its events. Batches are acknowledged after them, several at once: whatever fails in between,
+//! their messages come again and have no second effect. Messages of one key are handled in order.
 
 mod handler;
 
@@ -11,6 +11,7 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info, warn};
 use urr_kernel::{Clock, DomainEvent, error_chain};
@@ -22,11 +23,23 @@ pub use self::handler::{
 };
 
 use crate::dead_letters::{self, HandlingFailure};
-use crate::{Bus, BusError, BusMetrics, Delivery, DeliveryBatch, LagReader, Subscription, backoff};
+use crate::{
+    Bus, BusError, BusMetrics, Delivery, DeliveryBatch, LagReader, MessagePosition, Subscription,
+    backoff,
+};
 
 /// The most events of one transaction, unless one key has more. A larger transaction would keep
 /// other writers waiting.
 const TRANSACTION_EVENTS_MAX: usize = 64;
+/// The same for a handler that handles all of them at once.
+const TRANSACTION_EVENTS_TOGETHER_MAX: usize = 256;
+
+/// Batches begin at least this long apart, so that events gather and share a transaction. An event
+/// that comes after a pause does not wait.
+const GATHER: Duration = Duration::from_millis(10);
+
+/// A batch is acknowledged at most this long after it was handled.
+const ACKNOWLEDGE_AFTER: Duration = Duration::from_millis(200);
 
 /// Attempts before a message becomes a dead letter, if waiting will hardly help.
 const ATTEMPTS_MAX: u32 = 5;
@@ -105,12 +118,20 @@ impl Consumer {
         subscription: &mut Subscription,
         cancel: &CancellationToken,
     ) -> Result<(), Stopped> {
-        let mut failures = 0;
+        let (mut failures, mut handled) = (0, HandledBatches::default());
         loop {
             let batch = tokio::select! {
-                () = cancel.cancelled() => return Err(Stopped),
+                () = cancel.cancelled() => {
+                    self.acknowledge(subscription, &mut handled, cancel).await?;
+                    return Err(Stopped);
+                }
+                () = handled.are_due() => {
+                    self.acknowledge(subscription, &mut handled, cancel).await?;
+                    continue;
+                }
                 batch = subscription.next_batch() => batch,
             };
+            let begun = Instant::now();
             let batch = match batch {
                 Ok(batch) => batch,
                 Err(error) => {
@@ -128,20 +149,25 @@ impl Consumer {
                 outcome = self.handle_batch(&batch, cancel) => outcome?,
                 never = subscription.keep_alive() => match never {},
             }
-            self.acknowledge(subscription, &batch, cancel).await?;
+            handled.add(&batch);
+            tokio::select! {
+                () = cancel.cancelled() => {}
+                () = tokio::time::sleep_until(begun + GATHER) => {}
+            }
         }
     }
 
-    /// Tries for a while. Giving up does no harm: the next batch acknowledges this one too, and
-    /// after a restart the inbox knows it.
+    /// Tries for a while. Giving up does no harm: the next batch acknowledges these too, and after a
+    /// restart the inbox knows them.
     async fn acknowledge(
         &self,
         subscription: &mut Subscription,
-        batch: &DeliveryBatch,
+        handled: &mut HandledBatches,
         cancel: &CancellationToken,
     ) -> Result<(), Stopped> {
+        let Some(batch) = handled.take() else { return Ok(()) };
         for attempt in 1..=ATTEMPTS_MAX {
-            let Err(error) = subscription.acknowledge(batch).await else {
+            let Err(error) = subscription.acknowledge(&batch).await else {
                 return Ok(());
             };
             self.note_bus_failure(&error, "acknowledge")?;
@@ -169,7 +195,11 @@ impl Consumer {
             self.count(message.delivery, Some(HandlerOutcome::Ignored));
         }
         let mut failed = Vec::new();
-        for keys in transactions(by_key(relevant)) {
+        let events_max = match self.handler {
+            EventHandler::Each(_) => TRANSACTION_EVENTS_MAX,
+            EventHandler::Together(_) => TRANSACTION_EVENTS_TOGETHER_MAX,
+        };
+        for keys in transactions(by_key(relevant), events_max) {
             if !self.handle_together(&keys).await? {
                 failed.push(self.handle_halves(keys, cancel));
             }
@@ -445,6 +475,40 @@ impl<'a> Message<'a> {
     }
 }
 
+/// Batches that were handled and not acknowledged yet.
+#[derive(Default)]
+struct HandledBatches {
+    /// The last message of each partition, without its content.
+    last: HashMap<(String, i32), Delivery>,
+    since: Option<Instant>,
+}
+
+impl HandledBatches {
+    fn add(&mut self, batch: &DeliveryBatch) {
+        self.since.get_or_insert_with(Instant::now);
+        for ((topic, partition), next) in batch.next_offsets() {
+            let place = (topic.to_owned(), partition);
+            let position = MessagePosition { topic: topic.to_owned(), partition, offset: next - 1 };
+            let (key, body, headers) = Default::default();
+            self.last.insert(place, Delivery { position, key, body, headers });
+        }
+    }
+
+    /// Waits until they should be acknowledged; for ever if there are none.
+    async fn are_due(&self) {
+        match self.since {
+            Some(since) => tokio::time::sleep_until(since + ACKNOWLEDGE_AFTER).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    fn take(&mut self) -> Option<DeliveryBatch> {
+        self.since.take()?;
+        let deliveries = std::mem::take(&mut self.last).into_values().collect();
+        Some(DeliveryBatch { deliveries })
+    }
+}
+
 /// The messages of a batch by key, in the order in which the keys first appear.
 fn by_key(messages: Vec<Message<'_>>) -> Vec<Vec<Message<'_>>> {
     let mut groups: Vec<Vec<Message<'_>>> = Vec::new();
@@ -463,11 +527,11 @@ fn by_key(messages: Vec<Message<'_>>) -> Vec<Vec<Message<'_>>> {
 }
 
 /// Divides keys into transactions of a bounded size; a key stays whole.
-fn transactions(keys: Vec<Vec<Message<'_>>>) -> Vec<Vec<Vec<Message<'_>>>> {
+fn transactions(keys: Vec<Vec<Message<'_>>>, events_max: usize) -> Vec<Vec<Vec<Message<'_>>>> {
     let mut transactions: Vec<Vec<Vec<Message<'_>>>> = Vec::new();
-    let mut size = TRANSACTION_EVENTS_MAX;
+    let mut size = events_max;
     for key in keys {
-        if size + key.len() > TRANSACTION_EVENTS_MAX {
+        if size + key.len() > events_max {
             transactions.push(Vec::new());
             size = 0;
         }

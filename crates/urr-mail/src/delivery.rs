@@ -16,7 +16,7 @@ use urr_contracts::internal::ticket::{
     GetReservationSummary, GetTicketDocument, TicketDocumentAnswer,
 };
 use urr_kernel::{CallContext, Language, Timestamp, Uuid};
-use urr_storage::{DbResult, Tx};
+use urr_storage::{BatchKey, DbResult, Tx};
 
 use crate::MailService;
 use crate::domain::mail::{Mail, MailId, MailStatus};
@@ -36,6 +36,9 @@ const PEER_RETRY_PAUSE: Duration = Duration::from_secs(30);
 
 /// How long a mail waits for tickets to attach.
 const TICKETS_WAIT_MAX: Duration = Duration::from_mins(10);
+
+/// What becomes of several mails at the same moment shares a commit.
+const RESULTS: BatchKey = BatchKey::named("mails");
 
 /// The tickets cannot be had at the moment.
 struct TicketsLater;
@@ -137,7 +140,7 @@ impl MailService {
         let (id, language) = (mail.id, recipient.language);
         let renewed = MailLease { until: self.parts.clock.now() + LEASE_TTL, ..lease };
         let begin = move |tx: &mut Tx<'_>| store::mail_begin_attempt(tx, id, renewed, language);
-        if !self.parts.db.write(begin).await? {
+        if !self.parts.db.write_batched(RESULTS, begin).await? {
             return Ok(());
         }
         mail.attempts += 1;
@@ -176,7 +179,8 @@ impl MailService {
             }
         }
         let (id, data) = (mail.id, mail.template_data.clone());
-        self.parts.db.write(move |tx| store::mail_complete(tx, id, &data)).await?;
+        let complete = move |tx: &mut Tx<'_>| store::mail_complete(tx, id, &data);
+        self.parts.db.write_batched(RESULTS, complete).await?;
         Ok(true)
     }
 
@@ -243,7 +247,7 @@ impl MailService {
         let (id, now, stored) = (mail.id, self.parts.clock.now(), decision.clone());
         let record =
             move |tx: &mut Tx<'_>| store::mail_record_attempt(tx, id, lease.id, &stored, now);
-        if !self.parts.db.write(record).await? {
+        if !self.parts.db.write_batched(RESULTS, record).await? {
             return Ok(());
         }
         let (metrics, kind, attempts) = (&self.metrics, mail.kind.as_str(), mail.attempts);

@@ -56,9 +56,9 @@ fn to_json(data: &TemplateData) -> serde_json::Value {
     serde_json::to_value(data).expect("template data is a plain struct")
 }
 
-/// Returns `false` if there is a mail about it already.
-pub fn mail_insert(tx: &mut Tx<'_>, id: MailId, mail: &NewMail, now: Timestamp) -> DbResult<bool> {
-    let rows = tx.execute(
+/// Changes nothing if there is a mail about it already.
+pub fn mail_insert(tx: &mut Tx<'_>, id: MailId, mail: &NewMail, now: Timestamp) -> DbResult<()> {
+    tx.execute_later(
         "insert into mails (id, kind, subject_id, user_id, template_data, is_complete, status, attempts, \
          due_at, useful_until, created_at, priority, reservation_id) \
          values ($1, $2, $3, $4, $5, $6, 'waiting', 0, $7, $8, $7, $9, $10) \
@@ -75,8 +75,7 @@ pub fn mail_insert(tx: &mut Tx<'_>, id: MailId, mail: &NewMail, now: Timestamp) 
             mail.kind.priority(),
             mail.template_data.reservation_id,
         ],
-    )?;
-    Ok(rows == 1)
+    )
 }
 
 pub fn mail_find(tx: &mut Tx<'_>, id: MailId) -> DbResult<Option<Mail>> {
@@ -107,29 +106,21 @@ pub fn mails_lease(
     now: Timestamp,
     limit: u32,
 ) -> DbResult<Vec<Mail>> {
-    let mut due: Vec<MailId> = Vec::new();
+    let mut leased: Vec<Mail> = Vec::new();
     for priority in PRIORITIES {
-        // One query per priority, so that each is a range of the index.
-        let room = i64::from(limit) - i64::try_from(due.len()).expect("a batch is small");
-        due.extend(tx.query(
-            "select id from mails where status = 'waiting' and priority = $3 and due_at <= $1 \
-             and (leased_until is null or leased_until <= $1) order by due_at, id limit $2",
-            params![now, room, priority],
-            |row| row.get::<MailId>("id"),
-        )?);
-    }
-    let mut leased = Vec::with_capacity(due.len());
-    for id in due {
-        // Another process may have been faster.
-        let rows = tx.execute(
-            "update mails set lease_id = $2, leased_until = $3 where id = $1 \
-             and status = 'waiting' and due_at <= $4 \
-             and (leased_until is null or leased_until <= $4)",
-            params![id, lease.id, lease.until, now],
-        )?;
-        if rows == 1 {
-            leased.extend(mail_find(tx, id)?);
-        }
+        // One statement per priority, so that each is a range of the index. Another process may be
+        // at the same mails.
+        let room = i64::from(limit) - i64::try_from(leased.len()).expect("a batch is small");
+        let sql = format!(
+            "update mails set lease_id = $4, leased_until = $5 where id in (select id from mails \
+             where status = 'waiting' and priority = $3 and due_at <= $1 \
+             and (leased_until is null or leased_until <= $1) order by due_at, id limit $2 \
+             for update skip locked) returning {COLUMNS}"
+        );
+        let mut mails =
+            tx.query(&sql, params![now, room, priority, lease.id, lease.until], mail_read)?;
+        mails.sort_by_key(|mail| (mail.due_at, mail.id.0));
+        leased.extend(mails);
     }
     Ok(leased)
 }

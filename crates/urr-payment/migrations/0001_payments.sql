@@ -80,7 +80,9 @@ create unique index payments_one_charge_of_term on payments (payable_id, fencing
 create index payments_of_user on payments (user_id, id);
 create index payments_of_payable on payments (payable_id);
 create index payments_of_status on payments (status, id);
-create index payments_of_provider on payments (provider, approved_at);
+-- What a provider has charged: an order is not in it before.
+create index payments_of_provider on payments (provider, approved_at)
+    where charged_amount > 0;
 -- Purchases and refunds are resolved side by side, so neither waits for the other.
 create index payments_purchases_due on payments (next_attempt_at, id)
     where step in ('pin', 'charge', 'query', 'deliver', 'unpin');

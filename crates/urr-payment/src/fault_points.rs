@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use urr_storage::{BatchKey, DbResult, StorageError, Tx};
+use urr_storage::{BatchKey, DbResult, SetWrite, StorageError, Tx};
 
 use crate::PaymentService;
 
@@ -79,6 +79,16 @@ impl PaymentService {
         E: From<StorageError> + Send + 'static,
     {
         let work = self.0.db.write_batched(BatchKey::named(name), work);
+        self.0.faults.around(name, work).await
+    }
+
+    /// The same for a step that is written for several payments at once.
+    pub(crate) async fn commit_in_set<W: SetWrite>(
+        &self,
+        name: &'static str,
+        member: W,
+    ) -> Result<W::Answer, W::Error> {
+        let work = self.0.db.write_in_set(BatchKey::named(name), member);
         self.0.faults.around(name, work).await
     }
 

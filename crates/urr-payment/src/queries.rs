@@ -43,10 +43,9 @@ impl PaymentService {
         self.read(move |tx| payments::payment_list(tx, filter, page)).await
     }
 
-    /// All orders that were ever made for a payable; a hundred at most.
+    /// The newest orders of a payable, at most a hundred.
     pub async fn list_by_payable(&self, payable_id: Uuid) -> DbResult<Vec<Payment>> {
-        let filter = PaymentFilter { payable_id: Some(payable_id), ..PaymentFilter::default() };
-        Ok(self.list(filter, Page::new(1, 100)).await?.0)
+        self.read(move |tx| payments::payment_list_by_payable(tx, payable_id, 100)).await
     }
 
     /// The oldest first.

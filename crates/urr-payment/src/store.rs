@@ -5,6 +5,7 @@ pub mod ledger;
 pub mod organisers;
 pub mod payments;
 pub mod provider_calls;
+pub mod purchase_sets;
 pub mod refunds;
 pub mod settlement;
 pub mod transitions;

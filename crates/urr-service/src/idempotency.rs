@@ -5,13 +5,15 @@
 //! `idempotency_keys`. [`key_claim`] is the first statement of the transaction that has the effect:
 //! key and effect are committed together or not at all.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderName};
 use serde::Serialize;
+use serde_json::{Value as JsonValue, json};
 use sha2::{Digest, Sha256};
 use urr_kernel::{IdempotencyKey, Timestamp, Uuid, hex};
-use urr_storage::{DbResult, Tx, params};
+use urr_storage::{DbResult, Row, Tx, params};
 
 use crate::ApiError;
 
@@ -87,6 +89,94 @@ pub fn key_claim(tx: &mut Tx<'_>, request: &KeyedRequest, now: Timestamp) -> DbR
         true => Ok(KeyClaim::Repeated { resource_id }),
         false => Ok(KeyClaim::Reused),
     }
+}
+
+/// What is known of the keys of requests, in their order, without claiming them.
+pub fn keys_find(
+    tx: &mut Tx<'_>,
+    requests: &[&KeyedRequest],
+    now: Timestamp,
+) -> DbResult<Vec<KeyClaim>> {
+    if requests.is_empty() {
+        return Ok(Vec::new());
+    }
+    type Found = (Option<String>, Option<String>);
+    let read = |row: &Row<'_>| -> DbResult<Found> {
+        Ok((row.get("fingerprint")?, row.get("resource_id")?))
+    };
+    let found: Vec<Found> = match tx.is_postgres() {
+        true => tx.query(
+            "select kept.fingerprint, kept.resource_id from jsonb_to_recordset($1) as asked \
+             (position integer, user_id uuid, operation text, key text) \
+             left join lateral (select fingerprint, resource_id from idempotency_keys \
+             where user_id = asked.user_id and operation = asked.operation and key = asked.key \
+             and created_at > $2 limit 1) as kept on true order by asked.position",
+            params![keys_json(requests), now - KEY_TTL],
+            read,
+        )?,
+        false => {
+            let sql = "select fingerprint, resource_id from idempotency_keys \
+                       where user_id = $1 and operation = $2 and key = $3 and created_at > $4";
+            let find = |request: &&KeyedRequest| {
+                let KeyedRequest { user_id, operation, key, .. } = request;
+                let found = tx.query_opt(
+                    sql,
+                    params![user_id, operation, key.as_str(), now - KEY_TTL],
+                    read,
+                )?;
+                Ok(found.unwrap_or_default())
+            };
+            requests.iter().map(find).collect::<DbResult<_>>()?
+        }
+    };
+    let claim = |((fingerprint, resource_id), request): (Found, &&KeyedRequest)| match fingerprint {
+        None => KeyClaim::New,
+        Some(known) if known == request.fingerprint => KeyClaim::Repeated { resource_id },
+        Some(_) => KeyClaim::Reused,
+    };
+    Ok(found.into_iter().zip(requests).map(claim).collect())
+}
+
+fn keys_json(requests: &[&KeyedRequest]) -> JsonValue {
+    let row = |(position, request): (usize, &&KeyedRequest)| {
+        json!({
+            "position": position, "user_id": request.user_id, "operation": request.operation,
+            "key": request.key.as_str(), "fingerprint": request.fingerprint,
+        })
+    };
+    requests.iter().enumerate().map(row).collect()
+}
+
+/// Claims the keys of several requests; the answers are those of [`key_claim`].
+pub fn keys_claim(
+    tx: &mut Tx<'_>,
+    requests: &[&KeyedRequest],
+    now: Timestamp,
+) -> DbResult<Vec<KeyClaim>> {
+    if requests.is_empty() || !tx.is_postgres() {
+        return requests.iter().map(|request| key_claim(tx, request, now)).collect();
+    }
+    let claimed: HashSet<(Uuid, String)> = tx
+        .query(
+            "insert into idempotency_keys (user_id, operation, key, fingerprint, created_at) \
+             select user_id, operation, key, fingerprint, $2 from jsonb_to_recordset($1) as asked \
+             (user_id uuid, operation text, key text, fingerprint text) order by user_id, key \
+             on conflict (user_id, operation, key) do update \
+             set fingerprint = excluded.fingerprint, resource_id = null, \
+             created_at = excluded.created_at where idempotency_keys.created_at <= $3 \
+             returning user_id, key",
+            params![keys_json(requests), now, now - KEY_TTL],
+            |row| Ok((row.get("user_id")?, row.get("key")?)),
+        )?
+        .into_iter()
+        .collect();
+    let claim = |request: &&KeyedRequest| match claimed
+        .contains(&(request.user_id, request.key.as_str().to_owned()))
+    {
+        true => Ok(KeyClaim::New),
+        false => key_claim(tx, request, now),
+    };
+    requests.iter().map(claim).collect()
 }
 
 /// Notes what came of a request.

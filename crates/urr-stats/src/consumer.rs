@@ -2,6 +2,8 @@
 //!
 //! Facts end up the same whatever the order in which messages of different keys come.
 
+use std::collections::HashSet;
+
 use urr_bus::{HandleError, decode_event};
 use urr_contracts::events::catalog::{
     EventCancelled, EventCreated, EventDeleted, EventSnapshot, EventUpdated,
@@ -59,6 +61,16 @@ pub fn handle_all(tx: &mut Tx<'_>, events: &[&DomainEvent]) -> Result<(), Handle
     let messages: Vec<CountedMessage> = counted.iter().map(message).collect();
     let mut counting = CountingBatch::begin(tx)?;
     counting.add_messages(tx, &messages)?;
+    let ids = |name: &str, is_of: fn(&str) -> bool| -> HashSet<Uuid> {
+        let events = counted.iter().filter(|event| is_of(&event.event_type));
+        events.filter_map(|event| event.data[name].as_str()?.parse().ok()).collect()
+    };
+    let reservation_ids = ids("reservationId", |name| name.starts_with("RESERVATION_"));
+    counting.load(
+        tx,
+        &reservation_ids,
+        &ids("paymentId", |name| name == PaymentConfirmed::TYPE),
+    )?;
     for event in counted {
         apply_event(tx, &mut counting, event)?;
     }
@@ -244,9 +256,9 @@ fn apply_reservation(
 ) -> Result<(), HandleError> {
     let Some(notice) = ReservationNotice::read(event)? else { return Ok(()) };
     let terms = notice.terms(event, at);
-    catalog::event_insert_unknown(tx, terms.event_id)?;
+    counting.insert_event(tx, terms.event_id)?;
     let id = notice.reservation.reservation_id;
-    let stored = ReservationFact::find(tx, id)?;
+    let stored = counting.find_reservation(tx, id)?;
     let mut fact = stored.clone().unwrap_or_else(|| ReservationFact::new(id, terms.clone()));
     fact.update_terms(terms);
     let event_type = event.event_type.as_str();
@@ -265,7 +277,8 @@ fn apply_reservation(
         }
         _ => {}
     }
-    Ok(counting.replace(tx, stored.as_ref(), &fact)?)
+    counting.replace_reservation(stored.as_ref(), fact);
+    Ok(())
 }
 
 /// The transaction that an event reports, if it reports one.
@@ -330,11 +343,11 @@ fn apply_transaction(
     transaction: &Transaction,
 ) -> Result<(), HandleError> {
     if let Some(event_id) = transaction.event_id {
-        catalog::event_insert_unknown(tx, event_id)?;
+        counting.insert_event(tx, event_id)?;
     }
     // Of several copies the earliest counts.
-    let stored = transaction.find_stored(tx)?;
+    let stored = counting.find_transaction(tx, transaction)?;
     let earlier = stored.clone().filter(|stored| stored.at < transaction.at);
     let first = earlier.unwrap_or_else(|| transaction.clone());
-    Ok(counting.replace(tx, stored.as_ref(), &first)?)
+    Ok(counting.replace_transaction(tx, stored.as_ref(), first)?)
 }

@@ -7,6 +7,8 @@
 //! The consumer may run meanwhile, and an interrupted rebuild leaves nothing wrong: progress is stored
 //! with the counters, and a fact beyond it is stored but not counted.
 
+use std::collections::HashSet;
+
 use futures_util::{StreamExt, stream};
 use urr_bus::{Bus, BusError, HandleError};
 use urr_kernel::{DomainEvent, Uuid};
@@ -17,8 +19,9 @@ use crate::consumer::{TOPICS, handle_all};
 use crate::domain::{
     CountedMessage, CounterChanges, ReservationFact, Transaction, TransactionKind, UserFact,
 };
+use crate::store::catalog::event_insert_unknown;
 use crate::store::counters::{counters_apply, counters_delete, progress_lock, progress_write};
-use crate::store::facts::{FactPage, StoredFact, messages_insert};
+use crate::store::facts::{FactPage, FactSet, StoredFact, messages_insert};
 
 const REPLAY: BatchKey = BatchKey::named("replay");
 
@@ -79,13 +82,86 @@ impl RebuildProgress {
 pub struct CountingBatch {
     progress: RebuildProgress,
     changes: CounterChanges,
+    reservations: FactSet<ReservationFact>,
+    charges: FactSet<Transaction>,
+    /// The events that have a row.
+    event_ids: HashSet<Uuid>,
 }
 
 impl CountingBatch {
     /// Waits for its turn: one transaction counts at a time.
     pub fn begin(tx: &mut Tx<'_>) -> DbResult<CountingBatch> {
-        let changes = CounterChanges::default();
-        Ok(CountingBatch { progress: progress_lock(tx)?, changes })
+        Ok(CountingBatch {
+            progress: progress_lock(tx)?,
+            changes: CounterChanges::default(),
+            reservations: FactSet::default(),
+            charges: FactSet::default(),
+            event_ids: HashSet::new(),
+        })
+    }
+
+    /// Reads facts that will be asked for.
+    pub fn load(
+        &mut self,
+        tx: &mut Tx<'_>,
+        reservation_ids: &HashSet<Uuid>,
+        charge_ids: &HashSet<Uuid>,
+    ) -> DbResult<()> {
+        self.reservations.load(tx, reservation_ids, "")?;
+        let kind = TransactionKind::Charge.as_str();
+        self.charges.load(tx, charge_ids, &format!(" and kind = '{kind}'"))
+    }
+
+    /// Makes sure that an event has a row, even before the catalog has announced it.
+    pub fn insert_event(&mut self, tx: &mut Tx<'_>, id: Uuid) -> DbResult<()> {
+        match self.event_ids.insert(id) {
+            true => event_insert_unknown(tx, id),
+            false => Ok(()),
+        }
+    }
+
+    /// The reservation as it is now.
+    pub fn find_reservation(
+        &mut self,
+        tx: &mut Tx<'_>,
+        id: Uuid,
+    ) -> DbResult<Option<ReservationFact>> {
+        self.reservations.find(id, || ReservationFact::find(tx, id))
+    }
+
+    pub fn replace_reservation(&mut self, before: Option<&ReservationFact>, fact: ReservationFact) {
+        if self.count_difference(before, &fact) {
+            self.reservations.replace(fact);
+        }
+    }
+
+    /// The transaction that this one replaces.
+    pub fn find_transaction(
+        &mut self,
+        tx: &mut Tx<'_>,
+        transaction: &Transaction,
+    ) -> DbResult<Option<Transaction>> {
+        match transaction.kind {
+            TransactionKind::Charge => {
+                self.charges.find(transaction.id, || transaction.find_stored(tx))
+            }
+            _ => transaction.find_stored(tx),
+        }
+    }
+
+    pub fn replace_transaction(
+        &mut self,
+        tx: &mut Tx<'_>,
+        before: Option<&Transaction>,
+        transaction: Transaction,
+    ) -> DbResult<()> {
+        if transaction.kind != TransactionKind::Charge {
+            return self.replace(tx, before, &transaction);
+        }
+        if self.count_difference(before, &transaction) {
+            self.charges.replace(transaction);
+        }
+        Ok(())
     }
 
     /// Counts messages that were not seen before.
@@ -105,15 +181,22 @@ impl CountingBatch {
         before: Option<&F>,
         fact: &F,
     ) -> DbResult<()> {
-        if before == Some(fact) {
-            return Ok(());
+        match self.count_difference(before, fact) {
+            true => fact.write(tx),
+            false => Ok(()),
         }
-        fact.write(tx)?;
+    }
+
+    /// Moves the counters by the difference of two facts. `false`: there is none.
+    fn count_difference<F: StoredFact>(&mut self, before: Option<&F>, fact: &F) -> bool {
+        if before == Some(fact) {
+            return false;
+        }
         if let Some(before) = before {
             self.count(before, -1);
         }
         self.count(fact, 1);
-        Ok(())
+        true
     }
 
     /// A rebuild counts what is beyond its progress itself.
@@ -123,8 +206,10 @@ impl CountingBatch {
         }
     }
 
-    /// Writes the counters.
+    /// Writes facts and counters.
     pub fn finish(self, tx: &mut Tx<'_>) -> DbResult<()> {
+        self.reservations.write(tx)?;
+        self.charges.write(tx)?;
         counters_apply(tx, &self.changes)
     }
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use crate::batches::BatchKey;
 use crate::engine::{Access, EngineShared, StorageEngine};
-use crate::job::{Job, job};
+use crate::job::{Job, job, set_job};
+use crate::sets::SetWrite;
 use crate::{DbResult, StorageError, Tx, postgres, sqlite};
 
 /// A service's own database. Clones share it.
@@ -111,6 +112,17 @@ impl Db {
         E: From<StorageError> + Send + 'static,
     {
         let (job, reply) = job(body);
+        self.count_refused(self.engine.submit_to_batch(key, job))?;
+        reply.await.unwrap_or_else(|_| Err(StorageError::Closed.into()))
+    }
+
+    /// The same for a write that is done by the same statements as others of its kind.
+    pub async fn write_in_set<W: SetWrite>(
+        &self,
+        key: BatchKey,
+        member: W,
+    ) -> Result<W::Answer, W::Error> {
+        let (job, reply) = set_job(member);
         self.count_refused(self.engine.submit_to_batch(key, job))?;
         reply.await.unwrap_or_else(|_| Err(StorageError::Closed.into()))
     }

@@ -128,6 +128,18 @@ impl<'a> Tx<'a> {
         Ok(())
     }
 
+    /// The same for several names, in their order, so that two transactions do not wait for each
+    /// other.
+    pub fn lock_names(&mut self, names: Vec<String>) -> DbResult<()> {
+        if self.is_postgres() {
+            let sql = "select pg_advisory_xact_lock(hashtextextended(name, 0)) from \
+                       (select name from jsonb_array_elements_text($1) as name order by name) \
+                       as ordered";
+            self.execute_later(sql, &[Value::Json(&serde_json::Value::from(names))])?;
+        }
+        Ok(())
+    }
+
     pub(crate) fn note_outbox_row(&mut self) {
         self.has_outbox_rows = true;
     }

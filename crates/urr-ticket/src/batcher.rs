@@ -7,6 +7,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
@@ -42,6 +43,8 @@ struct Inner<Q, A> {
     /// Called with requests whose clients were gone before their batch began.
     on_cancelled: Box<dyn Fn(Q) + Send + Sync>,
     limits: BatcherLimits,
+    /// How many requests there were.
+    submitted: AtomicU64,
 }
 
 struct PendingRequest<Q, A> {
@@ -86,8 +89,9 @@ impl<Q: Send + 'static, A: Send + 'static> Batcher<Q, A> {
         let work = move |event_id, requests| -> Answers<A> { Box::pin(work(event_id, requests)) };
         let (work, on_abandoned, on_cancelled) =
             (Box::new(work), Box::new(on_abandoned), Box::new(drop));
-        let pending = Mutex::default();
-        Batcher { inner: Arc::new(Inner { pending, work, on_abandoned, on_cancelled, limits }) }
+        let (pending, submitted) = (Mutex::default(), AtomicU64::new(0));
+        let inner = Inner { pending, work, on_abandoned, on_cancelled, limits, submitted };
+        Batcher { inner: Arc::new(inner) }
     }
 
     /// Calls this for requests that are skipped because their clients are gone.
@@ -100,8 +104,14 @@ impl<Q: Send + 'static, A: Send + 'static> Batcher<Q, A> {
         self
     }
 
+    /// How many requests were submitted so far.
+    pub fn submitted(&self) -> u64 {
+        self.inner.submitted.load(Ordering::Relaxed)
+    }
+
     /// Submits a request and waits for its answer.
     pub async fn submit(&self, event_id: Uuid, request: Q) -> Result<A, BatcherError> {
+        self.inner.submitted.fetch_add(1, Ordering::Relaxed);
         let (answer, receiver) = oneshot::channel();
         let pending_request = PendingRequest { request, answer };
         match self.inner.enqueue(event_id, pending_request)? {
@@ -213,7 +223,7 @@ impl<Q, A> Drop for BatchRunner<Q, A> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::AtomicUsize;
 
     use super::*;
 

@@ -9,6 +9,7 @@ pub(crate) mod export;
 pub(crate) mod extend;
 pub(crate) mod figures;
 pub(crate) mod history;
+pub(crate) mod hold_steps;
 pub(crate) mod http;
 pub(crate) mod model;
 pub(crate) mod payment;

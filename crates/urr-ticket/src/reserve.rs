@@ -122,6 +122,11 @@ impl ReserveBatchers {
             tiers: tier_batcher(db, clock),
         }
     }
+
+    /// How many holds were asked for so far.
+    pub fn holds_asked(&self) -> u64 {
+        self.holds.submitted() + self.best.submitted()
+    }
 }
 
 fn hold_batcher(

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use urr_kernel::{CallContext, IdempotencyKey, Uuid, Won};
-use urr_service::idempotency::{KeyClaim, KeyedRequest, key_claim};
-use urr_storage::{DbResult, StorageError};
+use urr_kernel::{CallContext, IdempotencyKey, Timestamp, Uuid, Won};
+use urr_service::idempotency::{KeyClaim, KeyedRequest, keys_claim, keys_find};
+use urr_storage::{DbResult, SetWrite, StorageError, Tx};
 
 use super::record_charge::is_paid_otherwise;
 use crate::PaymentService;
@@ -14,8 +14,9 @@ use crate::domain::payment::{
 };
 use crate::keyed_mutex::KeyedMutexGuard;
 use crate::store::payments::{self, CommandAction};
-use crate::store::provider_calls::{self, ProviderCall};
-use crate::store::transitions::{self, TransitionFrom};
+use crate::store::provider_calls::ProviderCall;
+use crate::store::purchase_sets::{self, MovedPayment, OrderCommand, PayableHistory};
+use crate::store::transitions::TransitionTo;
 
 /// For so long a decline counts. It is longer than any hold; whoever pays for a transfer or a
 /// membership may try again after it.
@@ -121,50 +122,14 @@ impl PaymentService {
         order: ApproveOrder,
         context: &CallContext,
     ) -> Result<BeginResult, ApproveError> {
-        let to = self.claimed_transition(PaymentStatus::Approving, Some(SagaStep::Pin));
-        let (now, context, call_id) = (self.0.clock.now(), *context, self.0.ids.next_id());
-        let declines_max = self.0.settings.declines_per_hold_max;
-        let ApproveOrder { order_id, approval, key, claim } = order;
-        let key = match key {
-            Some(key) => format!("{}:{}", approval.user_id, key.as_str()),
-            None => approval.payment_key.clone(),
+        let begin = OrderToBegin {
+            to: self.claimed_transition(PaymentStatus::Approving, Some(SagaStep::Pin)),
+            context: *context,
+            call_id: self.0.ids.next_id(),
+            declines_max: self.0.settings.declines_per_hold_max,
+            order,
         };
-        let begun = self.commit("begun", move |tx| {
-            if let Some(request) = &claim
-                && key_claim(tx, request, now)? == KeyClaim::Reused
-            {
-                return Err(ApproveError::KeyReused);
-            }
-            let payment = payments::payment_lock_by_order(tx, &order_id)?;
-            let payment = payment.ok_or(ApprovalRejection::NotFound)?;
-            let approval = with_order_key(&approval, &payment);
-            if decide_approval(&payment, &approval)? == ApprovalDecision::Begun {
-                return Ok(BeginResult::Before(payment));
-            }
-            let since = now - DECLINES_COUNTED;
-            let (rival, declines) = payments::rival_and_declines(tx, &payment, since)?;
-            check_rival(rival)?;
-            if declines >= declines_max {
-                return Err(ApprovalRejection::TooManyDeclines.into());
-            }
-            if !payments::command_insert(tx, &order_id, CommandAction::Approve, &key, now)? {
-                return Ok(BeginResult::Before(payment));
-            }
-            let moved = transitions::payment_transition(tx, TransitionFrom::of(&payment), to)?;
-            let mut payment = moved.expect("the payment is locked");
-            let correlation_id = match payment.cause_event_id {
-                Some(_) => payment.correlation_id,
-                None => context.correlation_id,
-            };
-            let context = CallContext { correlation_id, ..context };
-            payments::approval_set(tx, &mut payment, &approval.payment_key, &context)?;
-            // From now on only the provider knows whether it was asked to charge.
-            payments::charge_sent(tx, &mut payment, now)?;
-            let call = ProviderCall::charge(call_id, payment.id);
-            provider_calls::provider_call_insert(tx, &call, now)?;
-            Ok(BeginResult::Now(payment))
-        });
-        begun.await.map_err(|error| match error {
+        self.commit_in_set("begun", begin).await.map_err(|error| match error {
             // Of two orders for one hold that begin at the same moment, one comes second (M-11).
             ApproveError::Storage(error) if is_paid_otherwise(&error) => {
                 ApprovalRejection::InProgress.into()
@@ -172,6 +137,166 @@ impl PaymentService {
             error => error,
         })
     }
+}
+
+/// An order that its buyer has confirmed.
+struct OrderToBegin {
+    order: ApproveOrder,
+    to: TransitionTo,
+    context: CallContext,
+    call_id: Uuid,
+    declines_max: u32,
+}
+
+/// A payment that begins, or one that began before.
+type Begun = Result<BeginResult, ApproveError>;
+
+impl OrderToBegin {
+    /// The key under which the order is approved once.
+    fn command_key(&self) -> String {
+        let approval = &self.order.approval;
+        match &self.order.key {
+            Some(key) => format!("{}:{}", approval.user_id, key.as_str()),
+            None => approval.payment_key.clone(),
+        }
+    }
+
+    fn decide(&self, claim: Option<KeyClaim>, payment: Option<Payment>) -> Begun {
+        if claim == Some(KeyClaim::Reused) {
+            return Err(ApproveError::KeyReused);
+        }
+        let payment = payment.ok_or(ApprovalRejection::NotFound)?;
+        let approval = with_order_key(&self.order.approval, &payment);
+        Ok(match decide_approval(&payment, &approval)? {
+            ApprovalDecision::Begin => BeginResult::Now(payment),
+            ApprovalDecision::Begun => BeginResult::Before(payment),
+        })
+    }
+
+    fn check_history(&self, history: &PayableHistory) -> Result<(), ApproveError> {
+        check_rival(history.rival)?;
+        match history.declines >= self.declines_max {
+            true => Err(ApprovalRejection::TooManyDeclines.into()),
+            false => Ok(()),
+        }
+    }
+
+    /// The payment as it is from now on. Only the provider knows then whether it was asked to charge.
+    fn begin(&self, payment: Payment) -> Payment {
+        let (now, approval) = (self.to.now, with_order_key(&self.order.approval, &payment));
+        let correlation_id = match payment.cause_event_id {
+            Some(_) => payment.correlation_id,
+            None => self.context.correlation_id,
+        };
+        Payment {
+            status: self.to.status,
+            step: self.to.step,
+            attempts: 0,
+            wait_code: None,
+            failure_code: None,
+            updated_at: now,
+            payment_key: Some(approval.payment_key),
+            correlation_id,
+            traceparent: Some(self.context.trace.to_string()),
+            charge_sent_at: payment.charge_sent_at.or(Some(now)),
+            last_charge_at: Some(now),
+            ..payment
+        }
+    }
+}
+
+impl SetWrite for OrderToBegin {
+    type Answer = BeginResult;
+    type Error = ApproveError;
+
+    fn subject(&self) -> String {
+        self.order.order_id.clone()
+    }
+
+    fn write(tx: &mut Tx<'_>, set: &[&Self]) -> DbResult<Vec<Begun>> {
+        let Some(now) = set.first().map(|one| one.to.now) else { return Ok(Vec::new()) };
+        let mut decided = decide_all(tx, set, now)?;
+        claim_keys(tx, set, &mut decided, now)?;
+        let commands = beginning(set, &decided).map(|(one, _)| one);
+        let commands: Vec<(&str, String)> =
+            commands.map(|one| (one.order.order_id.as_str(), one.command_key())).collect();
+        let commands: Vec<OrderCommand<'_>> =
+            commands.iter().map(|(order_id, key)| (*order_id, key.as_str())).collect();
+        let first = purchase_sets::commands_insert(tx, &commands, CommandAction::Approve, now)?;
+        for (one, decided) in set.iter().zip(&mut decided) {
+            if let Ok(BeginResult::Now(payment)) = decided {
+                *decided = Ok(match first.contains(&one.order.order_id) {
+                    true => BeginResult::Now(one.begin(payment.clone())),
+                    false => BeginResult::Before(payment.clone()),
+                });
+            }
+        }
+        let begun: Vec<(&OrderToBegin, &Payment)> = beginning(set, &decided).collect();
+        let moved: Vec<MovedPayment<'_>> =
+            begun.iter().map(|(one, payment)| (*payment, one.to)).collect();
+        purchase_sets::payments_begin(tx, &moved)?;
+        let call = |(one, payment): &(&OrderToBegin, &Payment)| {
+            ProviderCall::charge(one.call_id, payment.id)
+        };
+        let calls: Vec<ProviderCall> = begun.iter().map(call).collect();
+        purchase_sets::provider_calls_insert(tx, &calls, now)?;
+        Ok(decided)
+    }
+}
+
+/// The members that begin now, with their payments.
+fn beginning<'a>(
+    set: &'a [&'a OrderToBegin],
+    decided: &'a [Begun],
+) -> impl Iterator<Item = (&'a OrderToBegin, &'a Payment)> {
+    set.iter().zip(decided).filter_map(|(one, decided)| match decided {
+        Ok(BeginResult::Now(payment)) => Some((*one, payment)),
+        Ok(BeginResult::Before(_)) | Err(_) => None,
+    })
+}
+
+/// Locks the payments and decides which of them may begin.
+fn decide_all(tx: &mut Tx<'_>, set: &[&OrderToBegin], now: Timestamp) -> DbResult<Vec<Begun>> {
+    let asked = set.iter().filter_map(|one| one.order.claim.as_ref());
+    let mut claims = keys_find(tx, &asked.collect::<Vec<_>>(), now)?.into_iter();
+    let order_ids: Vec<&str> = set.iter().map(|one| one.order.order_id.as_str()).collect();
+    let mut payments = purchase_sets::payments_lock_by_order(tx, &order_ids)?;
+    let decide = |one: &&OrderToBegin| {
+        let claim = one.order.claim.as_ref().and_then(|_| claims.next());
+        one.decide(claim, payments.remove(&one.order.order_id))
+    };
+    let mut decided: Vec<Begun> = set.iter().map(decide).collect();
+    let starting: Vec<&Payment> = beginning(set, &decided).map(|(_, payment)| payment).collect();
+    let histories = purchase_sets::payable_histories(tx, &starting, now - DECLINES_COUNTED)?;
+    let mut histories = histories.into_iter();
+    for (one, decided) in set.iter().zip(&mut decided) {
+        if let Ok(BeginResult::Now(_)) = decided {
+            let history = histories.next().expect("every payment has a history");
+            if let Err(refused) = one.check_history(&history) {
+                *decided = Err(refused);
+            }
+        }
+    }
+    Ok(decided)
+}
+
+/// Claims the keys of requests that are not refused.
+fn claim_keys(
+    tx: &mut Tx<'_>,
+    set: &[&OrderToBegin],
+    decided: &mut [Begun],
+    now: Timestamp,
+) -> DbResult<()> {
+    let accepted = set.iter().zip(decided).filter(|(_, decided)| decided.is_ok());
+    let (claims, decided): (Vec<&KeyedRequest>, Vec<&mut Begun>) =
+        accepted.filter_map(|(one, decided)| Some((one.order.claim.as_ref()?, decided))).unzip();
+    for (claim, decided) in keys_claim(tx, &claims, now)?.into_iter().zip(decided) {
+        // Another request has taken the key meanwhile.
+        if claim == KeyClaim::Reused {
+            *decided = Err(ApproveError::KeyReused);
+        }
+    }
+    Ok(())
 }
 
 /// What another payment of the same payable means for an order.

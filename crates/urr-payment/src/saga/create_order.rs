@@ -3,12 +3,13 @@
 use urr_contracts::clients::{ClientError, PayableRef};
 use urr_contracts::internal::ticket::{PayableKind, PayableView, ValidatePayable};
 use urr_kernel::{CallContext, IdempotencyKey, Timestamp, Uuid, Won};
-use urr_storage::{StorageError, Tx};
+use urr_storage::{DbResult, SetWrite, StorageError, Tx};
 
 use super::approve_order::{DECLINES_COUNTED, check_rival};
 use crate::PaymentService;
 use crate::domain::payment::{ApprovalRejection, CURRENCY, Payment, PaymentId, PaymentStatus};
 use crate::store::payments::{self, CommandAction};
+use crate::store::purchase_sets::{self, NewOrder, PayableHistory};
 
 /// What a user wants to pay.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,24 +104,7 @@ impl PaymentService {
         let fresh = Payment { cause_event_id, ..fresh };
         let key = key.map_or_else(|| id.to_string(), |key| format!("{user_id}:{}", key.as_str()));
         let declines_max = self.0.settings.declines_per_hold_max;
-        self.commit("prepared", move |tx| {
-            // Two clicks at the same moment are one order.
-            tx.lock_name(&format!("prepare {user_id} {}", payable.id))?;
-            // A pending order that is approved between the two reads is seen as a rival.
-            let pending = payments::payment_find_pending(tx, user_id, payable)?;
-            let since = now - DECLINES_COUNTED;
-            let (rival, declines) = payments::rival_and_declines(tx, &fresh, since)?;
-            if declines >= declines_max {
-                return Err(ApprovalRejection::TooManyDeclines.into());
-            }
-            if let Some(payment) = pending.filter(|payment| is_same_purchase(payment, &fresh)) {
-                return Ok(payment);
-            }
-            check_rival(rival)?;
-            payments::order_insert(tx, &fresh, &key, now)?;
-            Ok::<_, PrepareError>(fresh.clone())
-        })
-        .await
+        self.commit_in_set("prepared", PreparedOrder { fresh, key, declines_max }).await
     }
 
     /// A hold that was given up is refused for this reason, whatever has become of it since.
@@ -189,6 +173,58 @@ impl PaymentService {
             created_at: now,
             updated_at: now,
         }
+    }
+}
+
+/// A new order, unless its user has one for the same purchase.
+struct PreparedOrder {
+    fresh: Payment,
+    key: String,
+    declines_max: u32,
+}
+
+impl PreparedOrder {
+    /// The order that is there; none if the new one is to be inserted.
+    fn decide(&self, history: PayableHistory) -> Result<Option<Payment>, PrepareError> {
+        let PayableHistory { pending, rival, declines } = history;
+        if declines >= self.declines_max {
+            return Err(ApprovalRejection::TooManyDeclines.into());
+        }
+        let pending = pending.filter(|payment| is_same_purchase(payment, &self.fresh));
+        if pending.is_none() {
+            check_rival(rival)?;
+        }
+        Ok(pending)
+    }
+}
+
+impl SetWrite for PreparedOrder {
+    type Answer = Payment;
+    type Error = PrepareError;
+
+    fn subject(&self) -> String {
+        self.fresh.payable.id.to_string()
+    }
+
+    fn write(tx: &mut Tx<'_>, set: &[&Self]) -> DbResult<Vec<Result<Payment, PrepareError>>> {
+        let Some(first) = set.first() else { return Ok(Vec::new()) };
+        // Two clicks at the same moment are one order.
+        let name = |one: &&PreparedOrder| {
+            format!("prepare {} {}", one.fresh.user_id, one.fresh.payable.id)
+        };
+        tx.lock_names(set.iter().map(name).collect())?;
+        let fresh: Vec<&Payment> = set.iter().map(|one| &one.fresh).collect();
+        let since = first.fresh.created_at - DECLINES_COUNTED;
+        let histories = purchase_sets::payable_histories(tx, &fresh, since)?;
+        let decided: Vec<Result<Option<Payment>, PrepareError>> =
+            set.iter().zip(histories).map(|(one, history)| one.decide(history)).collect();
+        let new = set.iter().zip(&decided).filter(|(_, decided)| matches!(decided, Ok(None)));
+        let new: Vec<NewOrder<'_>> = new.map(|(one, _)| (&one.fresh, one.key.as_str())).collect();
+        purchase_sets::orders_insert(tx, &new)?;
+        let order = |(one, decided): (&&PreparedOrder, Result<Option<Payment>, PrepareError>)| {
+            decided.map(|known| known.unwrap_or_else(|| one.fresh.clone()))
+        };
+        Ok(set.iter().zip(decided).map(order).collect())
     }
 }
 

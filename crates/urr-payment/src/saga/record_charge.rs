@@ -1,22 +1,25 @@
 //! Records what is known of a charge: the money is ours, goes back, or was never taken.
 
 use urr_contracts::clients::ClientError;
+use urr_contracts::events::payment::PaymentConfirmed;
 use urr_kernel::Timestamp;
 use urr_storage::outbox::{self, EventMetadata};
-use urr_storage::{DbResult, StorageError, Tx};
+use urr_storage::{DbResult, SetWrite, StorageError, Tx};
 
 use super::purchase_steps::charge_request;
 use super::runner::StepOutcome;
 use super::start_refund::full_refund_insert;
 use crate::domain::charge_outcome::{ChargeDecision, METHOD_NOT_SUPPORTED, PROVIDER_UNAVAILABLE};
 use crate::domain::ledger::{Posting, PurchaseAmounts};
-use crate::domain::payment::{Payment, PaymentStatus, SagaStep};
+use crate::domain::payment::{Payment, PaymentId, PaymentStatus, SagaStep};
 use crate::domain::refund::{Refund, RefundOrigin};
 use crate::events;
 use crate::provider::{ChargeRequest, ProviderOutcome, ProviderPayment};
 use crate::store::ledger::{self, EntryOf};
 use crate::store::payments::{self, CommandAction};
 use crate::store::provider_calls;
+use crate::store::purchase_sets::{self, ChargedPayment};
+use crate::store::transitions::TransitionFrom;
 use crate::ticket_calls::call_context;
 use crate::{PROVIDER_GONE, PaymentService, SOURCE};
 
@@ -64,6 +67,48 @@ pub(super) fn record_unsent(
 ) -> DbResult<()> {
     provider_calls::provider_calls_finish(tx, payment.id, "unsent", Some(code), now)?;
     payments::charge_unsent(tx, payment)
+}
+
+/// A charge that was delivered: its result, its ledger entries and its event.
+struct DeliveredCharge {
+    from: TransitionFrom,
+    /// The payment as it is afterwards.
+    charged: Payment,
+    entries: [(EntryOf, Posting); 2],
+    stamp: EventMetadata,
+    event: PaymentConfirmed,
+}
+
+impl SetWrite for DeliveredCharge {
+    /// Whether the payment was moved, and the payment.
+    type Answer = (bool, Payment);
+    type Error = StorageError;
+
+    fn subject(&self) -> String {
+        self.charged.order_id.clone()
+    }
+
+    fn write(tx: &mut Tx<'_>, set: &[&Self]) -> DbResult<Vec<DbResult<(bool, Payment)>>> {
+        let charged =
+            set.iter().map(|one| ChargedPayment { from: one.from, payment: &one.charged });
+        let charged: Vec<ChargedPayment<'_>> = charged.collect();
+        let moved = purchase_sets::payments_charge(tx, &charged)?;
+        let delivered: Vec<&DeliveredCharge> =
+            set.iter().copied().filter(|one| moved.contains(&one.from.id)).collect();
+        if let Some(first) = delivered.first() {
+            let ids: Vec<PaymentId> = delivered.iter().map(|one| one.from.id).collect();
+            purchase_sets::provider_calls_done(tx, &ids, first.stamp.time)?;
+            let entries = delivered.iter().flat_map(|one| one.entries.clone());
+            purchase_sets::entries_insert(tx, &entries.collect::<Vec<_>>())?;
+            let facts = delivered.iter().map(|one| (one.stamp, one.event.clone()));
+            outbox::append_all(tx, &facts.collect::<Vec<_>>())?;
+        }
+        let result = |one: &&DeliveredCharge| match moved.contains(&one.from.id) {
+            true => Ok((true, one.charged.clone())),
+            false => Ok((false, payments::payment_get(tx, one.from.id)?)),
+        };
+        set.iter().map(result).map(|result: DbResult<_>| result.map(Ok)).collect()
+    }
 }
 
 impl PaymentService {
@@ -172,24 +217,47 @@ impl PaymentService {
         payment: &Payment,
         paid: ProviderPayment,
     ) -> DbResult<StepOutcome> {
-        let (key, delivered) = (paid.provider_key().to_owned(), (PaymentStatus::Confirmed, None));
-        let effect = self.charge_effect(payment, &paid, Some(key));
-        let (id, now) = (self.0.ids.next_id(), self.0.clock.now());
-        let entry = EntryOf { id, payment_id: payment.id, refund_id: None, now };
-        let charged = Payment { charged: paid.amount, ..payment.clone() };
-        let posting = Posting::deliver(PurchaseAmounts::new(&charged));
-        let recorded =
-            self.advance(payment, "charged and delivered", delivered, move |tx, payment| {
-                effect(tx, payment)?;
-                ledger::entry_insert(tx, entry, &posting)
-            });
-        match recorded.await {
+        let (key, now) = (paid.provider_key().to_owned(), self.0.clock.now());
+        let event_id = events::confirmed_event_id(payment);
+        let mut charged = payment.clone();
+        payments::charge_fill(&mut charged, &paid, Some(&key), Some(event_id));
+        let charged = Payment {
+            status: PaymentStatus::Confirmed,
+            step: None,
+            attempts: 0,
+            wait_code: None,
+            updated_at: now,
+            ..charged
+        };
+        let entry_of = |id| EntryOf { id, payment_id: payment.id, refund_id: None, now };
+        let [charge_id, deliver_id] = [(); 2].map(|()| self.0.ids.next_id());
+        let delivered = DeliveredCharge {
+            from: TransitionFrom::of(payment),
+            entries: [
+                (entry_of(charge_id), Posting::charge(payment.amount)),
+                (entry_of(deliver_id), Posting::deliver(PurchaseAmounts::new(&charged))),
+            ],
+            stamp: EventMetadata {
+                event_id,
+                source: SOURCE,
+                time: now,
+                context: call_context(payment),
+            },
+            event: events::payment_confirmed(payment, &paid.method, now),
+            charged,
+        };
+        match self.commit_in_set("charged and delivered", delivered).await {
+            Ok((true, payment)) => {
+                self.0.metrics.count_transition(&payment);
+                Ok(StepOutcome::Continue(payment))
+            }
             // Another process has moved the payment meanwhile.
-            Ok(StepOutcome::Stop(current)) if current.is_abandoned() => {
+            Ok((false, current)) if current.is_abandoned() => {
                 self.record_charged(&current, paid, None).await
             }
+            Ok((false, current)) => Ok(StepOutcome::Stop(current)),
             Err(StorageError::Constraint { .. }) => self.record_charged(payment, paid, None).await,
-            recorded => recorded,
+            Err(error) => Err(error),
         }
     }
 

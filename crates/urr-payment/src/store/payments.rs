@@ -1,7 +1,7 @@
 //! Payments: insert, find, list, and the columns that a step fills.
 
 use urr_contracts::clients::PayableRef;
-use urr_kernel::{CallContext, Timestamp, UnknownName, Uuid, Won};
+use urr_kernel::{Timestamp, UnknownName, Uuid, Won};
 use urr_service::Page;
 use urr_storage::{
     DbResult, Row, StorageError, ToValue, Tx, Value, from_row, params, storable_enum,
@@ -213,6 +213,17 @@ pub fn payments_delete_old(
     Ok(deleted)
 }
 
+/// The payments of a payable, the newest first.
+pub fn payment_list_by_payable(
+    tx: &mut Tx<'_>,
+    payable_id: Uuid,
+    limit: u32,
+) -> DbResult<Vec<Payment>> {
+    let sql =
+        format!("select {COLUMNS} from payments where payable_id = $1 order by id desc limit $2");
+    tx.query(&sql, params![payable_id, limit], read)
+}
+
 /// Payments of reservations that were charged or are under way, in the order of the reservations:
 /// those after one id, up to another.
 pub fn payment_list_by_reservation(
@@ -348,26 +359,6 @@ pub fn command_delete(tx: &mut Tx<'_>, order_id: &str, action: CommandAction) ->
     )
 }
 
-/// The buyer's key, and the flow and the trace in which they confirmed.
-pub fn approval_set(
-    tx: &mut Tx<'_>,
-    payment: &mut Payment,
-    payment_key: &str,
-    context: &CallContext,
-) -> DbResult<()> {
-    let (correlation_id, traceparent) = (context.correlation_id, context.trace.to_string());
-    tx.execute_later(
-        "update payments set payment_key = $2, correlation_id = $3, traceparent = $4, \
-         failure_code = null where id = $1",
-        params![payment.id, payment_key, correlation_id, traceparent],
-    )?;
-    payment.payment_key = Some(payment_key.to_owned());
-    payment.correlation_id = correlation_id;
-    payment.traceparent = Some(traceparent);
-    payment.failure_code = None;
-    Ok(())
-}
-
 /// The provider was not asked to charge after all.
 pub fn charge_unsent(tx: &mut Tx<'_>, payment: &mut Payment) -> DbResult<()> {
     (payment.charge_sent_at, payment.last_charge_at) = (None, None);
@@ -403,6 +394,23 @@ pub fn cancel_reason_set(tx: &mut Tx<'_>, id: PaymentId, reason: &str) -> DbResu
     Ok(())
 }
 
+/// The payment after the charge, in memory only; see [`charge_set`].
+pub fn charge_fill(
+    payment: &mut Payment,
+    paid: &ProviderPayment,
+    provider_key: Option<&str>,
+    confirmed_event_id: Option<Uuid>,
+) {
+    payment.payment_key = Some(paid.payment_key.clone());
+    payment.method = Some(paid.method.clone());
+    payment.approved_at = paid.approved_at.map(to_microseconds);
+    payment.receipt_url.clone_from(&paid.receipt_url);
+    payment.charged = paid.amount;
+    payment.confirmed_event_id = confirmed_event_id;
+    payment.provider_key = provider_key.map(str::to_owned);
+    payment.failure_code = None;
+}
+
 /// What the provider says about the charge. Without a key, another order was paid by the same
 /// charge.
 pub fn charge_set(
@@ -412,14 +420,7 @@ pub fn charge_set(
     provider_key: Option<&str>,
     confirmed_event_id: Option<Uuid>,
 ) -> DbResult<()> {
-    payment.payment_key = Some(paid.payment_key.clone());
-    payment.method = Some(paid.method.clone());
-    payment.approved_at = paid.approved_at.map(to_microseconds);
-    payment.receipt_url.clone_from(&paid.receipt_url);
-    payment.charged = paid.amount;
-    payment.confirmed_event_id = confirmed_event_id;
-    payment.provider_key = provider_key.map(str::to_owned);
-    payment.failure_code = None;
+    charge_fill(payment, paid, provider_key, confirmed_event_id);
     tx.execute_later(
         "update payments set payment_key = $2, method = $3, approved_at = $4, receipt_url = $5, \
          charged_amount = $6, confirmed_event_id = $7, provider_key = $8, failure_code = null \

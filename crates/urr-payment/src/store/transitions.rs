@@ -24,7 +24,7 @@ impl TransitionFrom {
         TransitionFrom { id: payment.id, status: payment.status, step: payment.step }
     }
 
-    fn step_name(&self) -> &'static str {
+    pub(super) fn step_name(&self) -> &'static str {
         self.step.map_or("", SagaStep::as_str)
     }
 }

@@ -15,12 +15,11 @@ pub struct SlotEnd {
 /// Inserting the same purchase again changes nothing.
 pub fn slot_end_insert(tx: &mut Tx<'_>, slot_end: &SlotEnd) -> DbResult<()> {
     let SlotEnd { reservation_id, event_id, user_id, bought_at } = *slot_end;
-    tx.execute(
+    tx.execute_later(
         "insert into slot_ends (reservation_id, event_id, user_id, bought_at) \
          values ($1, $2, $3, $4) on conflict (reservation_id) do nothing",
         params![reservation_id, event_id, user_id, bought_at],
-    )?;
-    Ok(())
+    )
 }
 
 /// The next ones after this reservation.
@@ -34,8 +33,6 @@ pub fn slot_end_list(tx: &mut Tx<'_>, after: Uuid, count_max: u32) -> DbResult<V
 }
 
 pub fn slot_end_delete(tx: &mut Tx<'_>, reservation_ids: &[Uuid]) -> DbResult<()> {
-    for reservation_id in reservation_ids {
-        tx.execute("delete from slot_ends where reservation_id = $1", params![*reservation_id])?;
-    }
-    Ok(())
+    let sql = "delete from slot_ends where reservation_id = $1";
+    reservation_ids.iter().try_for_each(|id| tx.execute_later(sql, params![*id]))
 }

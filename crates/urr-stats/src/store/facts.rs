@@ -1,6 +1,6 @@
 //! The tables of facts, read one by one or in pages by id.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value as Json;
 use urr_contracts::internal::auth::AccountRole;
@@ -19,6 +19,8 @@ pub struct FactTable {
     key: &'static str,
     /// With commas between them.
     columns: &'static str,
+    /// The types of the columns, in their order.
+    types: &'static str,
 }
 
 impl FactTable {
@@ -28,18 +30,117 @@ impl FactTable {
 
     /// Inserts or replaces a row. `values` are in the order of the columns.
     fn write(&self, tx: &mut Tx<'_>, values: &[Value<'_>]) -> DbResult<()> {
-        let FactTable { name, key, columns } = self;
-        let set = |column| format!("{column} = excluded.{column}");
-        let sets = columns.split(", ").map(set).collect::<Vec<String>>().join(", ");
+        let (FactTable { name, columns, .. }, replace) = (self, self.replace());
         let number = |number| format!("${number}");
         let numbers = (1..=values.len()).map(number).collect::<Vec<String>>().join(", ");
-        tx.execute_later(
-            &format!(
-                "insert into {name} ({columns}) values ({numbers}) \
-                 on conflict ({key}) do update set {sets}"
-            ),
-            values,
-        )
+        let sql = format!("insert into {name} ({columns}) values ({numbers}) {replace}");
+        tx.execute_later(&sql, values)
+    }
+
+    fn replace(&self) -> String {
+        let set = |column| format!("{column} = excluded.{column}");
+        let sets = self.columns.split(", ").map(set).collect::<Vec<String>>().join(", ");
+        format!("on conflict ({}) do update set {sets}", self.key)
+    }
+
+    /// The same for many rows with different keys: on PostgreSQL by one statement.
+    fn write_all<'a, F: StoredFact + 'a>(
+        &self,
+        tx: &mut Tx<'_>,
+        mut facts: impl Iterator<Item = &'a F>,
+    ) -> DbResult<()> {
+        if !tx.is_postgres() {
+            return facts.try_for_each(|fact| fact.write(tx));
+        }
+        let rows: Vec<Json> = facts.map(|fact| fact.with_values(|it| self.row(it))).collect();
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let (FactTable { name, columns, .. }, replace) = (self, self.replace());
+        let typed = columns.split(", ").zip(self.types.split(", "));
+        let typed = typed.map(|(column, of)| format!("{column} {of}")).collect::<Vec<String>>();
+        let sql = format!(
+            "insert into {name} ({columns}) select {columns} \
+             from jsonb_to_recordset($1) as fact ({}) {replace}",
+            typed.join(", ")
+        );
+        tx.execute_later(&sql, params![Json::from(rows)])
+    }
+
+    fn row(&self, values: &[Value<'_>]) -> Json {
+        let columns = self.columns.split(", ").map(str::to_owned);
+        Json::Object(columns.zip(values.iter().map(to_json)).collect())
+    }
+}
+
+fn to_json(value: &Value<'_>) -> Json {
+    match value {
+        Value::Null => Json::Null,
+        Value::Bool(value) => Json::from(*value),
+        Value::Int(value) => Json::from(*value),
+        Value::Text(value) => Json::from(*value),
+        Value::Uuid(value) => Json::from(value.to_string()),
+        Value::Time(value) => Json::from(value.to_string()),
+        Value::Json(value) => (*value).clone(),
+        Value::Bytes(_) => unreachable!("facts have no bytes"),
+    }
+}
+
+/// Facts of one kind in one transaction: they are read at once and each is written once, at the end.
+pub struct FactSet<F> {
+    /// What is stored or will be; none: it is not stored.
+    known: HashMap<Uuid, Option<F>>,
+    changed: HashSet<Uuid>,
+}
+
+impl<F> Default for FactSet<F> {
+    fn default() -> FactSet<F> {
+        FactSet { known: HashMap::new(), changed: HashSet::new() }
+    }
+}
+
+impl<F: StoredFact + Clone> FactSet<F> {
+    /// Reads facts that will be asked for. `filter` is a condition on the other columns of the key.
+    /// On SQLite, where a statement costs no round trip, each is read when it is asked for.
+    pub fn load(&mut self, tx: &mut Tx<'_>, ids: &HashSet<Uuid>, filter: &str) -> DbResult<()> {
+        if !tx.is_postgres() || ids.is_empty() {
+            return Ok(());
+        }
+        let list = ids.iter().map(Uuid::to_string).collect::<Vec<String>>().join(",");
+        let sql = format!(
+            "{} where id = any(string_to_array($1, ',')::uuid[]){filter}",
+            F::TABLE.select()
+        );
+        self.known.extend(ids.iter().map(|id| (*id, None)));
+        let stored = tx.query(&sql, params![list], F::read)?;
+        self.known.extend(stored.into_iter().map(|fact| (fact.key().1, Some(fact))));
+        Ok(())
+    }
+
+    /// A fact as it is now.
+    pub fn find(
+        &mut self,
+        id: Uuid,
+        read: impl FnOnce() -> DbResult<Option<F>>,
+    ) -> DbResult<Option<F>> {
+        if let Some(known) = self.known.get(&id) {
+            return Ok(known.clone());
+        }
+        let stored = read()?;
+        self.known.insert(id, stored.clone());
+        Ok(stored)
+    }
+
+    pub fn replace(&mut self, fact: F) {
+        let id = fact.key().1;
+        self.changed.insert(id);
+        self.known.insert(id, Some(fact));
+    }
+
+    /// Writes what has changed.
+    pub fn write(&self, tx: &mut Tx<'_>) -> DbResult<()> {
+        let changed = self.changed.iter().filter_map(|id| self.known.get(id)?.as_ref());
+        F::TABLE.write_all(tx, changed)
     }
 }
 
@@ -50,7 +151,12 @@ pub trait StoredFact: Fact + PartialEq + Sized {
     /// When a rebuild counts it, and its id.
     fn key(&self) -> (RebuildStage, Uuid);
     fn read(row: &Row<'_>) -> DbResult<Self>;
-    fn write(&self, tx: &mut Tx<'_>) -> DbResult<()>;
+    /// Gives the values of its columns.
+    fn with_values<T>(&self, take: impl FnOnce(&[Value<'_>]) -> T) -> T;
+
+    fn write(&self, tx: &mut Tx<'_>) -> DbResult<()> {
+        self.with_values(|values| Self::TABLE.write(tx, values))
+    }
 
     /// The stored fact with this id.
     fn find(tx: &mut Tx<'_>, id: Uuid) -> DbResult<Option<Self>> {
@@ -64,8 +170,12 @@ pub trait StoredFact: Fact + PartialEq + Sized {
 }
 
 impl StoredFact for CountedMessage {
-    const TABLE: FactTable =
-        FactTable { name: "counted_messages", key: "id", columns: "id, day, event_type" };
+    const TABLE: FactTable = FactTable {
+        name: "counted_messages",
+        key: "id",
+        columns: "id, day, event_type",
+        types: "uuid, text, text",
+    };
 
     fn key(&self) -> (RebuildStage, Uuid) {
         (RebuildStage::Messages, self.id)
@@ -75,8 +185,8 @@ impl StoredFact for CountedMessage {
         Ok(from_row!(row => CountedMessage { id, event_type; day: day_read(row)? }))
     }
 
-    fn write(&self, tx: &mut Tx<'_>) -> DbResult<()> {
-        Self::TABLE.write(tx, params![self.id, self.day.to_string(), self.event_type])
+    fn with_values<T>(&self, take: impl FnOnce(&[Value<'_>]) -> T) -> T {
+        take(params![self.id, self.day.to_string(), self.event_type])
     }
 }
 
@@ -85,6 +195,7 @@ impl StoredFact for UserFact {
         name: "users",
         key: "id",
         columns: "id, registered_at, deleted_at, role, role_at",
+        types: "uuid, timestamptz, timestamptz, text, timestamptz",
     };
 
     fn key(&self) -> (RebuildStage, Uuid) {
@@ -99,10 +210,9 @@ impl StoredFact for UserFact {
         }))
     }
 
-    fn write(&self, tx: &mut Tx<'_>) -> DbResult<()> {
+    fn with_values<T>(&self, take: impl FnOnce(&[Value<'_>]) -> T) -> T {
         let role = self.role.as_str();
-        let values = params![self.id, self.registered_at, self.deleted_at, role, self.role_at];
-        Self::TABLE.write(tx, values)
+        take(params![self.id, self.registered_at, self.deleted_at, role, self.role_at])
     }
 }
 
@@ -113,6 +223,8 @@ impl StoredFact for ReservationFact {
         columns: "id, event_id, user_id, amount, quantity, seat_ids, terms_rank, terms_at, \
             terms_message_id, created_at, hold_ends_at, confirmed_at, cancelled_at, expired_at, \
             refund_amount",
+        types: "uuid, uuid, uuid, bigint, bigint, jsonb, smallint, timestamptz, uuid, \
+            timestamptz, timestamptz, timestamptz, timestamptz, timestamptz, bigint",
     };
 
     fn key(&self) -> (RebuildStage, Uuid) {
@@ -132,10 +244,10 @@ impl StoredFact for ReservationFact {
         }))
     }
 
-    fn write(&self, tx: &mut Tx<'_>) -> DbResult<()> {
+    fn with_values<T>(&self, take: impl FnOnce(&[Value<'_>]) -> T) -> T {
         let terms = &self.terms;
         let seat_ids = Json::from(terms.seat_ids.clone());
-        let values = params![
+        take(params![
             self.id,
             terms.event_id,
             terms.user_id,
@@ -151,8 +263,7 @@ impl StoredFact for ReservationFact {
             self.cancelled_at,
             self.expired_at,
             self.refund_amount,
-        ];
-        Self::TABLE.write(tx, values)
+        ])
     }
 }
 
@@ -161,6 +272,7 @@ impl StoredFact for Transaction {
         name: "transactions",
         key: "kind, id",
         columns: "kind, id, happened_at, user_id, event_id, amount, method, cause",
+        types: "text, uuid, timestamptz, uuid, uuid, bigint, text, text",
     };
 
     fn key(&self) -> (RebuildStage, Uuid) {
@@ -174,8 +286,8 @@ impl StoredFact for Transaction {
         }))
     }
 
-    fn write(&self, tx: &mut Tx<'_>) -> DbResult<()> {
-        let values = params![
+    fn with_values<T>(&self, take: impl FnOnce(&[Value<'_>]) -> T) -> T {
+        take(params![
             self.kind,
             self.id,
             self.at,
@@ -184,8 +296,7 @@ impl StoredFact for Transaction {
             self.amount,
             self.method,
             self.cause,
-        ];
-        Self::TABLE.write(tx, values)
+        ])
     }
 
     fn find_stored(&self, tx: &mut Tx<'_>) -> DbResult<Option<Transaction>> {

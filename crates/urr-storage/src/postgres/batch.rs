@@ -2,8 +2,9 @@
 //!
 //! Most closures either succeed or refuse before they write, so a batch first runs without
 //! savepoints. If a closure fails after it has written, the batch is undone and run again with a
-//! savepoint for each, so that only that closure is undone.
+//! savepoint for each, so that only that closure is undone. So is a batch whose set has failed.
 
+use std::collections::HashSet;
 use std::thread;
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use super::{
 };
 use crate::batches::WriteBatch;
 use crate::engine::{Access, EngineShared};
-use crate::job::{Job, TxDecision};
+use crate::job::{Job, SetRun, TxDecision};
 use crate::tx::TxConnection;
 use crate::{DbResult, StorageError, Tx};
 
@@ -122,9 +123,12 @@ fn try_members(
 ) -> Result<BatchTally, BatchFailure> {
     connection.begin(false);
     let mut tally = BatchTally::default();
-    let run = members.iter_mut().try_for_each(|member| {
-        run_member(connection, member.as_mut(), is_careful, &mut tally, shared)
-    });
+    let run = match is_careful {
+        true => members.iter_mut().try_for_each(|member| {
+            run_member(connection, member.as_mut(), true, &mut tally, shared)
+        }),
+        false => run_in_sets(connection, members, &mut tally, shared),
+    };
     let checked = run
         .and_then(|()| connection.flush_checked().map_err(|error| failure_of(error, is_careful)));
     if let Err(failure) = checked {
@@ -147,6 +151,60 @@ fn failure_of(error: StorageError, is_careful: bool) -> BatchFailure {
         error if is_careful => BatchFailure::Final(error),
         _ => BatchFailure::Member,
     }
+}
+
+/// Runs members in their order: those that form a set at once, others one by one.
+fn run_in_sets(
+    connection: &mut PostgresConnection,
+    mut members: &mut [Box<dyn Job>],
+    tally: &mut BatchTally,
+    shared: &EngineShared,
+) -> Result<(), BatchFailure> {
+    while !members.is_empty() {
+        let (set, others) = members.split_at_mut(set_length(members));
+        match set {
+            [member] => run_member(connection, member.as_mut(), false, tally, shared)?,
+            set => run_set(connection, set, tally, shared)?,
+        }
+        members = others;
+    }
+    Ok(())
+}
+
+/// How many of the first members can be done at once: no two of them are about the same.
+fn set_length(members: &[Box<dyn Job>]) -> usize {
+    let mut subjects = HashSet::new();
+    let is_new =
+        |member: &&Box<dyn Job>| member.subject().is_some_and(|subject| subjects.insert(subject));
+    members.iter().take_while(is_new).count().max(1)
+}
+
+fn run_set(
+    connection: &mut PostgresConnection,
+    set: &mut [Box<dyn Job>],
+    tally: &mut BatchTally,
+    shared: &EngineShared,
+) -> Result<(), BatchFailure> {
+    let (first, others) = set.split_first_mut().expect("a set has members");
+    let mut tx = Tx::new(TxConnection::Postgres(connection));
+    let run = first.run_set(others, &mut tx);
+    shared.count(|stats| stats.statements += tx.statements());
+    if run == SetRun::Failed {
+        return Err(match tx.failure() {
+            Some(error @ (StorageError::Contention | StorageError::Unavailable(_))) => {
+                BatchFailure::Again(error.clone())
+            }
+            _ => BatchFailure::Member,
+        });
+    }
+    tally.has_outbox_rows |= tx.has_outbox_rows();
+    for member in set {
+        match member.decision() {
+            TxDecision::Commit => tally.committed += 1,
+            TxDecision::RollBack => tally.rolled_back += 1,
+        }
+    }
+    Ok(())
 }
 
 fn run_member(

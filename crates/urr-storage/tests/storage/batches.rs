@@ -11,10 +11,10 @@ use urr_storage::{BatchKey, Db, PostgresOptions, StorageError, Tx, params};
 use crate::contract;
 use crate::fixture::{Form, Place, SCHEMA, insert_number, numbers, run};
 
-const KEY: BatchKey = BatchKey::named("numbers");
+pub const KEY: BatchKey = BatchKey::named("numbers");
 
 #[derive(Debug, PartialEq)]
-enum BatchRefusal {
+pub enum BatchRefusal {
     NotWanted,
     Storage(StorageError),
 }
@@ -25,7 +25,7 @@ impl From<StorageError> for BatchRefusal {
     }
 }
 
-type Outcome = Result<(), BatchRefusal>;
+pub type Outcome = Result<(), BatchRefusal>;
 type Member = Box<dyn Fn(&mut Tx<'_>) -> Outcome + Send>;
 
 fn insert(tx: &mut Tx<'_>, n: i64) -> Result<(), StorageError> {
@@ -37,7 +37,7 @@ fn insert_later(tx: &mut Tx<'_>, n: i64) -> Result<(), StorageError> {
 }
 
 /// Submits a write that runs until the gate is opened.
-async fn close_gate(db: &Db, key: BatchKey) -> (Sender<()>, tokio::task::JoinHandle<()>) {
+pub async fn close_gate(db: &Db, key: BatchKey) -> (Sender<()>, tokio::task::JoinHandle<()>) {
     let (open, gate) = channel::<()>();
     let (running, mut is_running) = tokio::sync::mpsc::unbounded_channel();
     let (db, gate) = (db.clone(), Mutex::new(gate));
@@ -58,7 +58,7 @@ async fn close_gate(db: &Db, key: BatchKey) -> (Sender<()>, tokio::task::JoinHan
 }
 
 /// Polled once, a write is submitted. It has to wait.
-async fn submit<T>(mut write: Pin<&mut impl Future<Output = T>>) {
+pub async fn submit<T>(mut write: Pin<&mut impl Future<Output = T>>) {
     let is_pending = poll_fn(|context| Poll::Ready(write.as_mut().poll(context).is_pending()));
     assert!(is_pending.await);
 }
@@ -90,7 +90,7 @@ fn good(n: i64) -> Member {
     member(move |tx| Ok(insert(tx, n)?))
 }
 
-fn is_clash(outcome: &Outcome) -> bool {
+pub fn is_clash(outcome: &Outcome) -> bool {
     matches!(outcome, Err(BatchRefusal::Storage(error)) if error.violates("numbers_pkey"))
 }
 

@@ -8,5 +8,6 @@ mod fixture;
 mod migrations;
 mod outbox;
 mod postgres_only;
+mod sets;
 mod sqlite_only;
 mod transactions;

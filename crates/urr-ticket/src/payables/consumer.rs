@@ -15,7 +15,7 @@ use urr_storage::{StorageError, Tx};
 use crate::memberships::{MembershipActivation, activate};
 use crate::metrics::TicketMetrics;
 use crate::payables::PayableError;
-use crate::reservations::payment::{HoldConfirmation, confirm};
+use crate::reservations::hold_steps::{HoldConfirmation, HoldStep, take_steps};
 use crate::transfers::{TransferCompletion, complete};
 use crate::{
     CompletedPayment, MembershipError, MembershipId, PaymentClaim, ReservationId, ReturnedMoney,
@@ -78,12 +78,14 @@ fn confirm_reservation(
         id: ReservationId(id),
         payment,
         ticket_id: &|number| context.derived_id(&format!("ticket {number}")),
-        stamp: &context.event_metadata("confirmed", SOURCE),
-        moved_stamp: &context.event_metadata("rescheduled", SOURCE),
+        stamp: context.event_metadata("confirmed", SOURCE),
+        moved_stamp: context.event_metadata("rescheduled", SOURCE),
         now: context.now,
     };
+    let taken = take_steps(tx, &[HoldStep::Confirm(confirmation)]);
+    let mut taken = taken.map_err(TransitionError::from)?;
     // Whoever confirms counts: this event or the call of the payment service, not both.
-    if confirm(tx, &confirmation)?.is_some() {
+    if taken.pop().expect("one step has one result")?.is_some() {
         let metrics = metrics.clone();
         context.after_commit(move || metrics.count_confirmed());
     }

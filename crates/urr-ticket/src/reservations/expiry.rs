@@ -23,9 +23,14 @@ use crate::{ReservationId, ReservationStatus, SaleStatus, TicketService};
 
 /// Small enough that a sale does not notice the lock, large enough to share a commit.
 pub const BATCH_MAX: u32 = 250;
+/// While nobody books.
+const QUIET_BATCH_MAX: u32 = 1_000;
 
+/// While somebody books, the sweep pauses after each batch for so many times its duration: the sale
+/// keeps four fifths of the database.
+const PAUSE_FACTOR: u32 = 4;
 /// A batch that had to wait for long is not followed by as long a pause.
-const PAUSE_MAX: Duration = Duration::from_millis(100);
+const PAUSE_MAX: Duration = Duration::from_millis(250);
 
 /// A reservation that could not be ended is tried again after this time.
 const SET_ASIDE_FOR: Duration = Duration::from_secs(60);
@@ -56,6 +61,10 @@ pub struct Sweeper {
     ticket: TicketService,
     set_aside: HashMap<Uuid, Timestamp>,
     slow: HashMap<Uuid, SlowSale>,
+    /// How many holds had been asked for when the last batch ended.
+    holds_asked: u64,
+    /// Whether somebody booked during the last batch, in this process or in another.
+    is_sale_busy: bool,
 }
 
 /// A sale that did not answer in time.
@@ -95,7 +104,24 @@ struct EndingBatch {
 
 impl Sweeper {
     pub fn new(ticket: TicketService) -> Sweeper {
-        Sweeper { ticket, set_aside: HashMap::new(), slow: HashMap::new() }
+        let holds_asked = ticket.batchers.holds_asked();
+        let (set_aside, slow) = (HashMap::new(), HashMap::new());
+        Sweeper { ticket, set_aside, slow, holds_asked, is_sale_busy: true }
+    }
+
+    fn batch_max(&self) -> u32 {
+        if self.is_sale_busy { BATCH_MAX } else { QUIET_BATCH_MAX }
+    }
+
+    /// Lets the sale go on after a batch that took so long. `was_locked`: another transaction had
+    /// the lock of the sale.
+    async fn pause(&mut self, took: Duration, was_locked: bool) {
+        let holds_asked = self.ticket.batchers.holds_asked();
+        self.is_sale_busy = was_locked || holds_asked != self.holds_asked;
+        self.holds_asked = holds_asked;
+        if self.is_sale_busy {
+            tokio::time::sleep((took * PAUSE_FACTOR).min(PAUSE_MAX)).await;
+        }
     }
 
     /// Ends every hold whose time is over.
@@ -103,7 +129,8 @@ impl Sweeper {
         let now = self.forget_old();
         let (mut swept, mut after) = (SweepReport::default(), Overdue::FIRST);
         loop {
-            let list = move |tx: &mut Tx<'_>| overdue::hold_list(tx, now, after, BATCH_MAX);
+            let limit = self.batch_max();
+            let list = move |tx: &mut Tx<'_>| overdue::hold_list(tx, now, after, limit);
             let due: Vec<Overdue> = self.ticket.db.read(list).await?;
             let Some(last) = due.last().copied() else { return Ok(swept) };
             after = last;
@@ -174,7 +201,8 @@ impl Sweeper {
             if self.is_put_off(event_id) {
                 return Ok(());
             }
-            let list = move |tx: &mut Tx<'_>| overdue::live_list(tx, &sale, after, BATCH_MAX);
+            let limit = self.batch_max();
+            let list = move |tx: &mut Tx<'_>| overdue::live_list(tx, &sale, after, limit);
             let mut ids: Vec<Uuid> = self.ticket.db.read(list).await?;
             let Some(last) = ids.last().copied() else { break };
             after = last;
@@ -198,8 +226,9 @@ impl Sweeper {
             return Ok(BatchEnd::PutOff);
         }
         let batch_max = self.slow.get(&event_id).map_or(usize::MAX, |slow| slow.batch_max);
-        let mut waiting = batch.split(batch_max);
-        let begun = Instant::now();
+        // Nobody books what is closed: its lock is waited for without a look.
+        let was_locked = lock_wait == LockWait::Wait && batch.ending == ReservationEnding::Expired;
+        let (mut waiting, begun) = (batch.split(batch_max), Instant::now());
         while let Some(mut batch) = waiting.pop() {
             match self.ticket.end_batch(batch.clone(), lock_wait).await {
                 Ok(None) => return Ok(BatchEnd::Busy),
@@ -223,8 +252,7 @@ impl Sweeper {
             // A batch that has begun is finished.
             lock_wait = LockWait::Wait;
         }
-        // The sale gets at least as much of the database's time as the sweep.
-        tokio::time::sleep(begun.elapsed().min(PAUSE_MAX)).await;
+        self.pause(begun.elapsed(), was_locked).await;
         Ok(BatchEnd::Done)
     }
 

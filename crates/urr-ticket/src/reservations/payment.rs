@@ -4,33 +4,20 @@
 //! fencing token or another amount is rejected.
 
 use urr_contracts::internal::queue::FinishSlot;
-use urr_kernel::{CallContext, Timestamp, Uuid, Won};
-use urr_storage::outbox::{self, EventMetadata};
+use urr_kernel::{CallContext, Timestamp, Uuid};
 use urr_storage::{BatchKey, DbResult, Tx};
 
-use crate::display_number::display_number;
-use crate::memberships::points::PointAction;
-use crate::memberships::points::store::{PointAward, points_award_ticket};
 use crate::reservations::cancel::check_owner;
-use crate::reservations::model::seat_ids;
-use crate::reservations::refund::rules::free_until;
-use crate::reservations::refund::{RefundTerms, owners_fee};
-use crate::reservations::reschedule::announce_if_moved;
+use crate::reservations::hold_steps::{HoldStepCall, HoldStepResult, Purchase};
 use crate::reservations::rules::{
-    PaymentClaim, ReservationRecord, ReservationRejection, ReturnedMoney, decide_confirm,
-    decide_pay, decide_pin, decide_refunded, decide_unpin,
+    PaymentClaim, ReservationRecord, ReservationRejection, ReturnedMoney, decide_pay,
+    decide_refunded, decide_unpin,
 };
 use crate::reservations::store as transitions;
-use crate::reservations::store::confirm as confirmation;
-use crate::reservations::store::confirm::{NewTicket, SoldHold};
 use crate::reservations::store::items;
 use crate::reservations::store::list as listing;
 use crate::reservations::transition::{TransitionCheck, TransitionError, check_transition};
-use crate::transfers::store::was_sold_by;
-use crate::{
-    EventChain, Reservation, ReservationDetails, ReservationId, ReservationItem, TicketService,
-};
-use urr_contracts::events::reservation::ReservationConfirmed;
+use crate::{EventChain, ReservationDetails, ReservationId, TicketService};
 
 const METHOD_CHARS_MAX: usize = 50;
 const METHOD_UNKNOWN: &str = "unknown";
@@ -84,12 +71,12 @@ impl TicketService {
     ) -> Result<(ReservationDetails, EventChain), TransitionError> {
         let now = self.clock.now();
         let found = self.db.read(move |tx| {
-            let record = transitions::record_find(tx, id)?;
-            let record = record.ok_or(ReservationRejection::NotFound)?;
+            let found = transitions::record_find_with_flow(tx, id)?;
+            let (record, chain) = found.ok_or(ReservationRejection::NotFound)?;
             check_owner(&record, user_id)?;
             decide_pay(&record, now)?;
             let items = items::item_list(tx, id)?;
-            Ok::<_, TransitionError>((record, items, transitions::flow_find(tx, id)?))
+            Ok::<_, TransitionError>((record, items, chain))
         });
         let (record, items, chain) = found.await?;
         let inventory = self.inventories.get(record.reservation.event_id).await?;
@@ -98,15 +85,11 @@ impl TicketService {
         Ok((details, chain))
     }
 
-    /// Changes a reservation, in one transaction with other changes of the same event: all of them
-    /// wait for the lock of its sale. A wrong event costs that time and nothing else.
-    async fn write_of_event<T: Send + 'static>(
-        &self,
-        event_id: Option<Uuid>,
-        work: impl Fn(&mut Tx<'_>) -> Result<T, TransitionError> + Send + 'static,
-    ) -> Result<T, TransitionError> {
+    /// Takes a step with a hold, in one transaction with those of other holds of the same event: all
+    /// of them wait for the lock of its sale. A wrong event costs that time and nothing else.
+    async fn take_step(&self, event_id: Option<Uuid>, step: HoldStepCall) -> HoldStepResult {
         let key = BatchKey { name: "payables", id: event_id.unwrap_or_default() };
-        self.db.write_batched(key, work).await
+        self.db.write_in_set(key, step).await
     }
 
     /// Pins a hold for a payment that is about to charge. It does not expire any more.
@@ -118,19 +101,8 @@ impl TicketService {
         event_id: Option<Uuid>,
     ) -> Result<(), TransitionError> {
         let now = self.clock.now();
-        let pinned = self.write_of_event(event_id, move |tx| {
-            let found = check_transition(tx, id, |record| {
-                check_owner(record, user_id)?;
-                decide_pin(record, &claim, now)
-            })?;
-            match found {
-                TransitionCheck::AlreadyDone(_) => Ok(()),
-                TransitionCheck::Apply(..) => {
-                    Ok(transitions::hold_pin(tx, id, claim.payment_id, now)?)
-                }
-            }
-        });
-        pinned.await
+        let pin = HoldStepCall::Pin { id, user_id, claim, now };
+        self.take_step(event_id, pin).await.map(drop)
     }
 
     /// Releases the hold: the payment has failed. An expired hold ends with the next sweep.
@@ -157,15 +129,10 @@ impl TicketService {
         context: CallContext,
         event_id: Option<Uuid>,
     ) -> Result<(), TransitionError> {
-        // How many ids are needed is seen in the transaction. If it runs twice, the first ones are
-        // not used.
-        let (prepared, ids, now) =
+        let (events, ids, now) =
             (self.prepare_events(2, context), self.ids.clone(), self.clock.now());
-        let confirmed = self.write_of_event(event_id, move |tx| {
-            let (payment, ticket_id) = (&payment, &|_| ids.next_id());
-            let (stamp, moved_stamp) = (&prepared.stamp(0), &prepared.stamp(1));
-            confirm(tx, &HoldConfirmation { id, payment, ticket_id, stamp, moved_stamp, now })
-        });
+        let confirm = HoldStepCall::Confirm { id, payment, events, ids, now };
+        let confirmed = self.take_step(event_id, confirm);
         if let Some(Purchase { event_id, user_id }) = confirmed.await? {
             self.maps.mark_taken(event_id);
             self.metrics.count_confirmed();
@@ -187,86 +154,6 @@ impl TicketService {
     }
 }
 
-/// A confirmation with the ids of its tickets and its event.
-pub(crate) struct HoldConfirmation<'a> {
-    pub id: ReservationId,
-    pub payment: &'a CompletedPayment,
-    /// The id of the ticket with this number.
-    pub ticket_id: &'a dyn Fn(usize) -> Uuid,
-    pub stamp: &'a EventMetadata,
-    /// If the event was moved since the hold was made.
-    pub moved_stamp: &'a EventMetadata,
-    pub now: Timestamp,
-}
-
-/// The buyer and the event.
-pub(crate) struct Purchase {
-    pub event_id: Uuid,
-    pub user_id: Uuid,
-}
-
-/// Sells a pinned hold, issues the tickets, announces it. None: that was done before. A rejected
-/// confirmation writes nothing.
-pub(crate) fn confirm(
-    tx: &mut Tx<'_>,
-    confirming: &HoldConfirmation<'_>,
-) -> Result<Option<Purchase>, TransitionError> {
-    let HoldConfirmation { id, payment, ticket_id, stamp, moved_stamp, now } = *confirming;
-    let found = check_transition(tx, id, |record| decide_confirm(record, &payment.claim, now));
-    if found == Err(TransitionError::Rejected(ReservationRejection::Confirmed))
-        && was_sold_by(tx, id, payment.claim.payment_id)?
-    {
-        // The payment has confirmed it, before its owner sold it on.
-        return Ok(None);
-    }
-    let TransitionCheck::Apply(record, fence) = found? else { return Ok(None) };
-    let seats = confirmation::own_seats_count(tx, id)?.ok_or(ReservationRejection::SeatLost)?;
-    let (payment_id, payment_method) = (payment.claim.payment_id, payment.method.as_str());
-    let event_id = stamp.event_id;
-    let sold = SoldHold { id, payment_id, payment_method, seats, fence, event_id, now };
-    confirmation::hold_confirm(tx, &sold)?;
-    let items = items::item_list(tx, id)?;
-    let tickets = tickets_of(&items, ticket_id);
-    assert_eq!(
-        tickets.len(),
-        record.reservation.quantity as usize,
-        "the quantity is the sum of the items"
-    );
-    for ticket in &tickets {
-        confirmation::ticket_insert(tx, &record.reservation, ticket, now)?;
-    }
-    award_points(tx, &record, &items, now)?;
-    let event = ReservationConfirmed {
-        reservation: record.reservation.snapshot(seat_ids(&items), stamp.time),
-        payment_id,
-        payment_method: Some(payment.method.clone()),
-    };
-    outbox::append(tx, stamp, &event)?;
-    announce_if_moved(tx, &record, moved_stamp)?;
-    let Reservation { event_id, user_id, .. } = record.reservation;
-    Ok(Some(Purchase { event_id, user_id }))
-}
-
-/// The points of a purchase. They count when it cannot be cancelled for free any more; what costs
-/// nothing gives none.
-fn award_points(
-    tx: &mut Tx<'_>,
-    record: &ReservationRecord,
-    items: &[ReservationItem],
-    now: Timestamp,
-) -> DbResult<()> {
-    let Some(artist_id) = record.artist_id else { return Ok(()) };
-    if items.iter().all(|item| item.unit_price == Won::ZERO) {
-        return Ok(());
-    }
-    let policy = transitions::cancel_policy_find(tx, record.reservation.id)?;
-    let terms = RefundTerms { policy, items: items.to_vec() };
-    let settles_at = free_until(&terms.policy, &terms.booking(record, owners_fee(record)), now);
-    let (action, reference_id) = (PointAction::TicketPurchase, record.reservation.id.0);
-    let award = PointAward { action, reference_id, now, settles_at };
-    points_award_ticket(tx, record.reservation.user_id, artist_id, award)
-}
-
 /// Records that the money of a cancelled reservation has gone back.
 pub(crate) fn mark_refunded(
     tx: &mut Tx<'_>,
@@ -281,17 +168,4 @@ pub(crate) fn mark_refunded(
             Ok(transitions::reservation_mark_refunded(tx, id, money.returned, now)?)
         }
     }
-}
-
-/// One ticket per person: one for a seat, several for a ticket type.
-fn tickets_of(items: &[ReservationItem], ticket_id: &dyn Fn(usize) -> Uuid) -> Vec<NewTicket> {
-    let units = items.iter().flat_map(|item| {
-        let quantity = u16::try_from(item.quantity).expect("limits are small");
-        (0..quantity).map(move |unit| (item, unit))
-    });
-    let ticket = |(number, (item, unit)): (usize, (&ReservationItem, u16))| {
-        let (id, position, seat_id) = (ticket_id(number), item.position, item.seat_id());
-        NewTicket { id, number: display_number('T', id), position, unit, seat_id }
-    };
-    units.enumerate().map(ticket).collect()
 }

@@ -29,11 +29,32 @@ pub(crate) const RECORD: &str = "select r.id, r.number, r.user_id, r.event_id, r
     r.payment_status, r.total_amount, r.booking_fee, r.quantity, r.fence, r.expires_at, r.pinned_by, \
     r.extended_at, r.payment_id, r.payment_method, r.refund_amount, r.end_reason, r.created_at, r.updated_at, \
     r.agreed_starts_at, r.announced_starts_at, r.cancelled_amount, r.cancelled_refund_amount, \
+    r.correlation_id, r.last_event_id, \
     s.status as sale_status, s.starts_at, s.artist_id, s.title as event_title, s.venue_name \
     from reservations as r join sales as s on s.event_id = r.event_id where";
 
 pub fn record_find(tx: &mut Tx<'_>, id: ReservationId) -> DbResult<Option<ReservationRecord>> {
     tx.query_opt(&format!("{RECORD} r.id = $1"), params![id], record_read)
+}
+
+/// A reservation and its event chain.
+pub fn record_find_with_flow(
+    tx: &mut Tx<'_>,
+    id: ReservationId,
+) -> DbResult<Option<(ReservationRecord, EventChain)>> {
+    let read = |row: &Row<'_>| Ok((record_read(row)?, flow_read(row)?));
+    tx.query_opt(&format!("{RECORD} r.id = $1"), params![id], read)
+}
+
+/// Several reservations by their ids.
+pub fn records_find(tx: &mut Tx<'_>, ids: &[Uuid]) -> DbResult<HashMap<Uuid, ReservationRecord>> {
+    let mut records = HashMap::with_capacity(ids.len());
+    for_each_chunk(ids, &[], |list, values| {
+        let found = tx.query(&format!("{RECORD} r.id in ({list})"), values, record_read)?;
+        records.extend(found.into_iter().map(|record| (record.reservation.id.0, record)));
+        Ok::<_, StorageError>(())
+    })?;
+    Ok(records)
 }
 
 pub(crate) fn record_read(row: &Row<'_>) -> DbResult<ReservationRecord> {
@@ -56,6 +77,21 @@ pub(crate) fn reservation_read(row: &Row<'_>) -> DbResult<Reservation> {
 pub fn cancel_policy_find(tx: &mut Tx<'_>, id: ReservationId) -> DbResult<CancelPolicy> {
     let sql = "select cancel_policy from reservations where id = $1";
     tx.query_one(sql, params![id], |row| row.get_json("cancel_policy"))
+}
+
+/// The cancellation policies of several reservations.
+pub fn cancel_policies_find(
+    tx: &mut Tx<'_>,
+    ids: &[Uuid],
+) -> DbResult<HashMap<Uuid, CancelPolicy>> {
+    let mut policies = HashMap::with_capacity(ids.len());
+    for_each_chunk(ids, &[], |list, values| {
+        let sql = format!("select id, cancel_policy from reservations where id in ({list})");
+        let read = |row: &Row<'_>| Ok((row.get("id")?, row.get_json("cancel_policy")?));
+        policies.extend(tx.query(&sql, values, read)?);
+        Ok::<_, StorageError>(())
+    })?;
+    Ok(policies)
 }
 
 /// The event chain of a reservation.
@@ -299,21 +335,6 @@ pub fn ticket_was_used(tx: &mut Tx<'_>, id: ReservationId) -> DbResult<bool> {
         |row| row.get::<Option<Timestamp>>("checked_in_at"),
     )?;
     Ok(used.iter().any(Option::is_some))
-}
-
-/// Pins a hold. The record was checked under the lock, so a miss is a bug.
-pub fn hold_pin(
-    tx: &mut Tx<'_>,
-    id: ReservationId,
-    payment_id: Uuid,
-    now: Timestamp,
-) -> DbResult<()> {
-    tx.change_later(
-        "update reservations set pinned_by = $2, pinned_at = $3, updated_at = $3 \
-         where id = $1 and status = 'pending' and pinned_by is null",
-        params![id, payment_id, now],
-        1,
-    )
 }
 
 /// Gives a hold more time. The record was checked under the lock, so a miss is a bug.

@@ -112,7 +112,7 @@ pub(super) fn payment_charge(
     card: TestCard,
     now: Timestamp,
 ) -> DbResult<SandboxOutcome> {
-    let Some(line) = payment_lock(tx, &charge.payment_key)? else {
+    let Some((line, moved)) = payment_lock_for_charge(tx, charge)? else {
         return Ok(SandboxOutcome::Refused("NOT_FOUND_PAYMENT".to_owned()));
     };
     if line.order_id != charge.order_id || line.amount != charge.amount {
@@ -125,7 +125,12 @@ pub(super) fn payment_charge(
     if line.attempts == 0 && now > line.created_at + KEY_LIFE {
         return payment_refuse(tx, &line, "NOT_FOUND_PAYMENT_SESSION");
     }
-    match movement_payment_key(tx, &charge.idempotency_key)? {
+    let moved_key = match moved.payment_key {
+        // It was charged while this request waited for the lock.
+        None if line.is_charged() => movement_payment_key(tx, &charge.idempotency_key)?,
+        moved_key => moved_key,
+    };
+    match moved_key {
         Some(key) if key == line.payment_key => {
             return Ok(SandboxOutcome::MovedBefore(line.into_payment()));
         }
@@ -135,30 +140,77 @@ pub(super) fn payment_charge(
         }
         None => {}
     }
-    if order_is_charged(tx, &line.order_id)? {
+    if moved.is_order_charged {
         return Ok(SandboxOutcome::Unclear("DUPLICATED_ORDER_ID"));
     }
-    tx.execute_later(
-        "update sandbox_payments set attempts = attempts + 1 where payment_key = $1",
-        params![line.payment_key],
-    )?;
-    let charged = match card {
-        TestCard::Decline => return payment_refuse(tx, &line, "REJECT_CARD_PAYMENT"),
-        TestCard::Insufficient => return payment_refuse(tx, &line, "INSUFFICIENT_FUNDS"),
-        TestCard::UnknownCode => return Ok(SandboxOutcome::Unclear("SANDBOX_UNHEARD_OF")),
-        TestCard::TimeOut => return Ok(SandboxOutcome::Lost),
-        TestCard::Stumble if line.attempts == 0 => return Ok(SandboxOutcome::Lost),
-        TestCard::WrongAmount => Won::new((line.amount.amount() - 1).max(1)),
-        _ => line.amount,
+    let charged = match charge_by_card(card, &line) {
+        Ok(charged) => charged,
+        Err(outcome) => {
+            let refusal = match &outcome {
+                SandboxOutcome::Refused(code) => Some(code.as_str()),
+                _ => None,
+            };
+            attempt_add(tx, &line, refusal)?;
+            return Ok(outcome);
+        }
     };
     movement_insert(tx, &charge.idempotency_key, &line.payment_key, charged, now)?;
     tx.execute_later(
-        "update sandbox_payments set charged = $2, approved_at = $3 where payment_key = $1",
+        "update sandbox_payments set attempts = attempts + 1, charged = $2, approved_at = $3 \
+         where payment_key = $1",
         params![line.payment_key, charged, now],
     )?;
     Ok(SandboxOutcome::Moved(
         SandboxPayment { charged, approved_at: Some(now), ..line }.into_payment(),
     ))
+}
+
+/// What a card pays, or what it does instead.
+fn charge_by_card(card: TestCard, line: &SandboxPayment) -> Result<Won, SandboxOutcome> {
+    let refused = |code: &str| Err(SandboxOutcome::Refused(code.to_owned()));
+    match card {
+        TestCard::Decline => refused("REJECT_CARD_PAYMENT"),
+        TestCard::Insufficient => refused("INSUFFICIENT_FUNDS"),
+        TestCard::UnknownCode => Err(SandboxOutcome::Unclear("SANDBOX_UNHEARD_OF")),
+        TestCard::TimeOut => Err(SandboxOutcome::Lost),
+        TestCard::Stumble if line.attempts == 0 => Err(SandboxOutcome::Lost),
+        TestCard::WrongAmount => Ok(Won::new((line.amount.amount() - 1).max(1))),
+        _ => Ok(line.amount),
+    }
+}
+
+/// Counts an attempt that did not charge.
+fn attempt_add(tx: &mut Tx<'_>, line: &SandboxPayment, refusal: Option<&str>) -> DbResult<()> {
+    tx.execute_later(
+        "update sandbox_payments set attempts = attempts + 1, refusal = coalesce($2, refusal) \
+         where payment_key = $1",
+        params![line.payment_key, refusal],
+    )
+}
+
+/// What was moved before, by the key of a charge and for its order.
+struct EarlierMovement {
+    payment_key: Option<String>,
+    is_order_charged: bool,
+}
+
+fn payment_lock_for_charge(
+    tx: &mut Tx<'_>,
+    charge: &ChargeRequest,
+) -> DbResult<Option<(SandboxPayment, EarlierMovement)>> {
+    let sql = format!(
+        "select {COLUMNS}, (select moved.payment_key from sandbox_movements as moved \
+         where moved.idempotency_key = $2) as moved_key, (select count(*) from \
+         sandbox_payments as other where other.order_id = line.order_id and other.charged > 0) \
+         as charges from sandbox_payments as line where line.payment_key = $1 for update"
+    );
+    tx.query_opt(&sql, params![charge.payment_key, charge.idempotency_key], |row| {
+        let moved = EarlierMovement {
+            payment_key: row.get("moved_key")?,
+            is_order_charged: row.get::<i64>("charges")? > 0,
+        };
+        Ok((SandboxPayment::read(row)?, moved))
+    })
 }
 
 /// Refunds.
@@ -257,13 +309,6 @@ fn payment_refuse(tx: &mut Tx<'_>, line: &SandboxPayment, code: &str) -> DbResul
         params![line.payment_key, code],
     )?;
     Ok(SandboxOutcome::Refused(code.to_owned()))
-}
-
-fn order_is_charged(tx: &mut Tx<'_>, order_id: &str) -> DbResult<bool> {
-    let sql = "select payment_key from sandbox_payments where order_id = $1 and charged > 0";
-    let charged: Option<String> =
-        tx.query_opt(sql, params![order_id], |row| row.get("payment_key"))?;
-    Ok(charged.is_some())
 }
 
 fn movement_payment_key(tx: &mut Tx<'_>, key: &str) -> DbResult<Option<String>> {
