@@ -20,17 +20,18 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::{CatalogCounts, CatalogService};
+use crate::{CatalogCounts, CatalogService, Operations};
 
 /// The figures are sums over all reservations, so they are not made anew for every look.
 const FIGURES_TTL: Duration = Duration::from_secs(5);
 const FIGURES_MAX: usize = 1_000;
 
 /// The services that the dashboard asks.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct CatalogPeers {
     pub ticket: TicketClient,
     pub auth: AuthClient,
+    pub operations: Operations,
 }
 
 /// The ticket service did not answer.
@@ -48,6 +49,10 @@ impl Dashboard {
     pub fn new(peers: Option<CatalogPeers>, clock: Clock) -> Dashboard {
         let options = CacheOptions { ttl: FIGURES_TTL, entries_max: FIGURES_MAX };
         Dashboard { peers, figures: Cache::new(clock, options) }
+    }
+
+    pub fn peers(&self) -> Option<&CatalogPeers> {
+        self.peers.as_ref()
     }
 
     async fn figures(

@@ -2,6 +2,7 @@
 
 mod admin;
 mod notifications;
+mod problems;
 pub mod user_records;
 
 use urr_service::ApiError;

@@ -3,9 +3,11 @@
 mod admin;
 pub mod audit;
 mod errors;
+mod figures;
 mod idempotency;
 mod orders;
 mod payment_outcome;
+mod problems;
 mod sandbox_checkout;
 mod test_card;
 mod user_records;

@@ -128,7 +128,7 @@ impl QueueService {
         })
     }
 
-    fn known_event(&self, event_id: Uuid) -> Result<Arc<EventRoom>, AdminError> {
+    pub(crate) fn known_event(&self, event_id: Uuid) -> Result<Arc<EventRoom>, AdminError> {
         let event = self.0.event_index.get(event_id);
         event
             .filter(|event| event.status != RoomEventStatus::Deleted)

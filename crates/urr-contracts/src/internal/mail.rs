@@ -6,9 +6,13 @@ use serde::{Deserialize, Serialize};
 use urr_kernel::Uuid;
 use urr_service::Caller;
 
+use super::problems::{self, ListMailProblems, ProblemList};
+
 internal_calls! {
     /// The calls to the mail service.
     pub enum MailCalls {
+        ListMailProblems -> ProblemList:
+            Get "/internal/mail/problems", problems::CALLERS, problems::DEADLINE;
         GetMailRecords -> MailRecordsAnswer:
             Get "/internal/mail/records/{userId}", &[Caller::Auth], Duration::from_secs(5);
     }

@@ -8,12 +8,13 @@ use urr_service::{ApiError, InternalCalls};
 use urr_storage::{StorageError, Tx, params};
 
 use crate::MailService;
+use crate::http::problems::list_mail_problems;
 
 /// How many mails a copy has at most, the newest.
 const RECORDS_MAX: u32 = 2_000;
 
 pub fn calls(service: MailService) -> InternalCalls<MailService> {
-    InternalCalls::new(service).serve(get_mail_records)
+    InternalCalls::new(service).serve(get_mail_records).serve(list_mail_problems)
 }
 
 async fn get_mail_records(

@@ -17,6 +17,8 @@ use utoipa_axum::routes;
 
 use crate::domain::ledger_audit::LedgerDifference;
 use crate::domain::payment::{Payment, SagaStep};
+use crate::http::figures::get_payment_figures;
+use crate::http::problems::list_payment_problems;
 use crate::http::user_records::get_payment_records;
 use crate::provider_reconciliation::{ProviderDifference, Reconciliation};
 use crate::ticket_reconciliation::{TicketComparison, TicketDifference};
@@ -35,6 +37,8 @@ pub fn calls(payments: PaymentService) -> InternalCalls<PaymentService> {
         .serve(audit_provider)
         .serve(audit_tickets)
         .serve(get_payment_records)
+        .serve(get_payment_figures)
+        .serve(list_payment_problems)
 }
 
 #[derive(Serialize, ToSchema)]
