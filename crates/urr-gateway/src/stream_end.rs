@@ -23,8 +23,7 @@ pub fn end_with_token(gateway: &Gateway, requester: Requester, response: Respons
     let rest = expires_at.duration_since(gateway.clock.now());
     let expired = tokio::time::sleep(Duration::try_from(rest).unwrap_or(Duration::ZERO));
     let feed = gateway.feed.clone();
-    let is_revoked =
-        move || feed.as_ref().is_some_and(|feed| feed.is_revoked(id) == Some(true));
+    let is_revoked = move || feed.as_ref().is_some_and(|feed| feed.is_revoked(id) == Some(true));
     response.map(|body| {
         let messages = body.into_data_stream().take_until(expired);
         Body::from_stream(messages.take_while(move |_| ready(!is_revoked())))

@@ -188,9 +188,9 @@ impl QueueService {
         });
         self.0.metrics.set_room_gauges(gauges);
         let read = events.iter().zip(&crowds);
-        self.record_rooms(read.filter_map(|(event, crowd)| {
-            Some((&**event, &crowd.as_ref().ok()?.crowd))
-        }));
+        self.record_rooms(
+            read.filter_map(|(event, crowd)| Some((&**event, &crowd.as_ref().ok()?.crowd))),
+        );
     }
 
     /// The events whose rooms are occupied. If the rooms cannot be listed, those that were occupied

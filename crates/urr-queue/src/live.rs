@@ -24,8 +24,8 @@ use urr_kernel::{CallContext, Timestamp, Uuid};
 use urr_room::Crowd;
 
 pub use self::ring::{LiveSecond, SecondRing};
-pub use self::sources::LiveSources;
 use self::sources::LiveAnswers;
+pub use self::sources::LiveSources;
 use crate::http::live_message;
 use crate::status::EventContext;
 use crate::{EventRoom, QueueService};
@@ -241,9 +241,7 @@ impl QueueService {
         let declined_total = facts.payments.map(|payments| payments.declined);
         let money = money.or(last.money);
         drop(facts);
-        self.0
-            .live
-            .push(event_id, LiveSecond { stock, money, declined_total, booking, ..sample });
+        self.0.live.push(event_id, LiveSecond { stock, money, declined_total, booking, ..sample });
     }
 
     /// Reads the past of a sale when it is opened, and its minutes now and then.

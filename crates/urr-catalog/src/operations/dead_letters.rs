@@ -20,9 +20,7 @@ const LIMIT_MAX: usize = 500;
 const BODY_CHARS_MAX: usize = 4_000;
 
 pub fn routes() -> OpenApiRouter<CatalogService> {
-    OpenApiRouter::new()
-        .routes(routes!(list_dead_letters))
-        .routes(routes!(retry_dead_letter))
+    OpenApiRouter::new().routes(routes!(list_dead_letters)).routes(routes!(retry_dead_letter))
 }
 
 #[derive(Deserialize, IntoParams)]
@@ -152,7 +150,8 @@ impl CatalogService {
         let bus = self.bus()?;
         dead_letters::show(bus, id).await.map_err(refused)?;
         let action = self.admin_action(actor, ("DEAD_LETTER_RETRIED", "dead_letter", id));
-        let (summary, details) = (format!("{id} was sent again"), Some(json!({ "outcome": "begun" })));
+        let (summary, details) =
+            (format!("{id} was sent again"), Some(json!({ "outcome": "begun" })));
         let (log_id, intent) = (action.id, AdminAction { summary, details, ..action });
         self.0.db.write(move |tx| admin_log::insert(tx, &intent)).await?;
         let sent = dead_letters::replay(bus, id, RepeatedReplay::Refuse, self.0.clock.now()).await;

@@ -14,9 +14,7 @@ use urr_contracts::internal::problems::{
 };
 use urr_kernel::{CallContext, Clock, Timestamp, Uuid};
 use urr_service::cache::{Cache, CacheOptions};
-use urr_service::{
-    ApiError, Context, Errors, EventReader, InternalCall, Json, preferred_language,
-};
+use urr_service::{ApiError, Context, Errors, EventReader, InternalCall, Json, preferred_language};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;

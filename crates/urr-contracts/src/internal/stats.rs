@@ -72,13 +72,13 @@ pub struct SaleMinute {
     pub span: SaleSpan,
     /// Null if the room was not occupied.
     #[serde(default)]
-    pub room: Option<RoomTotals>,
+    pub room: Option<RoomFigures>,
 }
 
 /// The numbers of a waiting room at a moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct RoomTotals {
+pub struct RoomFigures {
     pub waiting: u32,
     pub inside: u32,
     /// Since the opening of the room.

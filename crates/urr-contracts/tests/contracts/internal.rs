@@ -175,13 +175,8 @@ fn visit_board(visitor: &mut impl CallVisitor) {
     };
     visitor.visit(GetSaleTotals { event_id }, totals);
     let span = SaleSpan { at: 1_796_126_400, moved: totals };
-    let room = RoomTotals {
-        waiting: 20,
-        inside: 5,
-        joined_total: 40,
-        admitted_total: 15,
-        left_total: 5,
-    };
+    let room =
+        RoomFigures { waiting: 20, inside: 5, joined_total: 40, admitted_total: 15, left_total: 5 };
     let history = SaleHistory {
         totals,
         seconds: vec![span],

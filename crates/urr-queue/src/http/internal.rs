@@ -9,8 +9,8 @@ use urr_service::{ApiError, InternalCalls};
 
 use super::admin::operator;
 use super::room_error;
-use crate::problems::list_queue_problems;
 use crate::QueueService;
+use crate::problems::list_queue_problems;
 
 pub fn calls(queue: QueueService) -> InternalCalls<QueueService> {
     InternalCalls::new(queue)

@@ -11,7 +11,7 @@ use futures_util::stream::unfold;
 use serde::Serialize;
 use tokio::sync::broadcast;
 use tokio::time::Instant;
-use urr_contracts::internal::stats::{RoomTotals, SaleHistory, SaleTotals};
+use urr_contracts::internal::stats::{RoomFigures, SaleHistory, SaleTotals};
 use urr_contracts::internal::ticket::{BookingHealth, EventAvailability, GradeSales};
 use urr_kernel::{Timestamp, Uuid, Won};
 use urr_service::{ApiError, Errors, EventReader, Path};
@@ -374,7 +374,7 @@ impl LiveMinutesView {
         for minute in &history.minutes {
             let (span, room) = (minute.span, minute.room);
             let both = before.zip(room);
-            let since = |total: fn(&RoomTotals) -> u64| {
+            let since = |total: fn(&RoomFigures) -> u64| {
                 both.map(|(before, room)| total(&room).saturating_sub(total(&before)))
             };
             view.at.push(span.at);

@@ -52,9 +52,7 @@ impl LiveSources {
                 let stats = self.stats.as_ref()?;
                 Some(in_time(stats.call(GetSaleTotals { event_id }, context)).await)
             },
-            async {
-                Some(in_time(payment?.call(GetPaymentFigures { event_id }, context)).await)
-            },
+            async { Some(in_time(payment?.call(GetPaymentFigures { event_id }, context)).await) },
         );
         let mut note = |is_silent: bool, service| {
             if is_silent {
@@ -75,11 +73,8 @@ impl LiveSources {
         context: &CallContext,
     ) -> Option<SaleHistory> {
         let seconds = Duration::from_secs(u64::try_from(SECONDS_MAX).expect("it is small"));
-        let call = GetSaleHistory {
-            event_id,
-            seconds_since: now - seconds,
-            minutes_since: now - MINUTES,
-        };
+        let call =
+            GetSaleHistory { event_id, seconds_since: now - seconds, minutes_since: now - MINUTES };
         let answer = self.stats.as_ref()?.call(call, context);
         tokio::time::timeout(HISTORY_PATIENCE, answer).await.ok()?.ok()
     }

@@ -633,9 +633,10 @@ impl MoneyStub {
 }
 
 async fn get_sale_totals(State(money): State<MoneyStub>) -> Response {
-    money.answer(&money.0.totals_calls, |number| {
-        json!({"charges": number, "charged": number * 1_000, "refunds": 0, "refunded": 0})
-    })
+    money.answer(
+        &money.0.totals_calls,
+        |number| json!({"charges": number, "charged": number * 1_000, "refunds": 0, "refunded": 0}),
+    )
 }
 
 async fn get_sale_history(State(money): State<MoneyStub>) -> Response {

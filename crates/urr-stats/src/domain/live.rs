@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use urr_contracts::internal::stats::{RoomTotals, SaleMinute, SaleSpan, SaleTotals};
+use urr_contracts::internal::stats::{RoomFigures, SaleMinute, SaleSpan, SaleTotals};
 use urr_kernel::{Timestamp, Won};
 
 /// The money that moved in each span of so many seconds. Spans without any are left out.
@@ -21,7 +21,7 @@ pub fn spans(sales: &[(Timestamp, SaleTotals)], seconds: i64) -> Vec<SaleSpan> {
 /// The minutes of which the money or the room is known.
 pub fn minutes(
     sales: &[(Timestamp, SaleTotals)],
-    rooms: &[(Timestamp, RoomTotals)],
+    rooms: &[(Timestamp, RoomFigures)],
 ) -> Vec<SaleMinute> {
     let empty = |at| SaleMinute { span: SaleSpan { at, ..SaleSpan::default() }, room: None };
     let mut minutes: BTreeMap<i64, SaleMinute> = BTreeMap::new();
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_minute_has_its_money_and_its_room() {
-        let room = RoomTotals { waiting: 7, ..RoomTotals::default() };
+        let room = RoomFigures { waiting: 7, ..RoomFigures::default() };
         let at = |second| Timestamp::from_second(second).unwrap();
         let minutes = minutes(&[charge(61_000, 5)], &[(at(60), room), (at(180), room)]);
         let shown: Vec<_> =

@@ -8,9 +8,7 @@ use utoipa::ToSchema;
 
 use super::{EventStatsReader, StatsAnswer, StatsResult, event_not_found};
 use crate::domain::StatsCounters;
-use crate::store::event_queries::{
-    EventStatsFilter, EventStatsOrder, event_day_list, event_list,
-};
+use crate::store::event_queries::{EventStatsFilter, EventStatsOrder, event_day_list, event_list};
 
 /// A sale rarely takes longer; of more days the last ones are listed.
 const DAYS_MAX: u32 = 400;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use urr_contracts::events::queue::QueueObserved;
-use urr_contracts::internal::stats::{RoomTotals, SaleTotals};
+use urr_contracts::internal::stats::{RoomFigures, SaleTotals};
 use urr_kernel::{Timestamp, Uuid, Won};
 use urr_storage::{DbResult, Row, Tx, params};
 
@@ -87,13 +87,13 @@ pub fn queue_minute_list(
     tx: &mut Tx<'_>,
     event_id: Uuid,
     since: Timestamp,
-) -> DbResult<Vec<(Timestamp, RoomTotals)>> {
+) -> DbResult<Vec<(Timestamp, RoomFigures)>> {
     let sql = "select minute, waiting, inside, joined_total, admitted_total, left_total \
                from queue_minutes where event_id = $1 and minute >= $2 order by minute";
     tx.query(sql, params![event_id, since], |row| {
         let total = |column| row.get::<i64>(column).map(i64::unsigned_abs);
         let people = |column| Ok(u32::try_from(total(column)?).unwrap_or(u32::MAX));
-        let room = RoomTotals {
+        let room = RoomFigures {
             waiting: people("waiting")?,
             inside: people("inside")?,
             joined_total: total("joined_total")?,
