@@ -11,6 +11,8 @@ const PAGES_SHARING_MIN = 8;
 const PAGE = /\/src\/routes\/(.*\/)?\+(page|layout|error)\.svelte$/;
 /** What every visit needs: the frame of all pages, and the page where most visits begin. */
 const FIRST_PAGES = ['/src/routes/+layout.svelte', '/src/routes/+page.svelte'];
+/** Fans load nothing of what only these pages share. */
+const ADMIN_PAGES = '/src/routes/admin/';
 const users = new Map<string, ReadonlySet<string>>();
 
 /** The pages that import a module, directly or through others, but not while they run. */
@@ -41,7 +43,9 @@ function chunkOf(id: string, { getModuleInfo }: { getModuleInfo: GetModuleInfo }
   if (!id.includes('/src/lib/') || id.includes('/src/lib/text/')) return undefined;
   const pages = pagesUsing(id, getModuleInfo);
   const isFirst = FIRST_PAGES.some((page) => [...pages].some((user) => user.endsWith(page)));
-  return isFirst || pages.size >= PAGES_SHARING_MIN ? 'common' : undefined;
+  const forAdmins = [...pages].filter((page) => page.includes(ADMIN_PAGES)).length;
+  if (isFirst || pages.size - forAdmins >= PAGES_SHARING_MIN) return 'common';
+  return forAdmins >= PAGES_SHARING_MIN ? 'admin' : undefined;
 }
 
 /** SvelteKit hides its announcer by a style attribute, which our policy forbids. */
