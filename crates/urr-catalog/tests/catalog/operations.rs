@@ -19,9 +19,7 @@ use urr_contracts::internal::problems::{
     ListMailProblems, ListPaymentProblems, ListQueueProblems, ListTicketProblems,
 };
 use urr_kernel::Uuid;
-use urr_service::{
-    Caller, InternalCall, Metrics, RequestLimits, ServiceKit, Upstream, UserRole,
-};
+use urr_service::{Caller, InternalCall, Metrics, RequestLimits, ServiceKit, Upstream, UserRole};
 
 use crate::contract;
 use crate::fixture::{MINUTE, SECOND, World};
@@ -48,11 +46,8 @@ impl Desk {
         let (said, asked) = (Said::default(), Asked::default());
         let folder = tempfile::tempdir().unwrap();
         let bus = Bus::open_embedded(&folder.path().join("bus.db"), &world.clock).unwrap();
-        let topic = TopicSpec {
-            name: "payment-events".to_owned(),
-            partitions: 1,
-            retention: 60 * MINUTE,
-        };
+        let topic =
+            TopicSpec { name: "payment-events".to_owned(), partitions: 1, retention: 60 * MINUTE };
         bus.ensure_topics(&[topic]).await.unwrap();
         let kit = ServiceKit {
             clock: world.clock.clone(),

@@ -1,7 +1,13 @@
 /** Which lines the charts of a live board have. */
 import * as m from '$lib/text/messages';
 import type { ChartLine, ChartRow } from '../charts/chart';
-import { type LiveSeries, type MinuteName, SECONDS_KEPT, type SecondName, tableRows } from './series';
+import {
+  type LiveSeries,
+  type MinuteName,
+  SECONDS_KEPT,
+  type SecondName,
+  tableRows,
+} from './series';
 
 export type LiveSpan = 'seconds' | 'minutes';
 
@@ -42,11 +48,7 @@ const REFUNDS = { name: 'refunds', label: m.adminLive_refunds, look: FAINT } as 
 const PLANS: readonly Plan[] = [
   {
     title: m.adminLive_chart_room,
-    seconds: [
-      WAITING,
-      INSIDE,
-      { name: 'threshold', label: m.adminLive_threshold, look: FAINT },
-    ],
+    seconds: [WAITING, INSIDE, { name: 'threshold', label: m.adminLive_threshold, look: FAINT }],
     minutes: [WAITING, INSIDE],
   },
   {
@@ -56,11 +58,7 @@ const PLANS: readonly Plan[] = [
   },
   {
     title: m.adminLive_chart_payments,
-    seconds: [
-      PAYMENTS,
-      { name: 'declined', label: m.adminLive_declined, look: BAD },
-      REFUNDS,
-    ],
+    seconds: [PAYMENTS, { name: 'declined', label: m.adminLive_declined, look: BAD }, REFUNDS],
     minutes: [PAYMENTS, REFUNDS],
   },
   {
@@ -78,7 +76,9 @@ const ROWS_MAX = 15;
 export function liveCharts(series: LiveSeries, span: LiveSpan): LiveChart[] {
   return PLANS.map((plan) => {
     const columns = span === 'seconds' ? series.seconds : series.minutes;
-    const wanted = (span === 'seconds' ? plan.seconds : plan.minutes) as readonly Line<MinuteName>[];
+    const wanted = (
+      span === 'seconds' ? plan.seconds : plan.minutes
+    ) as readonly Line<MinuteName>[];
     const lines = wanted.map(({ name, label, look }) => ({
       label: label(),
       values: (columns as typeof series.minutes)[name],
