@@ -1,5 +1,5 @@
 /** Who sees the organisers' pages, and their menu on a desktop and on a phone. */
-import { registerWorker, pageOf, expectGoodPage, testAdmin } from './admin';
+import { expectGoodPage, pageOf, registerWorker } from './admin';
 import { expect, logIn, registerFan, test } from './fan';
 
 test.use({ accountOf: 'adminshell' });
@@ -48,7 +48,7 @@ test('each role sees its own entries and cannot open others', async ({ browser }
 });
 
 test('on a phone the menu is a bar and a sheet, by keyboard too', async ({ browser }) => {
-  const account = testAdmin();
+  const account = await registerWorker('admin');
   const page = await pageOf(browser, account, { viewport: { width: 360, height: 740 } });
   await page.goto('/admin/events');
   const more = page.getByRole('button', { name: '전체' });
@@ -87,7 +87,7 @@ test.describe('in English', () => {
   test.use({ locale: 'en-GB' });
 
   test('the frame is English', async ({ page }) => {
-    await logIn(page, testAdmin());
+    await logIn(page, await registerWorker('admin'));
     await page.goto('/admin');
     await expect(page.getByRole('heading', { level: 1 })).toBeVisible();
     await expectGoodPage(page, 'en');

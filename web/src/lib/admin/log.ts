@@ -20,8 +20,7 @@ const READERS = {
   payment: (query: LogQuery) => call(api.GET('/api/admin/payments/log', { params: { query } })),
   auth: (query: LogQuery) => call(api.GET('/api/auth/admin/log', { params: { query } })),
   mail: (query: LogQuery) => call(api.GET('/api/admin/mails/log', { params: { query } })),
-  community: (query: LogQuery) =>
-    call(api.GET('/api/admin/community/log', { params: { query } })),
+  community: (query: LogQuery) => call(api.GET('/api/admin/community/log', { params: { query } })),
 };
 
 export type LogService = keyof typeof READERS;

@@ -99,7 +99,11 @@ test('the draft of an event has its fields, and its times only on request', () =
     hasPresale: false,
     seatsPerUserMax: 2,
     requiresIdentity: true,
-    cancelPolicy: { graceHours: 1, graceDaysBeforeMin: 2, bands: [{ daysBeforeMin: 0, percent: 5 }] },
+    cancelPolicy: {
+      graceHours: 1,
+      graceDaysBeforeMin: 2,
+      bands: [{ daysBeforeMin: 0, percent: 5 }],
+    },
   } as unknown as Schemas['AdminEventView'];
   const draft = draftOf(event, true);
   expect(draft).toMatchObject({ startsAt: '2027-02-01T19:30', hasOwnFees: true, graceHours: '1' });

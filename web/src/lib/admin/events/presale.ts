@@ -4,8 +4,7 @@ import * as m from '$lib/text/messages';
 const HOUR_MS = 3_600_000;
 
 export function presaleTimes(saleStart: string): { label: string; at: string }[] {
-  const after = (hours: number) =>
-    new Date(Date.parse(saleStart) + hours * HOUR_MS).toISOString();
+  const after = (hours: number) => new Date(Date.parse(saleStart) + hours * HOUR_MS).toISOString();
   return [
     { label: m.tier_diamond(), at: after(0) },
     { label: m.tier_gold(), at: after(1) },

@@ -37,8 +37,7 @@ function basics(draft: EventDraft, problems: Problems) {
 
 function place(draft: EventDraft, problems: Problems) {
   if (draft.venueId === '') problems.venueId = m.adminEvents_need_venue();
-  if (draft.kind === 'seated' && draft.hallId === '')
-    problems.hallId = m.adminEvents_need_hall();
+  if (draft.kind === 'seated' && draft.hallId === '') problems.hallId = m.adminEvents_need_hall();
 }
 
 function prices(draft: EventDraft, problems: Problems) {
@@ -52,8 +51,7 @@ function prices(draft: EventDraft, problems: Problems) {
   draft.ticketTypes.forEach((type, index) => {
     const field = `ticketTypes.${index}`;
     if (type.name.trim() === '') problems[`${field}.name`] = m.adminEvents_need_name();
-    if (wholeNumber(type.price) === null)
-      problems[`${field}.price`] = m.adminEvents_need_price();
+    if (wholeNumber(type.price) === null) problems[`${field}.price`] = m.adminEvents_need_price();
     if (!wholeNumber(type.total)) problems[`${field}.total`] = m.adminEvents_need_total();
   });
 }
@@ -87,8 +85,7 @@ function opening(draft: EventDraft, problems: Problems) {
 }
 
 function rules(draft: EventDraft, problems: Problems) {
-  if (!wholeNumber(draft.seatsPerUserMax))
-    problems.seatsPerUserMax = m.adminEvents_need_number();
+  if (!wholeNumber(draft.seatsPerUserMax)) problems.seatsPerUserMax = m.adminEvents_need_number();
   if (!draft.hasOwnFees) return;
   for (const name of ['graceHours', 'graceDaysBeforeMin'] as const)
     if (wholeNumber(draft[name]) === null) problems[name] = m.adminEvents_need_number();

@@ -1,6 +1,13 @@
 /** Reads the logs of all services as one, newest first, part by part. */
 import type { ListPart } from '../pages.svelte';
-import { LOG_SERVICES, type LogEntry, type LogQuery, type LogService, mergeByTime, readLog } from '../log';
+import {
+  LOG_SERVICES,
+  type LogEntry,
+  type LogQuery,
+  type LogService,
+  mergeByTime,
+  readLog,
+} from '../log';
 
 const PART = 50;
 
