@@ -19,6 +19,7 @@ describe('days of statistics', () => {
     expect(columns.values).toEqual([[2, 0, 0, 5]]);
     expect(columns.rows[0], 'the newest first').toEqual({ at: columns.at[3], values: [5] });
     expect(dayColumns([], [() => 1]).at).toEqual([]);
+    expect(dayColumns(days.slice(1), [(day) => day.sold]).values).toEqual([[0, 2]]);
   });
 
   it('add up', () => {

@@ -32,7 +32,9 @@ export function dayColumns<Day extends { readonly date: string }>(
   const [first, last] = [starts[0], starts.at(-1)];
   const columns: DayColumns = { at: [], values: figures.map(() => []), rows: [] };
   if (first === undefined || last === undefined) return columns;
-  for (let at = first; at <= last; at += DAY_SECONDS) {
+  // One day alone is no line: it begins the day before.
+  const start = first === last ? first - DAY_SECONDS : first;
+  for (let at = start; at <= last; at += DAY_SECONDS) {
     const day = byStart.get(at);
     const values = figures.map((figure) => (day ? figure(day) : 0));
     columns.at.push(at);
