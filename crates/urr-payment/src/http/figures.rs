@@ -3,7 +3,7 @@
 use urr_contracts::internal::payment::{GetPaymentFigures, PaymentFigures};
 use urr_kernel::{CallContext, Uuid};
 use urr_service::ApiError;
-use urr_storage::{DbResult, StorageError, Tx, params};
+use urr_storage::{DbResult, Tx, params};
 
 use crate::PaymentService;
 
@@ -12,8 +12,7 @@ pub async fn get_payment_figures(
     GetPaymentFigures { event_id }: GetPaymentFigures,
     _: CallContext,
 ) -> Result<PaymentFigures, ApiError> {
-    let read = move |tx: &mut Tx<'_>| Ok::<_, StorageError>(figures(tx, event_id)?);
-    Ok(payments.0.db.read(read).await?)
+    Ok(payments.0.db.read(move |tx| figures(tx, event_id)).await?)
 }
 
 /// One statement on the index `payments_unsettled_of_event`.

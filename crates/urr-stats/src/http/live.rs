@@ -18,8 +18,7 @@ async fn get_sale_totals(
     GetSaleTotals { event_id }: GetSaleTotals,
     _: CallContext,
 ) -> Result<SaleTotals, ApiError> {
-    let read = move |tx: &mut Tx<'_>| Ok::<_, StorageError>(sale_totals(tx, event_id)?);
-    Ok(stats.db.read(read).await?)
+    Ok(stats.db.read(move |tx| sale_totals(tx, event_id)).await?)
 }
 
 async fn get_sale_history(
