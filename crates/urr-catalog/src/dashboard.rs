@@ -20,17 +20,18 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::{CatalogCounts, CatalogService};
+use crate::{CatalogCounts, CatalogService, Operations};
 
 /// The figures are sums over all reservations, so they are not made anew for every look.
 const FIGURES_TTL: Duration = Duration::from_secs(5);
 const FIGURES_MAX: usize = 1_000;
 
-/// The services that the dashboard and previews ask.
-#[derive(Clone, Debug)]
+/// The services that the dashboard, previews and the list of problems ask.
+#[derive(Clone)]
 pub struct CatalogPeers {
     pub ticket: TicketClient,
     pub auth: AuthClient,
+    pub operations: Operations,
 }
 
 /// The ticket service did not answer.

@@ -6,7 +6,9 @@ use urr_service::admin_log::{self, AdminLogRoute};
 use urr_service::{Admin, ApiError, Context, Identity, Organiser, RequestLimits};
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::{AdminActor, CatalogService, EventActor, artists, dashboard, events, images, venues};
+use crate::{
+    AdminActor, CatalogService, EventActor, artists, dashboard, events, images, operations, venues,
+};
 
 const ADMIN_LOG: AdminLogRoute = AdminLogRoute {
     path: "/api/admin/catalog/log",
@@ -22,6 +24,7 @@ pub fn routes() -> OpenApiRouter<CatalogService> {
         .merge(events::admin_http::routes())
         .merge(events::planning_http::routes())
         .merge(dashboard::routes())
+        .merge(operations::routes())
         .merge(admin_log::routes(ADMIN_LOG))
         .merge(images::http::routes())
         .layer(DefaultBodyLimit::max(RequestLimits::default().body_bytes_max))

@@ -10,8 +10,8 @@
 //!   to make.
 //! - Changes of the catalogue run one after the other; readers never wait for them.
 //!
-//! Deliberately absent: whether a seat is free, and any call to the ticket service but for the
-//! dashboard.
+//! Deliberately absent: whether a seat is free, and any call to another service but for the
+//! dashboard and for what is wrong now.
 
 mod artists;
 mod consumer;
@@ -22,6 +22,7 @@ mod events;
 mod http;
 mod images;
 mod jobs;
+mod operations;
 mod response_cache;
 mod revision;
 mod settings;
@@ -41,6 +42,7 @@ use urr_storage::{Db, Schema, StorageError, Tx, migrations};
 use utoipa::openapi::OpenApi;
 
 use dashboard::Dashboard;
+use operations::problems::{ProblemCache, problem_cache};
 use response_cache::ResponseCache;
 
 pub use artists::{
@@ -65,6 +67,7 @@ pub use events::{EventDetail, EventListFilter, EventListOrder, EventPage};
 pub use images::content::{IMAGE_BYTES_MAX, InvalidImage};
 pub use images::http::UPLOAD_BYTES_MAX;
 pub use images::{Image, ImageId, UploadError};
+pub use operations::{Operations, SettingInForce};
 pub use response_cache::ExpiryHint;
 pub use settings::{CacheSettings, CatalogSettings};
 pub use venues::VenueError;
@@ -120,6 +123,7 @@ struct Inner {
     settings: CatalogSettings,
     cache: ResponseCache,
     dashboard: Dashboard,
+    problems: ProblemCache,
 }
 
 /// The interface description, for a process that does not run the service.
@@ -132,7 +136,17 @@ impl CatalogService {
         let CatalogParts { db, clock, ids, settings, peers } = parts;
         let dashboard = Dashboard::new(peers, clock.clone());
         let cache = ResponseCache::new(db.clone(), clock.clone(), settings.cache.clone());
-        CatalogService(Arc::new(Inner { db, clock, ids, settings, cache, dashboard }))
+        let problems = problem_cache(clock.clone());
+        CatalogService(Arc::new(Inner { db, clock, ids, settings, cache, dashboard, problems }))
+    }
+
+    /// The other services, unless this is a command.
+    fn peers(&self) -> Option<&CatalogPeers> {
+        self.0.dashboard.peers()
+    }
+
+    fn operations(&self) -> Option<&Operations> {
+        self.peers().map(|peers| &peers.operations)
     }
 
     /// The HTTP service, for the network or for calls within the process.

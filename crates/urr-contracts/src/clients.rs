@@ -5,13 +5,14 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use urr_kernel::CallContext;
-use urr_service::{ApiError, InternalCall, Upstream, UpstreamError};
+use urr_service::{ApiError, BreakerState, InternalCall, Upstream, UpstreamError};
 
 use crate::internal::auth::AuthCalls;
 use crate::internal::community::CommunityCalls;
 use crate::internal::mail::MailCalls;
 use crate::internal::payment::PaymentCalls;
 use crate::internal::queue::QueueCalls;
+use crate::internal::stats::StatsCalls;
 pub use crate::internal::ticket::PayableRef;
 use crate::internal::ticket::TicketCalls;
 
@@ -20,6 +21,7 @@ pub type CommunityClient = ServiceClient<CommunityCalls>;
 pub type MailClient = ServiceClient<MailCalls>;
 pub type PaymentClient = ServiceClient<PaymentCalls>;
 pub type QueueClient = ServiceClient<QueueCalls>;
+pub type StatsClient = ServiceClient<StatsCalls>;
 pub type TicketClient = ServiceClient<TicketCalls>;
 
 /// A service, as its callers see it.
@@ -40,6 +42,12 @@ impl<S> ServiceClient<S> {
     ) -> Result<C::Answer, ClientError> {
         let answer = self.upstream.ask(&request, context).await;
         answer.map_err(|error| ClientError::new(self.upstream.target(), error))
+    }
+
+    /// The target, if its calls are not made at the moment because it failed too often.
+    pub fn open_breaker(&self) -> Option<&'static str> {
+        let is_open = self.upstream.breaker_state() == BreakerState::Open;
+        is_open.then(|| self.upstream.target())
     }
 
     /// The same, but none if the service says that there is no such thing.

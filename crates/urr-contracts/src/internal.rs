@@ -38,7 +38,9 @@ pub mod catalog;
 pub mod community;
 pub mod mail;
 pub mod payment;
+pub mod problems;
 pub mod queue;
+pub mod stats;
 pub mod ticket;
 
 use urr_service::CallSpec;
@@ -52,6 +54,7 @@ pub fn calls() -> impl Iterator<Item = &'static CallSpec> {
         mail::CALLS,
         payment::CALLS,
         queue::CALLS,
+        stats::CALLS,
         ticket::CALLS,
     ];
     all.into_iter().flatten()

@@ -76,10 +76,18 @@ pub enum Requester {
         role: UserRole,
         /// Whether they have proved that their e-mail address is theirs.
         email_verified: bool,
+        token: LiveToken,
     },
     /// The token is not valid. Public routes treat it as anonymous; other routes answer with the
     /// reason (G3).
     InvalidToken(TokenFault),
+}
+
+/// The token of a user, which a stream must not outlast.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LiveToken {
+    pub id: Uuid,
+    pub expires_at: Timestamp,
 }
 
 /// Why an access token is not accepted.
@@ -141,7 +149,8 @@ pub fn authenticate(
         Ok(verified) => {
             verified.headers.write(headers);
             let VerifiedAccessToken { user_id: id, role, email_verified, .. } = verified;
-            Requester::User { id, role, email_verified }
+            let token = LiveToken { id: verified.token_id, expires_at: verified.expires_at };
+            Requester::User { id, role, email_verified, token }
         }
     }
 }
@@ -276,7 +285,9 @@ mod tests {
 
     #[test]
     fn each_policy_lets_its_own_in_and_nobody_else() {
-        let user = |role| Requester::User { id: Uuid::from_u128(1), role, email_verified: true };
+        let token = LiveToken { id: Uuid::from_u128(9), expires_at: Timestamp::MAX };
+        let id = Uuid::from_u128(1);
+        let user = |role| Requester::User { id, role, email_verified: true, token };
         let requesters = [
             Requester::Anonymous,
             Requester::InvalidToken(TokenFault::Expired),

@@ -141,11 +141,11 @@ fn failure(response: &Response) -> ApiError {
 #[cfg(test)]
 mod tests {
     use axum::response::IntoResponse;
-    use urr_kernel::Uuid;
+    use urr_kernel::{Timestamp, Uuid};
     use urr_service::UserRole;
 
     use super::*;
-    use crate::authenticate::TokenFault;
+    use crate::authenticate::{LiveToken, TokenFault};
     use crate::routes::find_route;
 
     #[test]
@@ -160,7 +160,8 @@ mod tests {
             pairs.map(|(name, value)| (name, HeaderValue::from_static(value))).into_iter()
         };
         let (id, role) = (Uuid::from_u128(1), UserRole::User);
-        let user = Requester::User { id, role, email_verified: true };
+        let token = LiveToken { id, expires_at: Timestamp::MAX };
+        let user = Requester::User { id, role, email_verified: true, token };
         let kept = |path, requester| {
             let mut headers: HeaderMap = given().collect();
             let credential = Credential::read(&headers);

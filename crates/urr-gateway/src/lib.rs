@@ -25,6 +25,7 @@ mod request_limits;
 mod revocation_feed;
 mod routes;
 mod settings;
+mod stream_end;
 mod verified_email;
 
 use std::collections::BTreeMap;

@@ -19,7 +19,7 @@ use crate::rate_limit::RateLimitSubject;
 use crate::routes::{Route, find_request_route};
 use crate::{
     Gateway, browsers, client_address, entry_token, forward, path, rate_limit, request_limits,
-    verified_email,
+    stream_end, verified_email,
 };
 
 /// How many headers the pipeline and the call add. One allocation for all is cheaper than several.
@@ -127,5 +127,5 @@ async fn authorize_and_forward(
     let request = std::mem::take(request);
     let response = forward::forward(gateway, route, &context, request).await;
     permit.complete(*index, started.elapsed());
-    Ok(response?)
+    Ok(stream_end::end_with_token(gateway, *requester, response?))
 }

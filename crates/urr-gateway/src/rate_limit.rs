@@ -324,17 +324,18 @@ fn whole_seconds(time: Duration) -> u64 {
 mod tests {
     use axum::body::Body;
     use http_body_util::BodyExt;
-    use urr_kernel::Uuid;
+    use urr_kernel::{Timestamp, Uuid};
     use urr_service::UserRole;
 
     use super::*;
-    use crate::authenticate::TokenFault;
+    use crate::authenticate::{LiveToken, TokenFault};
 
     #[test]
     fn users_are_counted_by_id_and_others_by_address() {
         let address = ClientAddress(Some("1.2.3.4".parse().unwrap()));
         let (id, role) = (Uuid::from_u128(1), UserRole::User);
-        let user = Requester::User { id, role, email_verified: true };
+        let token = LiveToken { id, expires_at: Timestamp::MAX };
+        let user = Requester::User { id, role, email_verified: true, token };
         let name = |class, requester| RateLimitSubject { requester, address }.bucket(class);
         let id = Uuid::from_u128(1);
         assert_eq!(name(RateClass::Booking, user), format!("booking:user:{id}"));

@@ -257,10 +257,20 @@ pub const ROUTES: &[Route] = {
         route(GET, "/api/admin/queue/log", "queue", ADMIN, General, Hold, Queue),
         route(GET, "/api/admin/queue/**", "queue", EVENT_READER, General, Hold, Queue),
         route(UNSAFE, "/api/admin/queue/**", "queue", ORGANISER, General, Hold, Queue),
+        route(GET, "/api/admin/events/{id}/live", "queue", EVENT_READER, General, Hold, Queue),
         // Tickets and check-in belong to the ticket service.
         route(GET, "/api/admin/reservations/log", "ticket", ADMIN, General, Hold, Default),
         route(GET, "/api/admin/reservations/audit", "ticket", ADMIN, General, Hold, Default),
         route(ALL, "/api/admin/reservations/**", "ticket", EVENT_READER, General, Hold, Default),
+        route(
+            GET,
+            "/api/admin/events/{id}/seat-map",
+            "ticket",
+            EVENT_READER,
+            General,
+            Browse,
+            Default,
+        ),
         route(ALL, "/api/admin/events/{id}/tickets", "ticket", ORGANISER, General, Browse, Default),
         // What organisers look at: tickets and buyers here, money in the payment service.
         route(GET, CANCEL_PREVIEW, "ticket", EVENT_READER, General, Browse, Default),
@@ -299,6 +309,7 @@ pub const ROUTES: &[Route] = {
         route(ALL, "/api/admin/halls/{id}", "catalog", ORGANISER, General, Browse, Default),
         route(GET, "/api/admin/seat-layouts", "catalog", ORGANISER, General, Browse, Default),
         route(GET, "/api/admin/dashboard", "catalog", ORGANISER, General, Browse, Default),
+        route(GET, "/api/admin/problems", "catalog", EVENT_READER, General, Browse, Default),
         route(ALL, "/api/admin/**", "catalog", ADMIN, General, Browse, Default),
         route(GET, "/api/image/**", "catalog", Public, General, Browse, Default),
         upload(route(POST, "/api/image/**", "catalog", ORGANISER, General, Browse, Default)),

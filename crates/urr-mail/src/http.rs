@@ -2,6 +2,7 @@
 
 mod admin;
 mod notifications;
+mod problems;
 mod reservations;
 pub mod user_records;
 

@@ -91,6 +91,9 @@ create index payments_refunds_due on payments (next_attempt_at, id)
 create index payments_stuck_since on payments (updated_at, id) where step is not null;
 
 create index payments_of_event on payments (event_id, id) where event_id is not null;
+-- For live boards. Payments that work are never in it.
+create index payments_unsettled_of_event on payments (event_id, status)
+    where status in ('failed', 'unknown');
 
 -- The projection of the catalog: whose event it is, by its newest revision.
 create table event_organisers (
@@ -165,6 +168,8 @@ create table refunds (
 );
 
 create unique index refunds_cause on refunds (payment_id, cause);
+create index refunds_declined on refunds (created_at)
+    where status = 'requested' and declines > 0;
 
 -- The ledger. The lines of an entry add up to zero; rows are never changed or deleted.
 create table ledger_entries (

@@ -3,10 +3,12 @@
 mod admin;
 pub mod audit;
 mod errors;
+mod figures;
 mod idempotency;
 mod orders;
 mod payables;
 mod payment_outcome;
+mod problems;
 mod sandbox_checkout;
 mod settlement;
 mod test_card;

@@ -1,11 +1,15 @@
 //! The metrics of the payment service.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicI64;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
+use tokio::time::Instant;
 use urr_kernel::Timestamp;
 use urr_service::Metrics;
 
@@ -16,6 +20,8 @@ use crate::domain::payment::{Payment, SagaStep};
 pub struct PaymentMetrics {
     transitions: Family<TransitionLabels, Counter>,
     alarms: Family<AlarmLabels, Counter>,
+    /// How often each alarm was raised, and when for the last time.
+    last_alarms: Arc<Mutex<BTreeMap<&'static str, (u64, Instant)>>>,
     due: Gauge<i64, AtomicI64>,
     stuck: Gauge<i64, AtomicI64>,
     unexplained: Gauge<i64, AtomicI64>,
@@ -65,6 +71,20 @@ impl PaymentMetrics {
 
     pub fn count_alarm(&self, code: &'static str) {
         self.alarms.get_or_create(&AlarmLabels { code }).inc();
+        let mut last = self.last_alarms.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = last.entry(code).or_insert((0, Instant::now()));
+        *entry = (entry.0 + 1, Instant::now());
+    }
+
+    /// The alarms of this process within a time: how often each was raised since the process began,
+    /// and how long ago the last time was.
+    pub fn recent_alarms(
+        &self,
+        within: Duration,
+    ) -> impl Iterator<Item = (&'static str, u64, Duration)> {
+        let last = self.last_alarms.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let ago = |(code, (count, at)): (_, (_, Instant))| (code, count, at.elapsed());
+        last.into_iter().map(ago).filter(move |(_, _, ago)| *ago < within)
     }
 
     pub fn set_due(&self, due: i64) {

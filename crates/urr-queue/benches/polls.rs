@@ -26,7 +26,7 @@ use urr_contracts::clients::TicketClient;
 use urr_gateway::{Gateway, GatewaySettings, RateLimiter, RateLimits};
 use urr_kernel::{Clock, IdSource, Secret, Uuid};
 use urr_queue::draw::{BeaconSource, DrawSeal};
-use urr_queue::{Notices, QueueParts, QueueService, QueueSettings, SCHEMA};
+use urr_queue::{LiveSources, Notices, QueueParts, QueueService, QueueSettings, SCHEMA};
 use urr_room::memory::MemoryRooms;
 use urr_room::{AdmissionRules, AdmissionState, RoomRequest, Rooms};
 use urr_service::token::{ACCESS, AccessClaims, TokenFacts, TokenKey};
@@ -140,6 +140,7 @@ impl House {
             ticket: TicketClient::new(ticket),
             draw_seal: DrawSeal::new(&Secret::new("benchmark")),
             beacon: BeaconSource::Offline,
+            live_sources: LiveSources::default(),
         });
         queue.load().await?;
         fill(&rooms, event_id, waiting).await?;

@@ -157,7 +157,7 @@ impl Autopilot {
     }
 
     fn health(&self, booking: &BookingHealth) -> BookingTrend {
-        let BookingHealth { answered, failed, p95_micros } = *booking;
+        let BookingHealth { answered, failed, p95_micros, .. } = *booking;
         let failed_milli = failed * 1_000 / (answered + failed).max(1);
         if failed >= FAILED_MIN && failed_milli > FAILED_MILLI_MAX {
             return BookingTrend::Bad;
@@ -193,11 +193,17 @@ mod tests {
     use super::*;
 
     fn booking(answered: u64, failed: u64, p95_millis: u64) -> Option<BookingHealth> {
-        Some(BookingHealth { answered, failed, p95_micros: p95_millis * 1_000 })
+        let p95_micros = p95_millis * 1_000;
+        Some(BookingHealth { answered, failed, p50_micros: 0, p95_micros, p99_micros: 0 })
     }
 
-    const WELL: Option<BookingHealth> =
-        Some(BookingHealth { answered: 500, failed: 0, p95_micros: 30_000 });
+    const WELL: Option<BookingHealth> = Some(BookingHealth {
+        answered: 500,
+        failed: 0,
+        p50_micros: 9_000,
+        p95_micros: 30_000,
+        p99_micros: 60_000,
+    });
 
     /// An autopilot that has seen a minute of good booking.
     fn settled(rate_set: u32) -> Autopilot {

@@ -4,6 +4,7 @@ mod admin;
 mod crowd;
 mod draw;
 pub(crate) mod internal;
+mod live;
 mod queue;
 mod status_view;
 mod stream;
@@ -13,7 +14,8 @@ use std::time::Duration;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 pub use crowd::CrowdDocument;
-pub use stream::Streams;
+pub use live::live_message;
+pub use stream::{PER_USER_MAX, Streams};
 use urr_kernel::{Timestamp, Uuid};
 use urr_room::RoomError;
 use urr_service::{ApiError, Errors, Path, User};
@@ -27,6 +29,7 @@ pub fn routes() -> OpenApiRouter<QueueService> {
         .merge(queue::routes())
         .merge(crowd::routes())
         .merge(stream::routes())
+        .merge(live::routes())
         .merge(draw::routes())
         .merge(admin::routes())
 }

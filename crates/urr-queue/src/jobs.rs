@@ -69,6 +69,7 @@ impl QueueService {
                 }),
                 run_every("queue_publish_stats", PUBLISH_STATS_EVERY, || self.publish_stats()),
                 run_every("queue_refresh_health", SECOND, || self.refresh_health()),
+                run_every("queue_tell_boards", SECOND, || self.tell_boards()),
             )
         };
         stop.run_until_cancelled(jobs).await;
@@ -186,6 +187,10 @@ impl QueueService {
             Some(RoomGauges { event_id: event.event_id, crowd: &crowd.crowd, wait_seconds })
         });
         self.0.metrics.set_room_gauges(gauges);
+        let read = events.iter().zip(&crowds);
+        self.record_rooms(
+            read.filter_map(|(event, crowd)| Some((&**event, &crowd.as_ref().ok()?.crowd))),
+        );
     }
 
     /// The events whose rooms are occupied. If the rooms cannot be listed, those that were occupied

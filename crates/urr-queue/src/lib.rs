@@ -17,8 +17,10 @@ mod entry_token;
 mod event_index;
 mod http;
 mod jobs;
+mod live;
 mod metrics;
 mod notices;
+mod problems;
 mod reminders;
 mod sales_health;
 mod settings;
@@ -54,7 +56,9 @@ pub use draw::verify_draw;
 use draw::{BeaconSource, DrawSeal};
 use entry_token::EntryTokens;
 use event_index::EventIndex;
-use http::Streams;
+use http::{PER_USER_MAX, Streams};
+use live::LiveBoards;
+pub use live::LiveSources;
 use metrics::QueueMetrics;
 pub use notices::{Notice, NoticeReceiver, Notices};
 pub use reminders::ReminderError;
@@ -76,6 +80,10 @@ pub const SCHEMA: Schema = Schema {
 
 /// The PostgreSQL login, unless the configuration names another.
 pub const DATABASE_USER: &str = "queue_svc_user";
+
+/// How many live boards a process shows, and how many of one user.
+const BOARDS_MAX: usize = 200;
+const BOARDS_PER_USER_MAX: usize = 10;
 
 /// The source of this service's domain events.
 pub(crate) const SOURCE: &str = "urr/queue";
@@ -107,6 +115,10 @@ pub(crate) struct Inner {
     pub autopilots: Autopilots,
     pub tiers: TierCache,
     pub streams: Streams,
+    /// The open live boards.
+    pub boards: Streams,
+    pub live: LiveBoards,
+    pub live_sources: LiveSources,
     pub metrics: QueueMetrics,
     pub ticket: TicketClient,
     /// Ends the streams.
@@ -127,6 +139,8 @@ pub struct QueueParts {
     /// Encrypts the secrets of draws.
     pub draw_seal: DrawSeal,
     pub beacon: BeaconSource,
+    /// What live boards ask besides the ticket service.
+    pub live_sources: LiveSources,
 }
 
 /// The interface description, for a process that does not run the service.
@@ -149,7 +163,10 @@ impl QueueService {
             status_lists: Semaphore::new(status::STATUS_LISTS_MAX),
             autopilots: Autopilots::default(),
             tiers: TierCache::new(clock.clone()),
-            streams: Streams::new(settings.streams_max),
+            streams: Streams::new(settings.streams_max, PER_USER_MAX),
+            boards: Streams::new(BOARDS_MAX, BOARDS_PER_USER_MAX),
+            live: LiveBoards::default(),
+            live_sources: parts.live_sources,
             entry_tokens: EntryTokens::new(entry_key, settings.entry_token_ttl),
             metrics: QueueMetrics::default(),
             closing: CancellationToken::new(),

@@ -32,6 +32,8 @@ pub struct QueueMetrics {
     room_errors: Family<RoomErrorLabel, Counter>,
     pub ticket_unavailable: Counter,
     pub streams: Gauge<i64, AtomicI64>,
+    pub boards: Gauge<i64, AtomicI64>,
+    pub live_looks: Counter,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -92,6 +94,10 @@ impl QueueMetrics {
         metrics.register("urr_queue_ticket_unavailable", help, self.ticket_unavailable.clone());
         let help = "Open streams of queue statuses";
         metrics.register("urr_queue_streams", help, self.streams.clone());
+        let help = "Open live boards";
+        metrics.register("urr_queue_live_boards", help, self.boards.clone());
+        let help = "Sales that were looked at for their live boards";
+        metrics.register("urr_queue_live_looks", help, self.live_looks.clone());
     }
 
     pub fn count_admitted(&self, path: AdmissionPath, count: usize) {

@@ -8,7 +8,7 @@ use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
 use urr_contracts::internal::ticket::{
-    BookingHealth, GetSalesHealth, SALES_HEALTH_EVENTS_MAX, SalesHealthAnswer,
+    BookingHealth, EventAvailability, GetSalesHealth, SALES_HEALTH_EVENTS_MAX, SalesHealthAnswer,
 };
 use urr_kernel::{CallContext, Timestamp, Uuid};
 
@@ -36,6 +36,8 @@ struct TicketReport {
     /// When each sold-out event was last reported.
     sold_out: HashMap<Uuid, Timestamp>,
     booking: Option<(BookingHealth, Timestamp)>,
+    /// What is left of the events that were asked about lately.
+    left: HashMap<Uuid, (EventAvailability, Timestamp)>,
 }
 
 /// The events that users asked about, in two generations of a minute.
@@ -91,6 +93,13 @@ impl SalesHealth {
         fresh.map(|(booking, _)| booking)
     }
 
+    /// What is left of an event; none without a recent report.
+    pub fn availability(&self, event_id: Uuid, now: Timestamp) -> Option<EventAvailability> {
+        let report = self.report.read().unwrap_or_else(PoisonError::into_inner);
+        let fresh = report.left.get(&event_id).filter(|(_, at)| now < *at + BOOKING_TTL);
+        fresh.map(|(left, _)| *left)
+    }
+
     /// A user asks about an event: for a while the ticket service is asked about it too.
     pub fn note_interest(&self, event_id: Uuid, now: Timestamp) {
         let interests = self.interests.read().unwrap_or_else(PoisonError::into_inner);
@@ -126,6 +135,8 @@ impl SalesHealth {
     fn update(&self, asked: &[Uuid], answer: &SalesHealthAnswer, now: Timestamp) {
         let mut report = self.report.write().unwrap_or_else(PoisonError::into_inner);
         report.booking = Some((answer.booking, now));
+        report.left.retain(|_, (_, at)| now < *at + BOOKING_TTL);
+        report.left.extend(answer.events.iter().map(|(event_id, left)| (*event_id, (*left, now))));
         for event_id in asked {
             let availability = answer.events.get(event_id);
             // An event that the ticket service does not know is not sold out.

@@ -29,6 +29,7 @@ const KOREAN: &[(&str, &str)] = &[
     ("ALREADY_CHECKED_IN", "이미 입장 확인된 티켓입니다."),
     ("ALREADY_MEMBER", "이미 멤버십에 가입되어 있습니다. 만료 한 달 전부터 갱신할 수 있습니다."),
     ("ALREADY_PAID", "이미 결제가 완료되었습니다."),
+    ("ALREADY_REPLAYED", "이미 다시 보낸 메시지입니다."),
     ("ALREADY_SUSPENDED", "이미 이용이 정지된 계정입니다."),
     ("ALREADY_VERIFIED", "이미 본인 확인을 마쳤습니다."),
     (
@@ -43,6 +44,7 @@ const KOREAN: &[(&str, &str)] = &[
     ("AUTHENTICATION_REQUIRED", "로그인이 필요합니다."),
     ("BODY_TOO_LARGE", "요청 본문이 너무 큽니다."),
     ("BUSY", "이용자가 많아 처리가 지연되고 있습니다. 잠시 후 다시 시도해 주세요."),
+    ("BUS_UNAVAILABLE", "지금은 메시지를 읽을 수 없습니다. 잠시 후 다시 시도해 주세요."),
     ("BUYERS_UNAVAILABLE", "지금은 구매자를 찾을 수 없습니다. 번호로는 찾을 수 있습니다."),
     ("CALLER_NOT_ALLOWED", "이 호출을 할 수 있는 서비스가 아닙니다."),
     ("CANCEL_INSTEAD", "전액 환불은 금액을 비워 두면 예매 취소로 처리됩니다."),
@@ -52,6 +54,7 @@ const KOREAN: &[(&str, &str)] = &[
     ("CONFIRMATION_REQUIRED", "계속하려면 확인이 필요합니다."),
     ("CROSS_SITE_REQUEST", "다른 사이트에서 보낸 요청은 처리할 수 없습니다."),
     ("DEADLINE_EXCEEDED", "응답 시간이 초과되었습니다. 다시 시도해 주세요."),
+    ("DEAD_LETTER_NOT_FOUND", "처리하지 못한 메시지를 찾을 수 없습니다."),
     ("DOCUMENTS_UNAVAILABLE", "이 서버에서는 문서를 만들 수 없습니다."),
     ("EMAIL_ALREADY_VERIFIED", "이미 인증된 이메일 주소입니다."),
     (

@@ -72,6 +72,8 @@ create table transactions (
 );
 
 create index transactions_latest on transactions (kind, happened_at);
+create index transactions_of_event on transactions (event_id, happened_at)
+    where event_id is not null;
 
 -- The projection of the catalog.
 create table events (

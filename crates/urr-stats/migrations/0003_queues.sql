@@ -13,3 +13,15 @@ create table queue_hours (
 );
 
 create index queue_hours_by_day on queue_hours (day);
+
+-- The same by minute, for live boards. Minutes of an event are deleted after two days.
+create table queue_minutes (
+    event_id uuid not null,
+    minute timestamptz not null,
+    waiting bigint not null,
+    inside bigint not null,
+    joined_total bigint not null,
+    admitted_total bigint not null,
+    left_total bigint not null,
+    primary key (event_id, minute)
+);

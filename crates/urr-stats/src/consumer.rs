@@ -24,12 +24,12 @@ use urr_storage::{Tx, storable_time};
 use crate::day_in_korea;
 use crate::domain::{
     CountedMessage, QueueHour, ReservationFact, ReservationTerms, Transaction, TransactionKind,
-    UserFact, hour_in_korea, keep_earliest,
+    UserFact, hour_in_korea, keep_earliest, start_of_minute,
 };
 use crate::rebuild::CountingBatch;
 use crate::store::catalog::{self, TicketTypeProjection};
 use crate::store::facts::StoredFact;
-use crate::store::queues;
+use crate::store::{live, queues};
 
 /// The consumer group of the statistics.
 pub const GROUP: &str = "stats-service-group";
@@ -130,6 +130,7 @@ fn apply_queue(
     observed: &QueueObserved,
     at: Timestamp,
 ) -> Result<(), HandleError> {
+    live::queue_minute_insert(tx, start_of_minute(at), observed)?;
     let total = |total: u64| i64::try_from(total).unwrap_or(i64::MAX);
     let hour = QueueHour {
         waiting_max: observed.waiting.into(),

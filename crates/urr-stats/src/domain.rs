@@ -3,6 +3,7 @@
 mod counters;
 mod facts;
 mod hourly;
+pub mod live;
 mod queues;
 mod seat_preferences;
 
@@ -39,6 +40,11 @@ pub fn hour_in_korea(time: Timestamp) -> Hour {
     let time = time.to_zoned(TimeZone::fixed(KOREA));
     let hour = u8::try_from(time.hour()).expect("hours are from 0 to 23");
     Hour { day: time.date(), hour }
+}
+
+/// The minute that a time is in.
+pub fn start_of_minute(time: Timestamp) -> Timestamp {
+    Timestamp::from_second(time.as_second().div_euclid(60) * 60).unwrap_or(time)
 }
 
 /// The first of `days` days that end today.

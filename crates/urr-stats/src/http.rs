@@ -4,7 +4,9 @@
 mod activity;
 mod cancellations;
 mod conversion;
+mod event_days;
 mod events;
+pub(crate) mod live;
 mod performance;
 mod queues;
 mod realtime;
@@ -40,6 +42,7 @@ pub fn routes() -> OpenApiRouter<StatsService> {
         .routes(routes!(sales::list_days))
         .routes(routes!(events::list_event_stats))
         .routes(routes!(events::get_event_stats))
+        .routes(routes!(event_days::list_event_days))
         .routes(routes!(sales::list_payment_methods))
         .routes(routes!(sales::list_revenue))
         .routes(routes!(users::get_user_stats))

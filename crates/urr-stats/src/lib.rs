@@ -66,5 +66,6 @@ impl StatsService {
     /// The service with its routes, for a listener or for calls within the process.
     pub fn service(&self, kit: &ServiceKit) -> Service {
         Service::new("stats", http::routes().with_state(self.clone()), kit)
+            .with_calls(http::live::calls(self.clone()))
     }
 }

@@ -5,6 +5,7 @@ pub mod counter_queries;
 pub mod counters;
 pub mod event_queries;
 pub mod facts;
+pub mod live;
 pub mod queues;
 pub mod user_queries;
 

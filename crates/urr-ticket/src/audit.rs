@@ -1,6 +1,7 @@
 //! The audit: proves that seats, items, reservations, stock and tickets agree, and reports
 //! differences. It repairs nothing: a difference is a bug, and repairing it would hide it.
 
+pub(crate) mod problems;
 pub(crate) mod store;
 
 use std::collections::HashMap;

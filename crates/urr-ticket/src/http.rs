@@ -11,7 +11,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::{
-    TicketService, alerts, check_in, etickets, event_access, event_figures, holdings, inventory,
+    TicketService, alerts, audit, check_in, etickets, event_access, event_figures, holdings, inventory,
     memberships, payables, reservations, reserve, sales_health, seat_map, transfers,
 };
 
@@ -58,6 +58,8 @@ pub fn internal_calls(ticket: TicketService) -> InternalCalls<TicketService> {
         .serve(etickets::http::get_ticket_document_for_mail)
         .serve(sales_health::http::get_sales_health)
         .serve(sales_health::http::get_tier)
+        .serve(sales_health::http::get_sale_board)
+        .serve(audit::problems::list_ticket_problems)
         .serve(holdings::get_holdings)
         .serve(reservations::figures::get_reservation_figures)
         .serve(event_figures::preview_move)

@@ -81,6 +81,11 @@ impl TicketMetrics {
         self.alerts_waiting.get_or_create(&AlertLabel { kind: "seat" }).set(seats);
     }
 
+    /// The differences that the last audit of this process found.
+    pub fn audit_differences(&self) -> u64 {
+        self.differences.get().unsigned_abs()
+    }
+
     pub fn record_audit(&self, audit: &AuditReport) {
         self.differences.set(i64::try_from(audit.differences.len()).unwrap_or(i64::MAX));
         for difference in &audit.differences {

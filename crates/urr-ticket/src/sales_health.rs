@@ -7,14 +7,14 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
-use urr_contracts::internal::ticket::EventAvailability;
-use urr_kernel::Uuid;
+use urr_contracts::internal::ticket::{EventAvailability, GradeSales, SaleBoard};
+use urr_kernel::{Uuid, Won};
 use urr_service::cache::{Cache, CacheOptions};
 use urr_storage::{DbResult, Row, StorageError, Tx, params};
 
 use crate::inventory::store::policy_find;
 use crate::memberships::tiers::tier_find;
-use crate::{InventoryKind, InventorySnapshot, TicketService, Tier};
+use crate::{InventoryKind, InventorySnapshot, SeatStatus, TicketService, TicketTypeStock, Tier};
 
 /// This many sales are read concurrently.
 const READS_AT_ONCE: usize = 8;
@@ -61,6 +61,17 @@ impl TicketService {
         }
     }
 
+    /// What is sold of an event, by grade; none if there is no such sale.
+    pub async fn sale_board(&self, event_id: Uuid) -> DbResult<Option<SaleBoard>> {
+        let Some(snapshot) = self.maps.load(event_id).await? else { return Ok(None) };
+        let availability = self.availability(&snapshot).await?;
+        let grades = match snapshot.inventory.kind {
+            InventoryKind::Seated => seated_grades(&snapshot),
+            InventoryKind::Standing => standing_grades(&snapshot),
+        };
+        Ok(Some(SaleBoard { availability, booking: self.booking_stats.health(), grades }))
+    }
+
     /// The tier of a user with the artist of an event; none is the general public.
     pub async fn tier_of(&self, event_id: Uuid, user_id: Uuid) -> DbResult<Option<Tier>> {
         let now = self.clock.now();
@@ -73,6 +84,45 @@ impl TicketService {
         };
         self.db.read(find).await
     }
+}
+
+fn seated_grades(snapshot: &InventorySnapshot) -> Vec<GradeSales> {
+    let (inventory, statuses) = (&snapshot.inventory, snapshot.seats.statuses());
+    let grade = |name: &str| GradeSales {
+        name: name.to_owned(),
+        price: inventory.prices.get(name).copied().unwrap_or(Won::ZERO),
+        total: 0,
+        available: 0,
+        held: Some(0),
+    };
+    let mut grades: Vec<GradeSales> = inventory.layout.grades().into_iter().map(grade).collect();
+    let mut seat_id = 0;
+    for section in &inventory.layout.sections {
+        let grade = grades.iter_mut().find(|grade| grade.name == section.grade);
+        let grade = grade.expect("the layout names its grades");
+        let end = seat_id + section.seat_count();
+        grade.total += section.seat_count();
+        for id in seat_id..end {
+            match statuses.get(id) {
+                Some(SeatStatus::Available) => grade.available += 1,
+                Some(SeatStatus::Held) => *grade.held.get_or_insert(0) += 1,
+                Some(SeatStatus::Sold) | None => {}
+            }
+        }
+        seat_id = end;
+    }
+    grades
+}
+
+fn standing_grades(snapshot: &InventorySnapshot) -> Vec<GradeSales> {
+    let grade = |stock: &TicketTypeStock| GradeSales {
+        name: stock.name.clone(),
+        price: stock.price,
+        total: stock.total,
+        available: stock.available,
+        held: None,
+    };
+    snapshot.ticket_types.iter().map(grade).collect()
 }
 
 /// The tickets of all types of an event. One statement, so that all three numbers are of one moment:

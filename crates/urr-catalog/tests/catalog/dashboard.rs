@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde_json::{Value, json};
-use urr_catalog::{CatalogParts, CatalogPeers, CatalogService, CatalogSettings};
+use urr_catalog::{CatalogParts, CatalogPeers, CatalogService, CatalogSettings, Operations};
 use urr_contracts::clients::{AuthClient, TicketClient};
 use urr_contracts::internal::auth::ListUsers;
 use urr_contracts::internal::ticket::GetReservationFigures;
@@ -56,6 +56,7 @@ impl FakePeers {
             peers: Some(CatalogPeers {
                 ticket: TicketClient::new(upstream("ticket")),
                 auth: AuthClient::new(upstream("auth")),
+                operations: Operations::default(),
             }),
         })
     }

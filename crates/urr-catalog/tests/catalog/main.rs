@@ -12,6 +12,7 @@ mod fixture;
 mod images;
 mod inventory;
 mod jobs;
+mod operations;
 mod organisers;
 mod planning;
 mod response_cache;

@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid};
 use urr_service::Caller;
 
+use super::problems::{self, ListMailProblems, ProblemList};
+
 const TICKET: &[Caller] = &[Caller::Ticket];
 /// Users wait for these answers.
 const SHORT_DEADLINE: Duration = Duration::from_secs(2);
@@ -13,6 +15,8 @@ const SHORT_DEADLINE: Duration = Duration::from_secs(2);
 internal_calls! {
     /// The calls to the mail service.
     pub enum MailCalls {
+        ListMailProblems -> ProblemList:
+            Get "/internal/mail/problems", problems::CALLERS, problems::DEADLINE;
         GetMailRecords -> MailRecordsAnswer:
             Get "/internal/mail/records/{userId}", &[Caller::Auth], Duration::from_secs(5);
         ListReservationMails -> ReservationMailsAnswer:

@@ -1,11 +1,14 @@
 //! Internal calls to the payment service: the audit of the money, for operators, a user's payments
-//! for the copy of their data, and the payments of reservations for those who look after them.
+//! for the copy of their data, the payments of reservations for those who look after them, and the
+//! figures of a live board.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid, Won};
 use urr_service::Caller;
+
+use super::problems::{self, ListPaymentProblems, ProblemList};
 
 const OPERATOR: &[Caller] = &[Caller::Operator];
 /// An audit reads whole tables and asks providers.
@@ -14,6 +17,7 @@ const RECORDS_DEADLINE: Duration = Duration::from_secs(5);
 const TICKET: &[Caller] = &[Caller::Ticket];
 /// Users wait for these answers.
 const SHORT_DEADLINE: Duration = Duration::from_secs(2);
+const FIGURES_DEADLINE: Duration = Duration::from_secs(1);
 
 internal_calls! {
     /// The calls to the payment service.
@@ -23,6 +27,10 @@ internal_calls! {
             Get "/internal/payment/audit/provider", OPERATOR, AUDIT_DEADLINE;
         AuditTickets -> TicketAudit:
             Get "/internal/payment/audit/tickets", OPERATOR, AUDIT_DEADLINE;
+        ListPaymentProblems -> ProblemList:
+            Get "/internal/payment/problems", problems::CALLERS, problems::DEADLINE;
+        GetPaymentFigures -> PaymentFigures:
+            Get "/internal/payment/figures/{eventId}", &[Caller::Queue], FIGURES_DEADLINE;
         GetPaymentRecords -> PaymentRecordsAnswer:
             Get "/internal/payment/records/{userId}", &[Caller::Auth], RECORDS_DEADLINE;
         ListPayablePayments -> PayablePaymentsAnswer:
@@ -114,6 +122,22 @@ pub struct TicketAudit {
     /// Null at the end.
     #[serde(default)]
     pub next: Option<Uuid>,
+}
+
+/// Asks which payments of an event did not work, for its live board.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GetPaymentFigures {
+    pub event_id: Uuid,
+}
+
+/// The answer of [`GetPaymentFigures`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PaymentFigures {
+    /// Payments that the provider was asked for and did not charge.
+    pub declined: u64,
+    /// Payments of which only the provider knows whether they were charged.
+    pub unclear: u64,
 }
 
 /// Asks for everything that is stored about a user, for the copy of their data.

@@ -11,6 +11,8 @@ use serde_json::{Map, Value};
 use urr_kernel::{Timestamp, Uuid};
 use urr_service::Caller;
 
+use super::problems::{self, ListQueueProblems, ProblemList};
+
 const TICKET: &[Caller] = &[Caller::Ticket];
 const OPERATOR: &[Caller] = &[Caller::Operator];
 const SLOT_DEADLINE: Duration = Duration::from_secs(2);
@@ -21,6 +23,8 @@ internal_calls! {
     pub enum QueueCalls {
         CheckSlots -> CheckSlotsAnswer: Post "/internal/queue/slots", TICKET, SLOT_DEADLINE;
         FinishSlot -> FinishSlotAnswer: Post "/internal/queue/finish", TICKET, SLOT_DEADLINE;
+        ListQueueProblems -> ProblemList:
+            Get "/internal/queue/problems", problems::CALLERS, problems::DEADLINE;
         ListRooms -> RoomPage: Get "/internal/queue/admin/rooms", OPERATOR, OPERATOR_DEADLINE;
         GetRoom -> Value: Get "/internal/queue/admin/rooms/{eventId}", OPERATOR, OPERATOR_DEADLINE;
         ChangeRoom -> Value:

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use urr_kernel::{Tier, Timestamp, Uuid, Won};
 use urr_service::Caller;
 
+use super::problems::{self, ListTicketProblems, ProblemList};
 use crate::events::payment::PaymentType;
 use crate::internal::auth::AccountLanguage;
 
@@ -48,6 +49,10 @@ internal_calls! {
         // Asked for every second, so never repeated.
         GetSalesHealth -> SalesHealthAnswer:
             PostOnce "/internal/ticket/sales-health", QUEUE, SHORT_DEADLINE;
+        GetSaleBoard -> SaleBoard:
+            Get "/internal/ticket/sale-board/{eventId}", QUEUE, SHORT_DEADLINE;
+        ListTicketProblems -> ProblemList:
+            Get "/internal/ticket/problems", problems::CALLERS, problems::DEADLINE;
         GetTier -> TierAnswer:
             Get "/internal/ticket/tier/{eventId}/{userId}", QUEUE, SHORT_DEADLINE;
         GetHoldings -> HoldingsAnswer:
@@ -411,7 +416,11 @@ pub struct BookingHealth {
     pub answered: u64,
     /// Requests that failed or took too long.
     pub failed: u64,
+    #[serde(default)]
+    pub p50_micros: u64,
     pub p95_micros: u64,
+    #[serde(default)]
+    pub p99_micros: u64,
 }
 
 /// The answer of [`GetSalesHealth`].
@@ -420,6 +429,35 @@ pub struct SalesHealthAnswer {
     /// Events that the ticket service does not know are left out.
     pub events: HashMap<Uuid, EventAvailability>,
     pub booking: BookingHealth,
+}
+
+/// Asks what is sold of an event, by grade, for its live board.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GetSaleBoard {
+    pub event_id: Uuid,
+}
+
+/// The answer of [`GetSaleBoard`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SaleBoard {
+    pub availability: EventAvailability,
+    /// Of the process that answers, and of all its events.
+    pub booking: BookingHealth,
+    /// In the order of the hall or of the ticket types.
+    pub grades: Vec<GradeSales>,
+}
+
+/// What is left of a grade or of a ticket type.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GradeSales {
+    pub name: String,
+    pub price: Won,
+    pub total: u32,
+    pub available: u32,
+    /// Null for ticket types, where holds and sales are counted together.
+    #[serde(default)]
+    pub held: Option<u32>,
 }
 
 /// Asks for the tier of a user with the artist of an event.

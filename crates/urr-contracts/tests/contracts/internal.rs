@@ -11,7 +11,9 @@ use urr_contracts::internal::catalog::{EventInfo, GetEvent, GetEventAnswer};
 use urr_contracts::internal::community::{ContributionsAnswer, GetContributions};
 use urr_contracts::internal::mail::*;
 use urr_contracts::internal::payment::*;
+use urr_contracts::internal::problems::*;
 use urr_contracts::internal::queue::*;
+use urr_contracts::internal::stats::*;
 use urr_contracts::internal::ticket::*;
 use urr_kernel::{Tier, Won};
 use urr_service::{CallKind, InternalCall};
@@ -30,6 +32,8 @@ pub fn visit_calls(visitor: &mut impl CallVisitor) {
     visit_auth_and_catalog(visitor);
     visit_payment(visitor);
     visit_records(visitor);
+    visit_board(visitor);
+    visit_problems(visitor);
     visit_queue(visitor);
     visit_payables(visitor);
     visit_other_ticket_calls(visitor);
@@ -195,6 +199,63 @@ fn finding(kind: &str) -> AuditFinding {
         amount: Won::new(302_000),
         sentence: "302,000원 are charged for a reservation that is not confirmed".to_owned(),
     }
+}
+
+fn booking_health() -> BookingHealth {
+    BookingHealth {
+        answered: 1_000,
+        failed: 1,
+        p50_micros: 9_000,
+        p95_micros: 42_000,
+        p99_micros: 80_000,
+    }
+}
+
+fn visit_board(visitor: &mut impl CallVisitor) {
+    let event_id = id(1);
+    let grade = GradeSales {
+        name: "VIP".to_owned(),
+        price: Won::new(151_000),
+        total: 10,
+        available: 7,
+        held: Some(1),
+    };
+    let availability = EventAvailability { available: 8, held: 2, total: 10 };
+    let board = SaleBoard { availability, booking: booking_health(), grades: vec![grade] };
+    visitor.visit(GetSaleBoard { event_id }, board);
+    visitor.visit(GetPaymentFigures { event_id }, PaymentFigures { declined: 3, unclear: 1 });
+    let totals = SaleTotals {
+        charges: 2,
+        charged: Won::new(302_000),
+        refunds: 1,
+        refunded: Won::new(151_000),
+    };
+    visitor.visit(GetSaleTotals { event_id }, totals);
+    let span = SaleSpan { at: 1_796_126_400, moved: totals };
+    let room =
+        RoomFigures { waiting: 20, inside: 5, joined_total: 40, admitted_total: 15, left_total: 5 };
+    let history = SaleHistory {
+        totals,
+        seconds: vec![span],
+        minutes: vec![SaleMinute { span, room: Some(room) }],
+    };
+    let seconds_since = time("2026-12-01T11:45:00Z");
+    let minutes_since = time("2026-11-30T15:00:00Z");
+    visitor.visit(GetSaleHistory { event_id, seconds_since, minutes_since }, history);
+}
+
+fn visit_problems(visitor: &mut impl CallVisitor) {
+    let problem = Problem {
+        since: Some(time("2026-12-01T12:00:00Z")),
+        event_id: Some(id(1)),
+        subject: Some("첫 번째 콘서트".to_owned()),
+        ..Problem::new(ProblemCode::RoomPaused, 20)
+    };
+    let (list, organiser_id) = (ProblemList { problems: vec![problem] }, Some(id(4)));
+    visitor.visit(ListTicketProblems { organiser_id }, list.clone());
+    visitor.visit(ListPaymentProblems { organiser_id }, list.clone());
+    visitor.visit(ListQueueProblems { organiser_id }, list.clone());
+    visitor.visit(ListMailProblems { organiser_id }, list);
 }
 
 fn visit_records(visitor: &mut impl CallVisitor) {
@@ -394,7 +455,7 @@ fn visit_other_ticket_calls(visitor: &mut impl CallVisitor) {
     let (file_name, pdf) = ("tickets-R20261201ABCDEF.pdf".to_owned(), "JVBERi0xLjc=".to_owned());
     visitor.visit(asked, TicketDocumentAnswer { file_name, pdf });
     let availability = EventAvailability { available: 8, held: 2, total: 10 };
-    let booking = BookingHealth { answered: 1_000, failed: 1, p95_micros: 42_000 };
+    let booking = booking_health();
     let health = SalesHealthAnswer { events: [(id(1), availability)].into(), booking };
     visitor.visit(GetSalesHealth { event_ids: vec![id(1)] }, health);
     let (event_id, user_id) = (id(1), id(11));

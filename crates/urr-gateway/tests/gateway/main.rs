@@ -18,4 +18,5 @@ mod rate_limiter;
 mod rates_and_sizes;
 mod revocation_feed;
 mod smuggling;
+mod stream_end;
 mod verified_email;

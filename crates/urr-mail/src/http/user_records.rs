@@ -9,6 +9,7 @@ use urr_storage::{StorageError, Tx, params};
 
 use super::reservations::{list_reservation_mails, resend_ticket_mail};
 use crate::MailService;
+use crate::http::problems::list_mail_problems;
 
 /// How many mails a copy has at most, the newest.
 const RECORDS_MAX: u32 = 2_000;
@@ -18,6 +19,7 @@ pub fn calls(service: MailService) -> InternalCalls<MailService> {
         .serve(get_mail_records)
         .serve(list_reservation_mails)
         .serve(resend_ticket_mail)
+        .serve(list_mail_problems)
 }
 
 async fn get_mail_records(

@@ -17,6 +17,8 @@ use utoipa_axum::routes;
 
 use crate::domain::ledger_audit::LedgerDifference;
 use crate::domain::payment::{Payment, SagaStep};
+use crate::http::figures::get_payment_figures;
+use crate::http::problems::list_payment_problems;
 use crate::http::payables::{get_unclear_payments, list_payable_payments};
 use crate::http::user_records::get_payment_records;
 use crate::provider_reconciliation::{ProviderDifference, Reconciliation};
@@ -38,6 +40,8 @@ pub fn calls(payments: PaymentService) -> InternalCalls<PaymentService> {
         .serve(get_payment_records)
         .serve(list_payable_payments)
         .serve(get_unclear_payments)
+        .serve(get_payment_figures)
+        .serve(list_payment_problems)
 }
 
 #[derive(Serialize, ToSchema)]

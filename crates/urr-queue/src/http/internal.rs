@@ -10,11 +10,13 @@ use urr_service::{ApiError, InternalCalls};
 use super::admin::operator;
 use super::room_error;
 use crate::QueueService;
+use crate::problems::list_queue_problems;
 
 pub fn calls(queue: QueueService) -> InternalCalls<QueueService> {
     InternalCalls::new(queue)
         .serve(check_slots)
         .serve(finish_slot)
+        .serve(list_queue_problems)
         .serve(operator::list_rooms)
         .serve(operator::get_room)
         .serve(operator::change_room)

@@ -29,7 +29,7 @@ use crate::{JoinRejection, QueueService, RoomPhase};
 
 /// Users at these positions may open a stream without asking for it.
 const FRONT_POSITIONS: u32 = 1_000;
-const PER_USER_MAX: usize = 3;
+pub const PER_USER_MAX: usize = 3;
 const POLL_EVERY: Duration = Duration::from_secs(1);
 /// Then the client reconnects, perhaps to another process.
 const LIFETIME: Duration = Duration::from_secs(300);
@@ -86,7 +86,7 @@ async fn follow_queue_place(
 
 /// From where a user follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum StreamStart {
+pub enum StreamStart {
     /// Admitted, or at the front.
     Front,
     /// Asked for from farther behind. At most half of all streams.
@@ -126,6 +126,7 @@ fn stream_start(status: &QueueStatus, anyway: bool) -> Result<StreamStart, ApiEr
 /// The open streams of this process.
 pub struct Streams {
     max: usize,
+    per_user_max: usize,
     counts: Mutex<OpenStreamCounts>,
 }
 
@@ -137,14 +138,14 @@ struct OpenStreamCounts {
 }
 
 impl Streams {
-    pub fn new(max: usize) -> Streams {
-        Streams { max, counts: Mutex::default() }
+    pub fn new(max: usize, per_user_max: usize) -> Streams {
+        Streams { max, per_user_max, counts: Mutex::default() }
     }
 
-    fn acquire(&self, user_id: Uuid, start: StreamStart) -> Result<(), ApiError> {
+    pub fn acquire(&self, user_id: Uuid, start: StreamStart) -> Result<(), ApiError> {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let of_user = counts.by_user.get(&user_id).copied().unwrap_or(0);
-        if of_user >= PER_USER_MAX {
+        if of_user >= self.per_user_max {
             let sentence = "You have too many streams. Please close one of them.";
             return Err(ApiError::too_many("STREAM_LIMIT", sentence, RETRY_AFTER));
         }
@@ -159,7 +160,7 @@ impl Streams {
         Ok(())
     }
 
-    fn release(&self, user_id: Uuid, start: StreamStart) {
+    pub fn release(&self, user_id: Uuid, start: StreamStart) {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         counts.all -= 1;
         counts.behind -= usize::from(start == StreamStart::Behind);

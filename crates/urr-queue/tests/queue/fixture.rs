@@ -17,11 +17,13 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tower::ServiceExt;
 use urr_bus::{HandleError, HandlerContext, HandlerOutcome};
-use urr_contracts::clients::TicketClient;
-use urr_contracts::internal::ticket::{GetSalesHealth, GetTier};
+use urr_contracts::clients::{PaymentClient, StatsClient, TicketClient};
+use urr_contracts::internal::payment::GetPaymentFigures;
+use urr_contracts::internal::stats::{GetSaleHistory, GetSaleTotals};
+use urr_contracts::internal::ticket::{GetSaleBoard, GetSalesHealth, GetTier};
 use urr_kernel::{CallContext, Clock, DomainEvent, IdSource, Secret, Timestamp, Uuid};
 use urr_queue::draw::{BeaconSource, DrawSeal};
-use urr_queue::{Notices, QueueParts, QueueService, QueueSettings, SCHEMA, consumer};
+use urr_queue::{LiveSources, Notices, QueueParts, QueueService, QueueSettings, SCHEMA, consumer};
 use urr_redis::{Redis, RedisTopology};
 use urr_room::Rooms;
 use urr_room::memory::MemoryRooms;
@@ -58,6 +60,7 @@ pub struct World {
     pub queue: QueueService,
     pub metrics: Metrics,
     pub ticket: TicketStub,
+    pub money: MoneyStub,
     pub router: Router,
     _databases: Databases,
 }
@@ -127,7 +130,7 @@ impl World {
         let db = databases.tables.db.clone();
         let metrics = Metrics::new();
         let kit = kit(&clock, &ids, &metrics);
-        let ticket = TicketStub::default();
+        let (ticket, money) = (TicketStub::default(), MoneyStub::default());
         let queue = QueueService::new(QueueParts {
             db: db.clone(),
             clock: clock.clone(),
@@ -139,10 +142,12 @@ impl World {
             ticket: TicketClient::new(ticket.upstream(&kit)),
             draw_seal: draw_seal(),
             beacon: BeaconSource::Offline,
+            live_sources: money.sources(&kit),
         });
         queue.load().await.unwrap();
         let router = queue.service(&kit).local_router();
-        World { db, clock, ids, rooms, queue, metrics, ticket, router, _databases: databases }
+        let _databases = databases;
+        World { db, clock, ids, rooms, queue, metrics, ticket, money, router, _databases }
     }
 
     /// Another process with the same rooms and tables and other settings. It cannot reach the ticket
@@ -180,6 +185,7 @@ impl World {
             ticket: TicketClient::new(unreachable),
             draw_seal: draw_seal(),
             beacon,
+            live_sources: self.money.sources(&kit),
         })
     }
 
@@ -474,6 +480,7 @@ struct TicketStubState {
     tier_gate: Mutex<Option<Arc<Semaphore>>>,
     tier_calls: AtomicU32,
     health_calls: AtomicU32,
+    board_calls: AtomicU32,
     /// How often it was asked about each event.
     asked: Mutex<HashMap<Uuid, u32>>,
 }
@@ -509,6 +516,11 @@ impl TicketStub {
         (tier_calls.load(Ordering::SeqCst), health_calls.load(Ordering::SeqCst))
     }
 
+    /// How often it was asked for the live board.
+    pub fn board_calls(&self) -> u32 {
+        self.0.board_calls.load(Ordering::SeqCst)
+    }
+
     /// How often it was asked about an event.
     pub fn asked_for(&self, event_id: Uuid) -> u32 {
         self.0.asked.lock().unwrap().get(&event_id).copied().unwrap_or(0)
@@ -518,6 +530,7 @@ impl TicketStub {
         let router = Router::new()
             .route(GetTier::SPEC.path, get(get_tier))
             .route(GetSalesHealth::SPEC.path, post(get_sales_health))
+            .route(GetSaleBoard::SPEC.path, get(get_sale_board))
             .with_state(self.clone());
         Upstream::local(Caller::Queue, "ticket", router, kit)
     }
@@ -556,4 +569,83 @@ async fn get_sales_health(State(ticket): State<TicketStub>, body: axum::Json<Val
     let booking = ticket.0.booking.lock().unwrap().clone();
     let booking = booking.unwrap_or_else(|| json!({"answered": 0, "failed": 0, "p95Micros": 0}));
     ticket.answer(&json!({ "events": events, "booking": booking }))
+}
+
+async fn get_sale_board(State(ticket): State<TicketStub>) -> Response {
+    ticket.0.board_calls.fetch_add(1, Ordering::SeqCst);
+    ticket.answer(&json!({
+        "availability": {"available": 90, "held": 4, "total": 100},
+        "booking": {"answered": 50, "failed": 1, "p95Micros": 9_000},
+        "grades": [{"name": "R", "price": 90_000, "total": 100, "available": 90, "held": 4}],
+    }))
+}
+
+/// A stub of the statistics and of the payment service: a charge of 1,000 won with every question.
+#[derive(Clone, Default)]
+pub struct MoneyStub(Arc<MoneyStubState>);
+
+#[derive(Default)]
+struct MoneyStubState {
+    totals_calls: AtomicU32,
+    history_calls: AtomicU32,
+    figures_calls: AtomicU32,
+    history: Mutex<Option<Value>>,
+    is_failing: AtomicBool,
+}
+
+impl MoneyStub {
+    /// How often it was asked: for totals, for the past, and for declined payments.
+    pub fn calls(&self) -> [u32; 3] {
+        let MoneyStubState { totals_calls, history_calls, figures_calls, .. } = &*self.0;
+        [totals_calls, history_calls, figures_calls].map(|calls| calls.load(Ordering::SeqCst))
+    }
+
+    pub fn set_history(&self, history: Value) {
+        *self.0.history.lock().unwrap() = Some(history);
+    }
+
+    pub fn fail(&self, is_failing: bool) {
+        self.0.is_failing.store(is_failing, Ordering::SeqCst);
+    }
+
+    fn sources(&self, kit: &ServiceKit) -> LiveSources {
+        let stats = Router::new()
+            .route(GetSaleTotals::SPEC.path, get(get_sale_totals))
+            .route(GetSaleHistory::SPEC.path, get(get_sale_history))
+            .with_state(self.clone());
+        let payment = Router::new()
+            .route(GetPaymentFigures::SPEC.path, get(get_payment_figures))
+            .with_state(self.clone());
+        let upstream = |name, router: Router| Upstream::local(Caller::Queue, name, router, kit);
+        LiveSources {
+            stats: Some(StatsClient::new(upstream("stats", stats))),
+            payment: Some(PaymentClient::new(upstream("payment", payment))),
+        }
+    }
+
+    fn answer(&self, calls: &AtomicU32, answer: impl FnOnce(u32) -> Value) -> Response {
+        let number = calls.fetch_add(1, Ordering::SeqCst) + 1;
+        match self.0.is_failing.load(Ordering::SeqCst) {
+            true => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+            false => axum::Json(answer(number)).into_response(),
+        }
+    }
+}
+
+async fn get_sale_totals(State(money): State<MoneyStub>) -> Response {
+    money.answer(
+        &money.0.totals_calls,
+        |number| json!({"charges": number, "charged": number * 1_000, "refunds": 0, "refunded": 0}),
+    )
+}
+
+async fn get_sale_history(State(money): State<MoneyStub>) -> Response {
+    let nothing = json!({"charges": 0, "charged": 0, "refunds": 0, "refunded": 0});
+    let history = money.0.history.lock().unwrap().clone();
+    let empty = || json!({"totals": nothing, "seconds": [], "minutes": []});
+    money.answer(&money.0.history_calls, |_| history.unwrap_or_else(empty))
+}
+
+async fn get_payment_figures(State(money): State<MoneyStub>) -> Response {
+    money.answer(&money.0.figures_calls, |number| json!({"declined": number, "unclear": 2}))
 }

@@ -13,6 +13,7 @@ mod fixture;
 mod internal;
 mod jobs;
 mod leave;
+mod live;
 mod presale;
 mod reminders;
 mod stats_publisher;

@@ -8,6 +8,7 @@ use urr_storage::{DbResult, Tx, from_row, params};
 use utoipa::ToSchema;
 
 use super::counter_queries::{COLUMN_SUMS, COLUMNS, counters_read};
+use super::day_read;
 use crate::domain::{HallSales, StatsCounters};
 
 /// An event with its counters.
@@ -80,6 +81,22 @@ pub fn event_list(tx: &mut Tx<'_>, filter: &EventStatsFilter) -> DbResult<Vec<Ev
             counters: counters_read(row)?,
         }))
     })
+}
+
+/// The last days of an event with counters, oldest first.
+pub fn event_day_list(
+    tx: &mut Tx<'_>,
+    id: Uuid,
+    limit: u32,
+) -> DbResult<Vec<(Date, StatsCounters)>> {
+    let columns = &*COLUMNS;
+    let sql = format!(
+        "select day, {columns} from event_counters where event_id = $1 order by day desc limit $2"
+    );
+    let mut days =
+        tx.query(&sql, params![id, limit], |row| Ok((day_read(row)?, counters_read(row)?)))?;
+    days.reverse();
+    Ok(days)
 }
 
 /// The number of announced events, of those on sale, and of their places.

@@ -163,6 +163,15 @@ impl World {
         String::from_utf8(bytes.to_vec()).unwrap()
     }
 
+    /// The answer to the queue service.
+    pub async fn call(&self, path: &str) -> Value {
+        let request = Request::get(path).extension(Caller::Queue).body(Body::empty()).unwrap();
+        let Ok(response) = self.router.clone().oneshot(request).await;
+        assert_eq!(response.status(), StatusCode::OK, "{path}");
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        serde_json::from_slice(&bytes).unwrap()
+    }
+
     /// The data of an answer that is one.
     pub async fn data(&self, path: &str) -> Value {
         let (status, body) = self.get_as(Some(UserRole::Admin), path).await;

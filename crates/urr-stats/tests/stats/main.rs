@@ -6,6 +6,7 @@ mod consumer;
 mod counting;
 mod endpoints;
 mod fixture;
+mod live;
 mod model;
 mod queues;
 mod rebuild;

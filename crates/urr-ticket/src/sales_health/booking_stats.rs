@@ -79,7 +79,9 @@ impl BookingStats {
             }
         }
         drop(seconds);
-        BookingHealth { answered, failed, p95_micros: percentile_95(&by_duration) }
+        let [p50_micros, p95_micros, p99_micros] =
+            [50, 95, 99].map(|share| percentile(&by_duration, share));
+        BookingHealth { answered, failed, p50_micros, p95_micros, p99_micros }
     }
 
     fn second(&self) -> u64 {
@@ -103,10 +105,10 @@ impl Drop for BookingTimer<'_> {
     }
 }
 
-/// The upper end of the bucket that the ninety-fifth of a hundred is in.
-fn percentile_95(by_duration: &[u64; BUCKETS]) -> u64 {
+/// The upper end of the bucket that so many of a hundred are in or below.
+fn percentile(by_duration: &[u64; BUCKETS], share: u64) -> u64 {
     let total: u64 = by_duration.iter().sum();
-    let rank = (total * 95).div_ceil(100);
+    let rank = (total * share).div_ceil(100);
     let mut counted = 0;
     for (bucket, count) in by_duration.iter().enumerate() {
         counted += count;

@@ -1,12 +1,14 @@
 //! The internal calls of waiting rooms.
 
 use urr_contracts::internal::ticket::{
-    GetSalesHealth, GetTier, SALES_HEALTH_EVENTS_MAX, SalesHealthAnswer, TierAnswer,
+    GetSaleBoard, GetSalesHealth, GetTier, SALES_HEALTH_EVENTS_MAX, SaleBoard, SalesHealthAnswer,
+    TierAnswer,
 };
 use urr_kernel::CallContext;
 use urr_service::ApiError;
 
 use crate::TicketService;
+use crate::http::event_not_found;
 
 /// What is left of these events, and how the bookings of this process went lately.
 pub async fn get_sales_health(
@@ -28,4 +30,13 @@ pub async fn get_tier(
     _: CallContext,
 ) -> Result<TierAnswer, ApiError> {
     Ok(TierAnswer { tier: ticket.tier_of(event_id, user_id).await? })
+}
+
+/// What is sold of an event, by grade. It reads the seat map in memory.
+pub async fn get_sale_board(
+    ticket: TicketService,
+    GetSaleBoard { event_id }: GetSaleBoard,
+    _: CallContext,
+) -> Result<SaleBoard, ApiError> {
+    ticket.sale_board(event_id).await?.ok_or_else(event_not_found)
 }

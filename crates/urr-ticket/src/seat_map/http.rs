@@ -10,7 +10,7 @@ use axum::response::sse::{KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use urr_kernel::Uuid;
-use urr_service::{ApiError, ETag, Errors, Path, Query, User};
+use urr_service::{ApiError, ETag, Errors, EventReader, Path, Query, User};
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -26,7 +26,10 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 const FORMAT: u32 = 1;
 
 pub fn routes() -> OpenApiRouter<TicketService> {
-    OpenApiRouter::new().routes(routes!(get_seat_map)).routes(routes!(follow_seat_map))
+    OpenApiRouter::new()
+        .routes(routes!(get_seat_map))
+        .routes(routes!(get_event_seat_map))
+        .routes(routes!(follow_seat_map))
 }
 
 #[derive(Deserialize, IntoParams)]
@@ -68,14 +71,51 @@ async fn get_seat_map(
     Query(query): Query<SeatMapQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let view = load(&ticket, event_id).await?;
+    seat_map(&ticket, event_id, &query, &headers).await
+}
+
+/// Returns the seat map of an event to those who run it.
+///
+/// For the event's organiser, support and administrators. As for users, without an entry token.
+/// Errors: 403 `NOT_YOUR_EVENT`; 404 `EVENT_NOT_FOUND`, `NO_SEAT_SELECTION` (a standing event).
+#[utoipa::path(
+    get, path = "/api/admin/events/{eventId}/seat-map", tag = "admin",
+    params(
+        ("eventId" = Uuid, Path),
+        SeatMapQuery,
+        ("If-None-Match" = Option<String>, Header, description = "The entity tag that you have."),
+    ),
+    responses(
+        (status = 200, body = SeatMapView<'static>, headers(("etag" = String))),
+        (status = 304, description = "Nothing changed."),
+        Errors<401, 403, 404>,
+    ),
+)]
+async fn get_event_seat_map(
+    State(ticket): State<TicketService>,
+    EventReader(reader): EventReader,
+    Path(event_id): Path<Uuid>,
+    Query(query): Query<SeatMapQuery>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    ticket.check_event(event_id, reader.event_scope()).await?;
+    seat_map(&ticket, event_id, &query, &headers).await
+}
+
+async fn seat_map(
+    ticket: &TicketService,
+    event_id: Uuid,
+    query: &SeatMapQuery,
+    headers: &HeaderMap,
+) -> Result<Response, ApiError> {
+    let view = load(ticket, event_id).await?;
     let etag = ETag::of_version(format_args!("{FORMAT}-{}", view.seats.version()));
-    if etag.matches(&headers) {
+    if etag.matches(headers) {
         return Ok(etag.not_modified());
     }
     let etag = [(ETAG, etag.header())];
     let headers = [(CACHE_CONTROL, "private, no-cache"), (CONTENT_TYPE, "application/json")];
-    Ok((etag, headers, body(&view, &query)).into_response())
+    Ok((etag, headers, body(&view, query)).into_response())
 }
 
 fn body(view: &InventorySnapshot, query: &SeatMapQuery) -> Bytes {

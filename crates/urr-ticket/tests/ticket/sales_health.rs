@@ -69,10 +69,42 @@ contract! {
         assert_eq!(world.ticket.seat_maps().reads(), reads + 2, "control");
     }
 
+    async fn a_live_board_is_told_what_is_sold_by_grade(world: World) {
+        let seated = world.open_sale(hall(1, 4)).await;
+        let (standing, type_id) = world.open_standing(4).await;
+        let paid = world.hold(seated, world.ids.next_id(), &[0]).await;
+        world.pay(&paid).await;
+        world.hold(seated, world.ids.next_id(), &[1, 2]).await;
+        world.hold_tickets(standing, type_id, 3).await;
+        world.clock.advance(SECOND);
+        let ask = async |event_id: Uuid| {
+            let path = format!("/internal/ticket/sale-board/{event_id}");
+            let queue = CallerIdentity::Service(Caller::Queue);
+            world.call(queue, Method::GET, &path, Value::Null).await
+        };
+        let figures = |board: &Value| {
+            let grade = &board["grades"][0];
+            [&grade["total"], &grade["available"], &grade["held"]].map(Clone::clone)
+        };
+        let (status, board) = ask(seated).await;
+        assert_eq!((status, figures(&board)), (200, [json!(4), json!(1), json!(2)]), "{board}");
+        assert_eq!(board["availability"], json!({ "available": 1, "held": 2, "total": 4 }));
+        let reads = world.ticket.seat_maps().reads();
+        for _ in 0..20 {
+            ask(seated).await;
+        }
+        assert_eq!(world.ticket.seat_maps().reads(), reads, "it reads the map in memory");
+        let (_, board) = ask(standing).await;
+        assert_eq!(figures(&board), [json!(4), json!(1), Value::Null], "{board}");
+        assert_eq!(ask(world.ids.next_id()).await.0, 404);
+    }
+
     async fn bookings_are_counted_whatever_they_came_to(world: World) {
         let (gateway, event_id) = (GatewayClient::new(&world), world.open_sale(hall(1, 4)).await);
         let booking = sales_health(&world, &[]).await["booking"].take();
-        assert_eq!(booking, json!({ "answered": 0, "failed": 0, "p95Micros": 0 }));
+        assert_eq!(booking, json!({
+            "answered": 0, "failed": 0, "p50Micros": 0, "p95Micros": 0, "p99Micros": 0,
+        }));
         gateway.must_reserve(&Fan::new(&world), event_id, &[0]).await;
         let (status, _) = gateway.reserve(&Fan::new(&world), event_id, &[0]).await;
         assert_eq!(status.as_u16(), 409);

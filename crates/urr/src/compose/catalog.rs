@@ -3,14 +3,16 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use urr_catalog::{CatalogParts, CatalogPeers, CatalogService, CatalogSettings};
-use urr_contracts::clients::{AuthClient, TicketClient};
+use urr_catalog::{
+    CatalogParts, CatalogPeers, CatalogService, CatalogSettings, Operations, SettingInForce,
+};
+use urr_contracts::clients::{AuthClient, MailClient, PaymentClient, QueueClient, TicketClient};
 use urr_service::{Caller, Service};
 use urr_storage::Db;
 
 use super::builder::Builder;
 use super::consumers;
-use crate::config::Config;
+use crate::config::{Config, Setting};
 use crate::role::ProcessRole;
 
 /// Starts the catalog service.
@@ -18,6 +20,7 @@ pub fn start(builder: &mut Builder<'_>, db: Db) -> Result<Service> {
     let peers = CatalogPeers {
         ticket: TicketClient::new(builder.upstream(Caller::Catalog, ProcessRole::Ticket)?),
         auth: AuthClient::new(builder.upstream(Caller::Catalog, ProcessRole::Auth)?),
+        operations: operations(builder),
     };
     builder.consume(&db, &consumers::CATALOG);
     let (clock, ids) = (builder.kit.clock.clone(), builder.kit.ids.clone());
@@ -29,6 +32,25 @@ pub fn start(builder: &mut Builder<'_>, db: Db) -> Result<Service> {
     let service = catalog.service(builder.kit);
     builder.catalog = Some(catalog);
     Ok(service)
+}
+
+/// What operators ask about. A service whose address is not known here is not asked.
+fn operations(builder: &Builder<'_>) -> Operations {
+    let upstream = |role| builder.upstream(Caller::Catalog, role).ok();
+    let setting = |setting: &Setting| SettingInForce {
+        key: setting.key.clone(),
+        value: setting.display_value.clone(),
+        source: setting.source.to_string(),
+        environment: setting.env_names.clone(),
+        comment: setting.comment.clone(),
+    };
+    Operations {
+        payment: upstream(ProcessRole::Payment).map(PaymentClient::new),
+        queue: upstream(ProcessRole::Queue).map(QueueClient::new),
+        mail: upstream(ProcessRole::Mail).map(MailClient::new),
+        bus: builder.bus.clone(),
+        settings: builder.config.describe().iter().map(setting).collect(),
+    }
 }
 
 fn settings(config: &Config) -> CatalogSettings {

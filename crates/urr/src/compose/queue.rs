@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use tracing::info;
-use urr_contracts::clients::TicketClient;
+use urr_contracts::clients::{PaymentClient, StatsClient, TicketClient};
 use urr_kernel::{Clock, Uuid};
 use urr_outbound::Outbound;
 use urr_queue::draw::{BeaconSource, DrandClient, DrawSeal};
-use urr_queue::{QueueParts, QueueService, QueueSettings};
+use urr_queue::{LiveSources, QueueParts, QueueService, QueueSettings};
 use urr_room::Rooms;
 use urr_room::memory::MemoryRooms;
 use urr_room::redis::{RedisRooms, RoomTime};
@@ -47,6 +47,7 @@ pub async fn start(builder: &mut Builder<'_>, db: Db) -> Result<Service> {
         ticket: TicketClient::new(builder.upstream(Caller::Queue, ProcessRole::Ticket)?),
         draw_seal: DrawSeal::new(&builder.config.internal.token),
         beacon: beacon(builder.config),
+        live_sources: live_sources(builder),
     });
     if let Rooms::Memory(rooms) = &rooms.rooms {
         // Without its journal nobody can join or leave: a new process is better than this one.
@@ -64,6 +65,15 @@ pub async fn start(builder: &mut Builder<'_>, db: Db) -> Result<Service> {
     let service = queue.service(builder.kit);
     builder.queue = Some(queue);
     Ok(service)
+}
+
+/// What live boards ask. A process that does not know where these services are shows the rest.
+fn live_sources(builder: &Builder<'_>) -> LiveSources {
+    let upstream = |role| builder.upstream(Caller::Queue, role).ok();
+    LiveSources {
+        stats: upstream(ProcessRole::Stats).map(StatsClient::new),
+        payment: upstream(ProcessRole::Payment).map(PaymentClient::new),
+    }
 }
 
 fn beacon(config: &Config) -> BeaconSource {

@@ -44,6 +44,13 @@ export const ENTRIES: readonly AdminEntry[] = [
     roles: EVENT_READERS,
   },
   {
+    href: '/admin/statistics',
+    label: m.admin_nav_statistics,
+    icon: 'chart',
+    group: 'sale',
+    roles: ['organiser', 'admin'],
+  },
+  {
     href: '/admin/moderation',
     label: m.admin_nav_moderation,
     icon: 'flag',
@@ -78,6 +85,20 @@ export const ENTRIES: readonly AdminEntry[] = [
     group: 'system',
     roles: ['admin'],
   },
+  {
+    href: '/admin/dead-letters',
+    label: m.admin_nav_letters,
+    icon: 'wrench',
+    group: 'system',
+    roles: ['admin'],
+  },
+  {
+    href: '/admin/settings',
+    label: m.admin_nav_settings,
+    icon: 'settings',
+    group: 'system',
+    roles: ['admin'],
+  },
 ];
 
 export interface EventTab {
@@ -90,6 +111,7 @@ export interface EventTab {
 /** The pages of one event, shown below its name. */
 export const EVENT_TABS: readonly EventTab[] = [
   { path: '', label: m.admin_tab_overview, roles: EVENT_READERS },
+  { path: '/live', label: m.admin_tab_live, roles: EVENT_READERS },
   { path: '/edit', label: m.admin_tab_edit, roles: ['organiser', 'admin'] },
   { path: '/tickets', label: m.admin_tab_tickets, roles: ['organiser', 'admin'] },
   { path: '/staff', label: m.admin_tab_staff, roles: ['organiser', 'admin'] },
