@@ -277,6 +277,7 @@ pub fn new_sale(event_id: Uuid, layout: Layout, clock: &Clock) -> NewSale {
             has_presale: false,
             seats_per_user_max: 4,
             requires_identity: false,
+            allows_reentry: false,
             organiser_id: None,
             cancel_policy: None,
         },
