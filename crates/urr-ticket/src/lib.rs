@@ -51,9 +51,9 @@ pub use alerts::sale_alerts::{SaleAlert, SaleAlertError};
 pub use alerts::seat_alerts::{AskSeatAlert, SeatAlert, SeatAlertError, SeatAlertId};
 pub use audit::store::{AuditDifference, AuditDifferenceKind};
 pub use audit::{AuditReport, Auditor};
-pub use check_in::signature::{InvalidPayload, PublicKey, SignedTicket, Signer};
 pub use check_in::offline::{CheckInConflict, ReportedScan, ScanReport, ScanResult, ScanVerdict};
 pub use check_in::rules::{DoorName, Scan, ScanDirection, ScanOutcome};
+pub use check_in::signature::{InvalidPayload, PublicKey, SignedTicket, Signer};
 pub use check_in::store::{CheckInCounts, CheckInTicket};
 pub use check_in::{
     AcceptedScan, CheckInError, EntryNote, ScannedTicket, TicketCode, UndoScan, UndoScanError,

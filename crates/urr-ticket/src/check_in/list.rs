@@ -114,9 +114,8 @@ impl PersonFinder {
         let mut found = HashMap::new();
         while let Some(answer) = answers.next().await {
             match answer {
-                Ok(answer) => found.extend(
-                    answer.users.into_iter().map(|user| (user.id, initials(&user.name))),
-                ),
+                Ok(answer) => found
+                    .extend(answer.users.into_iter().map(|user| (user.id, initials(&user.name)))),
                 Err(error) => tracing::warn!(%error, "a check-in list is without names"),
             }
         }

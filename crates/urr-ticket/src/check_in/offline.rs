@@ -11,9 +11,7 @@ use urr_service::admin_log::{self, AdminAction};
 use urr_storage::{DbResult, StorageError, Tx};
 
 use crate::TicketService;
-use crate::check_in::rules::{
-    DoorName, Scan, ScanDirection, ScanOutcome, other_entry, scan_time,
-};
+use crate::check_in::rules::{DoorName, Scan, ScanDirection, ScanOutcome, other_entry, scan_time};
 use crate::check_in::signature::InvalidPayload;
 use crate::check_in::store as check_in;
 use crate::check_in::store::CheckInTicket;
@@ -276,9 +274,8 @@ fn results(
 }
 
 fn log_report(tx: &mut Tx<'_>, action: &AdminAction, results: &[ScanResult]) -> DbResult<()> {
-    let accepted = |result: &&ScanResult| {
-        result.verdict == ScanVerdict::Recorded(ScanOutcome::Accepted)
-    };
+    let accepted =
+        |result: &&ScanResult| result.verdict == ScanVerdict::Recorded(ScanOutcome::Accepted);
     let accepted = results.iter().filter(accepted).count();
     let summary = format!("{} scans without a network, {accepted} accepted", results.len());
     admin_log::insert(tx, &AdminAction { summary, ..action.clone() })

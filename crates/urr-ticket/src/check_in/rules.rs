@@ -138,9 +138,9 @@ pub fn other_entry<'a>(scans: &'a [Scan], scan: &Scan) -> Option<&'a Scan> {
     match scan.outcome {
         ScanOutcome::Accepted if scan.direction == ScanDirection::Entry => {
             let mut later = scans[at + 1..].iter().filter(|other| other.undone_at.is_none());
-            later.find(|other| other.direction == ScanDirection::Entry).filter(|other| {
-                other.outcome == ScanOutcome::Duplicate
-            })
+            later
+                .find(|other| other.direction == ScanDirection::Entry)
+                .filter(|other| other.outcome == ScanOutcome::Duplicate)
         }
         ScanOutcome::Accepted => None,
         _ => scans[..at].iter().rev().find(|other| other.is_entry_in_force()),

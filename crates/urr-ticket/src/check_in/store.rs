@@ -86,10 +86,7 @@ const TICKET: &str = "select t.id, t.reservation_id, t.number, r.number as reser
 
 /// Locks these tickets, in the order of their ids, so that scans of one ticket are judged one after
 /// the other. Ids without a ticket are left out.
-pub fn tickets_lock(
-    tx: &mut Tx<'_>,
-    ids: &[Uuid],
-) -> DbResult<BTreeMap<Uuid, CheckInTicket>> {
+pub fn tickets_lock(tx: &mut Tx<'_>, ids: &[Uuid]) -> DbResult<BTreeMap<Uuid, CheckInTicket>> {
     let mut tickets = BTreeMap::new();
     for_each_chunk(ids, &[], |list, values| {
         let sql = format!("select id from tickets where id in ({list}) order by id for update");

@@ -14,8 +14,9 @@ use urr_storage::{
 use urr_test::servers;
 use urr_ticket::inventory::store::{self, NewSale, NewTicketType, SaleFacts};
 use urr_ticket::{
-    AuditDifference, Inventory, InventoryKind, PersonFinder, SCHEMA, SeatLocks, Signer,
-    SlotChecker, TicketParts, TicketService, TicketSettings,
+    AuditDifference, DoorName, Inventory, InventoryKind, PersonFinder, SCHEMA, ScanDirection,
+    ScannedTicket, SeatLocks, Signer, SlotChecker, TicketCode, TicketParts, TicketService,
+    TicketSettings,
 };
 
 const SQLITE_FILE: &str = "reservation_service.db";
@@ -177,6 +178,18 @@ impl World {
         });
         assert!(self.sale_insert(new).await);
         (event_id, type_id)
+    }
+
+    /// The scan of a ticket at a door of its event.
+    pub fn scan(&self, payload: String, event_id: Uuid) -> ScannedTicket {
+        ScannedTicket {
+            scan_id: self.ids.next_id(),
+            code: TicketCode::Payload(payload),
+            event_id,
+            direction: ScanDirection::Entry,
+            door: DoorName::parse("A").unwrap(),
+            staff_id: self.ids.next_id(),
+        }
     }
 
     /// The rows of a query.

@@ -19,8 +19,8 @@ export class CodeReader {
   static async create(): Promise<CodeReader> {
     const reader = new CodeReader();
     const found = (globalThis as { BarcodeDetector?: DetectorClass }).BarcodeDetector;
-    const formats = await found?.getSupportedFormats().catch(() => []);
-    if (found && formats?.includes('qr_code'))
+    const formats: string[] = (await found?.getSupportedFormats().catch(() => null)) ?? [];
+    if (found && formats.includes('qr_code'))
       reader.#detector = new found({ formats: ['qr_code'] });
     else reader.#startWorker();
     return reader;
