@@ -5,7 +5,7 @@
 import { api, call } from '$lib/api/client';
 import { ApiFailure } from '$lib/api/failure';
 import { clock } from '$lib/time/clock.svelte';
-import { type Direction, judge, type ListedTicket, type Outcome, UNDO_MS } from './judge';
+import { type Direction, isoTime, judge, type ListedTicket, type Outcome, UNDO_MS } from './judge';
 import { isSigned, readCode, readNumber } from './payload';
 import { signal } from './signal';
 import { CheckInStore, type StoredEvent, type StoredScan } from './store';
@@ -119,9 +119,7 @@ export class CheckIn {
 
   /** Whether a scan can be undone now. */
   canUndo(scan: StoredScan): boolean {
-    return (
-      scan.outcome === 'accepted' && !scan.isUndone && clock.nowMs <= scan.scannedAt + UNDO_MS
-    );
+    return scan.outcome === 'accepted' && !scan.isUndone && clock.nowMs <= scan.scannedAt + UNDO_MS;
   }
 
   /** Throws `ApiFailure` if the server refuses it or does not answer. */
@@ -279,7 +277,7 @@ export class CheckIn {
   }
 
   async #reportSome(scans: readonly StoredScan[]): Promise<void> {
-    const sentAt = new Date(clock.now()).toISOString();
+    const sentAt = isoTime(clock.now());
     const body = {
       eventId: this.eventId,
       sentAt,
@@ -288,7 +286,7 @@ export class CheckIn {
         payload,
         direction,
         door,
-        scannedAt: new Date(scannedAt).toISOString(),
+        scannedAt: isoTime(scannedAt),
       })),
     };
     const { results } = await call(api.POST('/api/admin/check-ins/batch', { body }));

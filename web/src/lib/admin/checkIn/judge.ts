@@ -69,16 +69,20 @@ export function judge(known: Known, direction: Direction): Judgement {
     return { outcome: 'reentry_not_allowed', earlier: null };
   const last = own.at(-1);
   const isInside = last ? last.direction === 'entry' : ticket?.status === 'inside';
-  if (direction === 'exit')
-    return { outcome: isInside ? 'accepted' : 'not_inside', earlier: null };
+  if (direction === 'exit') return { outcome: isInside ? 'accepted' : 'not_inside', earlier: null };
   // Without re-entry a ticket that was used once admits nobody, wherever its visitor is.
   const wasUsed = !allowsReentry && ticket?.status === 'outside';
   if (!isInside && !wasUsed) return { outcome: 'accepted', earlier: null };
   const earlier = last
-    ? { door: last.door, at: new Date(last.scannedAt).toISOString() }
+    ? { door: last.door, at: isoTime(last.scannedAt) }
     : { door: ticket?.door ?? '', at: ticket?.checkedInAt ?? null };
   return { outcome: 'duplicate', earlier };
 }
 
 /** A scan can be undone for this long. */
 export const UNDO_MS = 60_000;
+
+/** A time as the server writes it. */
+export function isoTime(milliseconds: number): string {
+  return new Date(milliseconds).toISOString();
+}

@@ -25,7 +25,14 @@ test('a code says ticket, event, seat and issue', () => {
   const expected = { ticketId: TICKET, eventId: EVENT, seatId: 7, issue: 2 };
   expect(readCode(payload(7, 2))?.ticket).toEqual(expected);
   expect(readCode(payload(0xffffffff, 1))?.ticket.seatId).toBeNull();
-  for (const other of ['', 'hello', 'URR1.', 'URR1.AA.AA', 'URR1.***.AA', payload(7, 2).slice(0, -9)])
+  for (const other of [
+    '',
+    'hello',
+    'URR1.',
+    'URR1.AA.AA',
+    'URR1.***.AA',
+    payload(7, 2).slice(0, -9),
+  ])
     expect(readCode(other), other).toBeNull();
 });
 
