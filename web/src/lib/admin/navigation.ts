@@ -51,6 +51,13 @@ export const ENTRIES: readonly AdminEntry[] = [
     roles: ['organiser', 'admin'],
   },
   {
+    href: '/admin/check-in',
+    label: m.adminCheckIn_title,
+    icon: 'scan',
+    group: 'sale',
+    roles: ['staff', 'organiser', 'admin'],
+  },
+  {
     href: '/admin/moderation',
     label: m.admin_nav_moderation,
     icon: 'flag',
