@@ -14,6 +14,8 @@ fn hall(text: &str) -> (Layout, Vec<bool>) {
         label: (index + 1).to_string(),
         seats: u16::try_from(line.len()).expect("a short line"),
         first_number: 1,
+        number_step: 1,
+        offset: 0,
         accessible: numbers(line, 'a'),
         restricted_view: numbers(line, 'r'),
     };
@@ -227,6 +229,8 @@ fn any_hall() -> impl Strategy<Value = (Layout, Vec<bool>)> {
             label: index.to_string(),
             seats,
             first_number: 1,
+            number_step: 1,
+            offset: 0,
             accessible: Vec::new(),
             restricted_view: Vec::new(),
         };
