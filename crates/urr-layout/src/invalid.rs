@@ -176,7 +176,8 @@ mod tests {
             assert_eq!(after(|l| l.sections[0].rows[0].first_number = first), Err(number));
         }
         for step in [0, 3, i8::MIN] {
-            let step_error = InvalidLayout::NumberStep { section: section.clone(), row: row.clone() };
+            let step_error =
+                InvalidLayout::NumberStep { section: section.clone(), row: row.clone() };
             assert_eq!(after(|l| l.sections[0].rows[0].number_step = step), Err(step_error));
         }
         let falls = InvalidLayout::SeatNumber { section: section.clone(), row: row.clone() };

@@ -109,7 +109,8 @@ mod tests {
             {"label": "2", "seats": 3, "firstNumber": 5, "numberStep": -2, "accessible": [3]}]}]}"#;
         let layout: Layout = serde_json::from_str(text).expect("it is a layout");
         assert_eq!(layout.check(), Ok(()));
-        let numbers: Vec<u16> = (0..6).map(|id| layout.place(id).expect("it exists").number).collect();
+        let numbers: Vec<u16> =
+            (0..6).map(|id| layout.place(id).expect("it exists").number).collect();
         assert_eq!(numbers, [3, 2, 1, 5, 3, 1]);
         assert!(layout.place(4).expect("it exists").is_accessible());
     }

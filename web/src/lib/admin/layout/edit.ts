@@ -200,4 +200,3 @@ export function centreOnStage(layout: EditorLayout): EditorLayout {
   if (dx === 0) return layout;
   return { sections: layout.sections.map((section) => moved(section, dx, 0)) };
 }
-

@@ -301,7 +301,9 @@ export class Editor {
     }
     this.change(
       edit.setFlag(this.layout, painted, brush, true),
-      brush === 'accessible' ? m.adminLayout_marked_accessible() : m.adminLayout_marked_restricted(),
+      brush === 'accessible'
+        ? m.adminLayout_marked_accessible()
+        : m.adminLayout_marked_restricted(),
     );
   }
 

@@ -410,8 +410,7 @@ export class EditorMap {
   /** Where what is being moved or turned would come to lie. */
   #ghostTransform(): (point: Point) => Point {
     const gesture = this.#gesture;
-    if (gesture?.kind === 'move')
-      return ({ x, y }) => ({ x: x + gesture.dx, y: y + gesture.dy });
+    if (gesture?.kind === 'move') return ({ x, y }) => ({ x: x + gesture.dx, y: y + gesture.dy });
     if (gesture?.kind === 'turn') {
       const angle = (gesture.degrees * Math.PI) / 180;
       const [cos, sin] = [Math.cos(angle), Math.sin(angle)];
@@ -685,7 +684,6 @@ export class EditorMap {
     const zoom = Math.exp((-event.deltaY * lines) / (event.ctrlKey ? 120 : 400));
     this.#moveTo(zoomAt(this.#view, x, y, this.#view.scale * zoom));
   };
-
 }
 
 function direction(from: Point, to: Point): number {

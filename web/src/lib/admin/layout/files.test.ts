@@ -54,7 +54,9 @@ describe('a round trip', () => {
   it('writes no formula', () => {
     const cells = parseCells(writeCsv(LAYOUT));
     if (!Array.isArray(cells)) throw new Error('unreadable');
-    const texts = cells.slice(1).flatMap((line) => [line.cells[0]!, line.cells[1]!, line.cells[5]!]);
+    const texts = cells
+      .slice(1)
+      .flatMap((line) => [line.cells[0]!, line.cells[1]!, line.cells[5]!]);
     expect(texts.filter((text) => /^[=+\-@]/.test(text))).toEqual([]);
   });
 });
@@ -136,7 +138,7 @@ describe('a CSV file', () => {
 
   it('is refused if x and y contradict the shape', () => {
     const changed = writeCsv(LAYOUT).replace(/,A,3,(-?\d+),/, ',A,3,4000,');
-    expect(problems(changed).join()).toMatch(/^Line 28: x and y of seat =SUM\(A1\) A 3 differ/);
+    expect(problems(changed).join()).toMatch(/^Line 29: x and y of seat =SUM\(A1\) A 3 differ/);
   });
 
   it('with ten thousand mistakes names the first ones', () => {
@@ -148,6 +150,7 @@ describe('a CSV file', () => {
 describe('a JSON file', () => {
   it.each([
     ['{\n"sections": [,]}', /^Line 2: This is not JSON/],
+    ['{"sections": [\n{"name": "A"}\n{}]}', /^Line 3: This is not JSON/],
     ['{"sections": 5}', /^sections has the wrong type/],
     ['{"halls": []}', /^halls is unknown/],
     ['{"sections": [{"name": "A", "rows": []}]}', /^sections\[0\]\.grade is missing/],

@@ -96,7 +96,8 @@ function fitArcs(
     return near + (difference(near, first) + difference(near, last)) / 2;
   };
   const near = middleOf(longest);
-  const span = difference(direction(longest[0]!), near) + difference(near, direction(longest.at(-1)!));
+  const span =
+    difference(direction(longest[0]!), near) + difference(near, direction(longest.at(-1)!));
   const frontRadius = radius(rows[0]!);
   const angleDegrees = normalAngle((-middleDirection(rows[0]!) * 180) / Math.PI);
   const axis = (-angleDegrees * Math.PI) / 180;
@@ -110,7 +111,9 @@ function fitArcs(
       seatPitch: Math.round((radius(longest) * Math.abs(span)) / (longest.length - 1)),
       rowPitch: rows.length > 1 ? Math.round(depth) : DEFAULT_ROW_PITCH,
     },
-    offsets: rows.map((row) => Math.round(radius(row) * difference(axis, middleDirection(row))) + 0),
+    offsets: rows.map(
+      (row) => Math.round(radius(row) * difference(axis, middleDirection(row))) + 0,
+    ),
     isReversed: span < 0,
   };
 }

@@ -50,11 +50,9 @@ export function polygonSection(corners: readonly Point[], wish: NewSection): Edi
     (Math.min(...used.map((line) => line.left)) + Math.max(...used.map((line) => line.right))) / 2,
   );
   const rows = used.map(({ left, right }, index) =>
-    makeRow(
-      String(index + 1),
-      limited(Math.floor((right - left) / seatPitch), SEATS_PER_ROW_MAX),
-      { offset: Math.round((left + right) / 2 - x) },
-    ),
+    makeRow(String(index + 1), limited(Math.floor((right - left) / seatPitch), SEATS_PER_ROW_MAX), {
+      offset: Math.round((left + right) / 2 - x),
+    }),
   );
   return makeSection(wish.name, wish.grade, rows, {
     x,

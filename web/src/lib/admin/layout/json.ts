@@ -22,8 +22,8 @@ export function readJson(text: string): JsonResult {
   let value: unknown;
   try {
     value = JSON.parse(text.replace(/^\ufeff/, ''));
-  } catch (error) {
-    return { problems: [{ code: 'syntax', path: '', line: lineOf(text, String(error)) }] };
+  } catch {
+    return { problems: [{ code: 'syntax', path: '', line: errorLine(text) }] };
   }
   const problems: JsonProblem[] = [];
   checkObject(unwrapped(value), '', LAYOUT, problems);
@@ -38,12 +38,46 @@ function unwrapped(value: unknown): unknown {
   return hall.layout ?? hall.layoutConfig ?? value;
 }
 
-/** Browsers tell the place as a position or as a line. */
-function lineOf(text: string, message: string): number | null {
-  const line = /line (\d+)/.exec(message);
-  if (line) return Number(line[1]);
-  const position = /position (\d+)/.exec(message);
-  return position ? text.slice(0, Number(position[1])).split('\n').length : null;
+/** The line of the first place where a text is not JSON; browsers do not always tell it. */
+function errorLine(text: string): number {
+  return text.slice(0, errorOffset(text)).split('\n').length;
+}
+
+const SPACE = /\s*/y;
+const VALUE = /"(?:[^"\\\u0000-\u001f]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y;
+const KEY = /"(?:[^"\\\u0000-\u001f]|\\.)*"\s*:/y;
+
+function errorOffset(text: string): number {
+  let at = 0;
+  const eat = (pattern: RegExp): boolean => {
+    pattern.lastIndex = at;
+    const match = pattern.exec(text);
+    if (match) at = pattern.lastIndex;
+    return match !== null;
+  };
+  const eatSign = (sign: string): boolean => {
+    eat(SPACE);
+    if (text[at] !== sign) return false;
+    at += 1;
+    return true;
+  };
+  const list = (end: string, item: () => boolean): boolean => {
+    if (eatSign(end)) return true;
+    do {
+      eat(SPACE);
+      if (!item()) return false;
+    } while (eatSign(','));
+    return eatSign(end);
+  };
+  const value = (): boolean => {
+    eat(SPACE);
+    if (eatSign('{')) return list('}', () => eat(KEY) && value());
+    if (eatSign('[')) return list(']', value);
+    return eat(VALUE);
+  };
+  value();
+  eat(SPACE);
+  return at;
 }
 
 type Kind = 'text' | 'integer' | 'integers' | readonly Fields[];

@@ -107,7 +107,7 @@ export function parseNumbers(text: string): number[] | null {
 export function writeNumbers(numbers: readonly number[]): string {
   const sorted = [...numbers].sort((a, b) => a - b);
   const parts: string[] = [];
-  for (let i = 0; i < sorted.length; ) {
+  for (let i = 0; i < sorted.length;) {
     let end = i;
     while (end + 1 < sorted.length && sorted[end + 1] === sorted[end]! + 1) end++;
     parts.push(end - i > 1 ? `${sorted[i]}-${sorted[end]}` : sorted.slice(i, end + 1).join(', '));

@@ -3,7 +3,13 @@
  * names the first mistake; the editor lists all of them with their places.
  * `crates/urr-layout/examples.json` keeps both alike.
  */
-import { type EditorLayout, type EditorRow, type EditorSection, gradesOf, seatCount } from './model';
+import {
+  type EditorLayout,
+  type EditorRow,
+  type EditorSection,
+  gradesOf,
+  seatCount,
+} from './model';
 import { indexOfNumber, numberAt, toWire } from './model';
 
 export const SECTIONS_MAX = 500;
