@@ -11,6 +11,7 @@ import {
   test as base,
 } from '@playwright/test';
 import jsQR from 'jsqr';
+import { readTexts } from '../scripts/texts.js';
 import { findNonce } from '../src/lib/session/nonce';
 
 const axeSource = readFileSync(
@@ -295,7 +296,7 @@ export async function expectStill(page: Page): Promise<void> {
 
 /** The texts of the pages by their keys. */
 export function textsOf(locale: 'ko' | 'en'): Record<string, string> {
-  return JSON.parse(readFileSync(new URL(`../messages/${locale}.json`, import.meta.url), 'utf8'));
+  return readTexts(locale);
 }
 
 /** The name of the site is the same everywhere. */
