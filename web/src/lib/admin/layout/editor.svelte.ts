@@ -30,6 +30,7 @@ import {
   NOTHING,
   only,
   pruned,
+  sectionsOnly,
   type Selection,
   selectedSeatCount,
   selectedSections,
@@ -275,7 +276,7 @@ export class Editor {
     const { layout, keys } = edit.addCopies(this.layout, sections, dx, dy);
     this.change(layout, label({ count: keys.length }));
     this.level = 'sections';
-    this.selection = new Map(keys.map((key) => [key, null]));
+    this.selection = sectionsOnly(keys);
   }
 
   deleteSelected(): void {

@@ -44,8 +44,8 @@ function errorLine(text: string): number {
 }
 
 const SPACE = /\s*/y;
-const VALUE = /"(?:[^"\\\u0000-\u001f]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y;
-const KEY = /"(?:[^"\\\u0000-\u001f]|\\.)*"\s*:/y;
+const VALUE = /"(?:[^"\\\p{Cc}]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/uy;
+const KEY = /"(?:[^"\\\p{Cc}]|\\.)*"\s*:/uy;
 
 function errorOffset(text: string): number {
   let at = 0;

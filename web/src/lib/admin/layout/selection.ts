@@ -130,8 +130,13 @@ export function selectSeats(
   return result;
 }
 
+/** Whole sections. */
+export function sectionsOnly(keys: readonly number[]): Selection {
+  return new Map(keys.map((key) => [key, null]));
+}
+
 export function everything(layout: EditorLayout): Selection {
-  return new Map(layout.sections.map((section) => [section.key, null]));
+  return sectionsOnly(layout.sections.map((section) => section.key));
 }
 
 export function selectedSections(layout: EditorLayout, selection: Selection): EditorSection[] {
