@@ -1,6 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import type { Download, Page } from '@playwright/test';
+import { registerWorker } from './admin';
 import {
+  type Account,
   dialogAtRest,
   expect,
   expectAccessible,
@@ -20,12 +22,14 @@ const PHONE = { width: 390, height: 780 };
 test.use({ viewport: DESKTOP });
 
 let organiser: Organiser;
+let worker: Account;
 test.beforeAll(async () => {
   organiser = await Organiser.logIn();
+  worker = await registerWorker('admin', 'drawer');
 });
 test.afterAll(() => organiser.dispose());
 test.beforeEach(async ({ page }) => {
-  await logIn(page, JSON.parse(process.env.URR_TEST_ADMIN ?? 'null'));
+  await logIn(page, worker);
   // A page with unsaved work asks before it is closed.
   page.on('dialog', (dialog) => void dialog.accept());
 });
