@@ -202,6 +202,18 @@ fn all_ways(text: &str, count: usize) -> Vec<(Vec<SeatId>, usize, usize)> {
     ways
 }
 
+#[test]
+fn a_row_that_stands_aside_is_nearest_at_its_inner_end() {
+    let (mut layout, free) = hall("......");
+    let preference = SeatPreference { count: 1, grade: None, section: None, accessible: false };
+    let best = |layout: &Layout| choose_best(layout, &preference, |id| free[id as usize]);
+    assert_eq!(best(&layout), Ok(vec![2]));
+    layout.sections[0].rows[0].offset = 1_000;
+    assert_eq!(best(&layout), Ok(vec![0]));
+    layout.sections[0].rows[0].offset = -1_000;
+    assert_eq!(best(&layout), Ok(vec![5]));
+}
+
 proptest! {
     #[test]
     fn whatever_the_hall_the_choice_is_allowed_and_none_is_better(
