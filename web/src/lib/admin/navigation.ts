@@ -51,6 +51,13 @@ export const ENTRIES: readonly AdminEntry[] = [
     roles: ['organiser', 'admin'],
   },
   {
+    href: '/admin/halls',
+    label: m.admin_nav_halls,
+    icon: 'hall',
+    group: 'sale',
+    roles: ['organiser', 'admin'],
+  },
+  {
     href: '/admin/check-in',
     label: m.adminCheckIn_title,
     icon: 'scan',
