@@ -11,6 +11,8 @@ const PAGES_SHARING_MIN = 8;
 const PAGE = /\/src\/routes\/(.*\/)?\+(page|layout|error)\.svelte$/;
 /** What every visit needs: the frame of all pages, and the page where most visits begin. */
 const FIRST_PAGES = ['/src/routes/+layout.svelte', '/src/routes/+page.svelte'];
+/** What only these pages share is none of what fans load first. */
+const ADMIN_PAGES = '/src/routes/admin/';
 const users = new Map<string, ReadonlySet<string>>();
 
 /** The pages that import a module, directly or through others, but not while they run. */
@@ -38,10 +40,15 @@ function pagesUsing(id: string, getModuleInfo: GetModuleInfo): ReadonlySet<strin
  */
 function chunkOf(id: string, { getModuleInfo }: { getModuleInfo: GetModuleInfo }) {
   if (/node_modules\/(svelte|@sveltejs|esm-env|clsx|devalue)\//.test(id)) return 'framework';
+  // Otherwise they would follow the index of all texts into the common chunk.
+  const adminTexts = id.match(/\/src\/lib\/text\/messages\/(admin\w*)\.ts$/)?.[1];
+  if (adminTexts) return adminTexts;
+  if (id.endsWith('/src/lib/text/locale.ts')) return 'common';
   if (!id.includes('/src/lib/') || id.includes('/src/lib/text/')) return undefined;
   const pages = pagesUsing(id, getModuleInfo);
   const isFirst = FIRST_PAGES.some((page) => [...pages].some((user) => user.endsWith(page)));
-  return isFirst || pages.size >= PAGES_SHARING_MIN ? 'common' : undefined;
+  const forFans = [...pages].filter((page) => !page.includes(ADMIN_PAGES)).length;
+  return isFirst || forFans >= PAGES_SHARING_MIN ? 'common' : undefined;
 }
 
 /** SvelteKit hides its announcer by a style attribute, which our policy forbids. */
