@@ -40,15 +40,16 @@ function pagesUsing(id: string, getModuleInfo: GetModuleInfo): ReadonlySet<strin
  */
 function chunkOf(id: string, { getModuleInfo }: { getModuleInfo: GetModuleInfo }) {
   if (/node_modules\/(svelte|@sveltejs|esm-env|clsx|devalue)\//.test(id)) return 'framework';
-  // Otherwise they would follow the index of all texts into the common chunk.
-  const adminTexts = id.match(/\/src\/lib\/text\/messages\/(admin\w*)\.ts$/)?.[1];
-  if (adminTexts) return adminTexts;
+  // Otherwise they would follow the index of all texts into the common chunk. Every chunk is named in
+  // the list that all fans load, so organisers have few.
+  if (/\/src\/lib\/text\/messages\/admin\w*\.ts$/.test(id)) return 'adminTexts';
   if (id.endsWith('/src/lib/text/locale.ts')) return 'common';
   if (!id.includes('/src/lib/') || id.includes('/src/lib/text/')) return undefined;
   const pages = pagesUsing(id, getModuleInfo);
   const isFirst = FIRST_PAGES.some((page) => [...pages].some((user) => user.endsWith(page)));
   const forFans = [...pages].filter((page) => !page.includes(ADMIN_PAGES)).length;
-  return isFirst || forFans >= PAGES_SHARING_MIN ? 'common' : undefined;
+  if (isFirst || forFans >= PAGES_SHARING_MIN) return 'common';
+  return forFans === 0 && pages.size > 1 ? 'admin' : undefined;
 }
 
 /** SvelteKit hides its announcer by a style attribute, which our policy forbids. */
