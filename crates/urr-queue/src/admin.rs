@@ -144,7 +144,11 @@ impl QueueService {
         })
     }
 
-    pub(crate) fn known_event(&self, event_id: Uuid, scope: EventScope) -> Result<Arc<EventRoom>, AdminError> {
+    pub(crate) fn known_event(
+        &self,
+        event_id: Uuid,
+        scope: EventScope,
+    ) -> Result<Arc<EventRoom>, AdminError> {
         let event = self.0.event_index.get(event_id);
         let event = event.filter(|event| event.status != RoomEventStatus::Deleted);
         let event = event.ok_or(AdminError::UnknownEvent)?;

@@ -19,7 +19,7 @@ use futures_util::future::join_all;
 use tokio::sync::broadcast;
 use urr_contracts::internal::payment::PaymentFigures;
 use urr_contracts::internal::stats::{SaleHistory, SaleTotals};
-use urr_contracts::internal::ticket::GradeSales;
+use urr_contracts::internal::ticket::GradeSeats;
 use urr_kernel::{CallContext, Timestamp, Uuid};
 use urr_room::Crowd;
 
@@ -67,7 +67,7 @@ pub struct WatchedSale {
 pub struct BoardFacts {
     pub history: Arc<SaleHistory>,
     history_read_at: Option<Timestamp>,
-    pub grades: Arc<[GradeSales]>,
+    pub grades: Arc<[GradeSeats]>,
     pub payments: Option<PaymentFigures>,
     /// The services that did not answer this second.
     pub missing: Vec<&'static str>,

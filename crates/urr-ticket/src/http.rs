@@ -11,8 +11,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::{
-    TicketService, alerts, audit, check_in, etickets, event_access, event_figures, holdings, inventory,
-    memberships, payables, reservations, reserve, sales_health, seat_map, transfers,
+    TicketService, alerts, audit, check_in, etickets, event_access, event_figures, holdings,
+    inventory, memberships, payables, reservations, reserve, sales_health, seat_map, transfers,
 };
 
 const ADMIN_LOG: AdminLogRoute = AdminLogRoute {

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
-use urr_contracts::internal::ticket::{EventAvailability, GradeSales, SaleBoard};
+use urr_contracts::internal::ticket::{EventAvailability, GradeSeats, SaleBoard};
 use urr_kernel::{Uuid, Won};
 use urr_service::cache::{Cache, CacheOptions};
 use urr_storage::{DbResult, Row, StorageError, Tx, params};
@@ -86,16 +86,16 @@ impl TicketService {
     }
 }
 
-fn seated_grades(snapshot: &InventorySnapshot) -> Vec<GradeSales> {
+fn seated_grades(snapshot: &InventorySnapshot) -> Vec<GradeSeats> {
     let (inventory, statuses) = (&snapshot.inventory, snapshot.seats.statuses());
-    let grade = |name: &str| GradeSales {
+    let grade = |name: &str| GradeSeats {
         name: name.to_owned(),
         price: inventory.prices.get(name).copied().unwrap_or(Won::ZERO),
         total: 0,
         available: 0,
         held: Some(0),
     };
-    let mut grades: Vec<GradeSales> = inventory.layout.grades().into_iter().map(grade).collect();
+    let mut grades: Vec<GradeSeats> = inventory.layout.grades().into_iter().map(grade).collect();
     let mut seat_id = 0;
     for section in &inventory.layout.sections {
         let grade = grades.iter_mut().find(|grade| grade.name == section.grade);
@@ -114,8 +114,8 @@ fn seated_grades(snapshot: &InventorySnapshot) -> Vec<GradeSales> {
     grades
 }
 
-fn standing_grades(snapshot: &InventorySnapshot) -> Vec<GradeSales> {
-    let grade = |stock: &TicketTypeStock| GradeSales {
+fn standing_grades(snapshot: &InventorySnapshot) -> Vec<GradeSeats> {
+    let grade = |stock: &TicketTypeStock| GradeSeats {
         name: stock.name.clone(),
         price: stock.price,
         total: stock.total,

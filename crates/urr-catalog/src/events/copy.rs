@@ -74,6 +74,7 @@ fn new_event(
         has_presale: event.has_presale,
         seats_per_user_max: event.seats_per_user_max,
         requires_identity: event.requires_identity,
+        allows_reentry: event.allows_reentry,
         organiser_id: Some(event.organiser_id),
         poster_image_url: event.poster_image_url,
         terms: event.terms,

@@ -445,12 +445,12 @@ pub struct SaleBoard {
     /// Of the process that answers, and of all its events.
     pub booking: BookingHealth,
     /// In the order of the hall or of the ticket types.
-    pub grades: Vec<GradeSales>,
+    pub grades: Vec<GradeSeats>,
 }
 
 /// What is left of a grade or of a ticket type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GradeSales {
+pub struct GradeSeats {
     pub name: String,
     pub price: Won,
     pub total: u32,

@@ -213,7 +213,7 @@ fn booking_health() -> BookingHealth {
 
 fn visit_board(visitor: &mut impl CallVisitor) {
     let event_id = id(1);
-    let grade = GradeSales {
+    let grade = GradeSeats {
         name: "VIP".to_owned(),
         price: Won::new(151_000),
         total: 10,

@@ -12,7 +12,7 @@ use serde::Serialize;
 use tokio::sync::broadcast;
 use tokio::time::Instant;
 use urr_contracts::internal::stats::{RoomFigures, SaleHistory, SaleTotals};
-use urr_contracts::internal::ticket::{BookingHealth, EventAvailability, GradeSales};
+use urr_contracts::internal::ticket::{BookingHealth, EventAvailability, GradeSeats};
 use urr_kernel::{Timestamp, Uuid, Won};
 use urr_service::{ApiError, Errors, EventReader, Path};
 use utoipa::ToSchema;
@@ -306,7 +306,7 @@ impl<'a> LiveNowView<'a> {
 }
 
 impl<'a> LiveGradeView<'a> {
-    fn new(grade: &'a GradeSales) -> LiveGradeView<'a> {
+    fn new(grade: &'a GradeSeats) -> LiveGradeView<'a> {
         let taken = grade.total.saturating_sub(grade.available);
         LiveGradeView {
             name: &grade.name,

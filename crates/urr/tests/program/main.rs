@@ -1,5 +1,8 @@
 //! The program as its users have it: the real binary, an empty folder, and what it says and does.
 
+// `json!` of many fields.
+#![recursion_limit = "256"]
+
 mod admin;
 mod audit;
 mod config;
