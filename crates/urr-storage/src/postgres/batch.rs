@@ -174,9 +174,11 @@ fn run_in_sets(
 /// How many of the first members can be done at once: no two of them are about the same.
 fn set_length(members: &[Box<dyn Job>]) -> usize {
     let mut subjects = HashSet::new();
-    let is_new =
-        |member: &&Box<dyn Job>| member.subject().is_some_and(|subject| subjects.insert(subject));
-    members.iter().take_while(is_new).count().max(1)
+    let subjects_in_order = members.iter().map(|member| member.subject());
+    let is_new = |subject: &Option<String>| {
+        subject.as_ref().is_some_and(|subject| subjects.insert(subject.clone()))
+    };
+    subjects_in_order.take_while(is_new).count().max(1)
 }
 
 fn run_set(

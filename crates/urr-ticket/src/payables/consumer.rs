@@ -82,7 +82,7 @@ fn confirm_reservation(
         moved_stamp: context.event_metadata("rescheduled", SOURCE),
         now: context.now,
     };
-    let taken = take_steps(tx, &[HoldStep::Confirm(confirmation)]);
+    let taken = take_steps(tx, &[HoldStep::Confirm(Box::new(confirmation))]);
     let mut taken = taken.map_err(TransitionError::from)?;
     // Whoever confirms counts: this event or the call of the payment service, not both.
     if taken.pop().expect("one step has one result")?.is_some() {

@@ -33,7 +33,7 @@ pub(crate) enum HoldStep<'a> {
     /// A payment is about to charge.
     Pin { id: ReservationId, user_id: Uuid, claim: PaymentClaim, now: Timestamp },
     /// A payment was made.
-    Confirm(HoldConfirmation<'a>),
+    Confirm(Box<HoldConfirmation<'a>>),
 }
 
 /// A confirmation with the ids of its tickets and its event.
@@ -74,8 +74,8 @@ impl HoldStep<'_> {
                 check_owner(record, *user_id)?;
                 decide_pin(record, claim, *now)
             }
-            HoldStep::Confirm(HoldConfirmation { payment, now, .. }) => {
-                decide_confirm(record, &payment.claim, *now)
+            HoldStep::Confirm(confirming) => {
+                decide_confirm(record, &confirming.payment.claim, confirming.now)
             }
         }
     }
@@ -161,7 +161,7 @@ fn write_steps(
             HoldStep::Pin { id, claim, now, .. } => {
                 pins.push(PinnedHold { id: *id, payment_id: claim.payment_id, now: *now });
             }
-            HoldStep::Confirm(confirmation) => confirming.push((confirmation, hold)),
+            HoldStep::Confirm(confirmation) => confirming.push((confirmation.as_ref(), hold)),
         }
     }
     confirmation::holds_pin(tx, &pins)?;
@@ -313,14 +313,14 @@ impl SetWrite for HoldStepCall {
                 HoldStep::Pin { id, user_id, claim, now }
             }
             HoldStepCall::Confirm { id, payment, events, now, .. } => {
-                HoldStep::Confirm(HoldConfirmation {
+                HoldStep::Confirm(Box::new(HoldConfirmation {
                     id: *id,
                     payment,
                     ticket_id: &ticket_id,
                     stamp: events.stamp(0),
                     moved_stamp: events.stamp(1),
                     now: *now,
-                })
+                }))
             }
         });
         let steps: Vec<HoldStep<'_>> = steps.collect();

@@ -145,12 +145,15 @@ pub(super) fn payment_charge(
     }
     let charged = match charge_by_card(card, &line) {
         Ok(charged) => charged,
-        Err(outcome) => {
-            let refusal = match &outcome {
-                SandboxOutcome::Refused(code) => Some(code.as_str()),
-                _ => None,
+        Err(refusal) => {
+            let (outcome, code) = match refusal {
+                CardRefusal::Declined(code) => {
+                    (SandboxOutcome::Refused(code.to_owned()), Some(code))
+                }
+                CardRefusal::Unclear(code) => (SandboxOutcome::Unclear(code), None),
+                CardRefusal::Lost => (SandboxOutcome::Lost, None),
             };
-            attempt_add(tx, &line, refusal)?;
+            attempt_add(tx, &line, code)?;
             return Ok(outcome);
         }
     };
@@ -165,15 +168,20 @@ pub(super) fn payment_charge(
     ))
 }
 
-/// What a card pays, or what it does instead.
-fn charge_by_card(card: TestCard, line: &SandboxPayment) -> Result<Won, SandboxOutcome> {
-    let refused = |code: &str| Err(SandboxOutcome::Refused(code.to_owned()));
+/// What a card does instead of paying.
+enum CardRefusal {
+    Declined(&'static str),
+    Unclear(&'static str),
+    Lost,
+}
+
+fn charge_by_card(card: TestCard, line: &SandboxPayment) -> Result<Won, CardRefusal> {
     match card {
-        TestCard::Decline => refused("REJECT_CARD_PAYMENT"),
-        TestCard::Insufficient => refused("INSUFFICIENT_FUNDS"),
-        TestCard::UnknownCode => Err(SandboxOutcome::Unclear("SANDBOX_UNHEARD_OF")),
-        TestCard::TimeOut => Err(SandboxOutcome::Lost),
-        TestCard::Stumble if line.attempts == 0 => Err(SandboxOutcome::Lost),
+        TestCard::Decline => Err(CardRefusal::Declined("REJECT_CARD_PAYMENT")),
+        TestCard::Insufficient => Err(CardRefusal::Declined("INSUFFICIENT_FUNDS")),
+        TestCard::UnknownCode => Err(CardRefusal::Unclear("SANDBOX_UNHEARD_OF")),
+        TestCard::TimeOut => Err(CardRefusal::Lost),
+        TestCard::Stumble if line.attempts == 0 => Err(CardRefusal::Lost),
         TestCard::WrongAmount => Ok(Won::new((line.amount.amount() - 1).max(1))),
         _ => Ok(line.amount),
     }
