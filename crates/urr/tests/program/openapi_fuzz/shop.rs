@@ -146,8 +146,6 @@ impl Shop {
             "/api/events/{id} id": [seated, standing],
             "/api/admin/events/{id} id": [spare, seated],
             "/api/admin/events/{id}/cancel id": [spare],
-            "/api/admin/events/{id}/copy id": [seated, standing],
-            "/api/admin/events/{id}/move-preview id": [seated, standing],
             "/api/admin/events/{eventId}/tickets eventId": [standing],
             "/api/admin/tickets/{id} id": [ticket_type],
             "/api/artists/{id} id": [artist], "/api/admin/artists/{id} id": [artist],
@@ -159,8 +157,6 @@ impl Shop {
             "/api/admin/payments/{id}/refunds/{refundId}/close id": [payment["id"]],
             "/api/admin/reservations/{id} id": [reservation],
             "/api/admin/reservations/{id}/cancel id": [reservation],
-            "/api/admin/reservations/{id}/history id": [reservation, listed],
-            "/api/admin/reservations/{id}/resend-mail id": [reservation],
             "/api/reservations/{id} id": [reservation, listed],
             "/api/reservations/{id}/cancel id": [listed],
             "/api/reservations/{id}/refund-preview id": [reservation],
@@ -171,6 +167,14 @@ impl Shop {
         });
         let all = self.ids.as_object_mut().context("an object")?;
         all.extend(writings.as_object().context("an object")?.clone());
+        for (parameter, ids) in [
+            ("/api/admin/events/{id}/copy id", json!([seated, standing])),
+            ("/api/admin/events/{id}/move-preview id", json!([seated, standing])),
+            ("/api/admin/reservations/{id}/history id", json!([reservation, listed])),
+            ("/api/admin/reservations/{id}/resend-mail id", json!([reservation])),
+        ] {
+            all.insert(parameter.to_owned(), ids);
+        }
         Ok(())
     }
 

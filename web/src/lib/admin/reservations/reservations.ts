@@ -16,17 +16,15 @@ export async function readReservations(
   filter: ReservationFilter,
   after: string | null,
 ): Promise<ListPart<AdminReservation>> {
-  const page = after ? Number(after) : 1;
   const query = {
-    page,
     limit: PART,
+    ...(after && { cursor: after }),
     ...(filter.status && { status: filter.status }),
     ...(filter.eventId && { eventId: filter.eventId }),
     ...(filter.userId && { userId: filter.userId }),
   };
   const part = await call(api.GET('/api/admin/reservations', { params: { query } }));
-  const next = page < part.pagination.totalPages ? String(page + 1) : null;
-  return { items: part.reservations, next };
+  return { items: part.reservations, next: part.nextCursor ?? null };
 }
 
 /** The seats or the ticket types, in one line. */
