@@ -2,7 +2,7 @@
 
 use axum::http::Method;
 use serde_json::{Value, json};
-use urr_catalog::{CatalogParts, CatalogPeers, CatalogService, CatalogSettings};
+use urr_catalog::{CatalogParts, CatalogPeers, CatalogService, CatalogSettings, Operations};
 use urr_contracts::clients::{AuthClient, TicketClient};
 use urr_contracts::internal::ticket::{MovePreviewAnswer, PreviewMove};
 use urr_kernel::{CallContext, Uuid, Won};
@@ -73,6 +73,7 @@ fn with_tickets(world: &World) -> CatalogService {
         peers: Some(CatalogPeers {
             ticket: TicketClient::new(upstream("ticket")),
             auth: AuthClient::new(upstream("auth")),
+            operations: Operations::default(),
         }),
     })
 }
