@@ -130,7 +130,7 @@ export async function createStanding(
         title,
         venueId,
         ...(artistId && { artistId }),
-        ticketTypes: [{ name: '스탠딩', price: 55_000, total: tickets }],
+        ticketTypes: [{ name: '일반석 1층', price: 55_000, total: tickets }],
         saleStartsAt: new Date(opensAt).toISOString(),
         saleEndsAt: new Date(Date.now() + 30 * day).toISOString(),
         startsAt: new Date(Date.now() + 40 * day).toISOString(),

@@ -14,6 +14,6 @@ export function createEventQuery(): Query<Schemas['AdminEventDetailView']> {
   return createQuery(
     () => eventKey(id()),
     () => call(api.GET('/api/admin/events/{id}', { params: { path: { id: id() } } })),
-    { staleMs: 3_000 },
+    { staleMs: 2_000, everyMs: 3_000 },
   );
 }

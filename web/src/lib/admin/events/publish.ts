@@ -3,8 +3,10 @@ import { api, call, type Schemas } from '$lib/api/client';
 import { ApiFailure } from '$lib/api/failure';
 import { createBody, type EventDraft, wholeNumber } from './draft';
 
-const ROOM_TRIES = 20;
-const ROOM_PAUSE_MS = 500;
+const TRIES = 30;
+const PAUSE_MS = 500;
+
+const pause = () => new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
 
 export async function createEvent(
   draft: EventDraft,
@@ -20,8 +22,18 @@ export async function createEvent(
   return event;
 }
 
-/** The room appears a moment after its event, so it is asked for some times. */
+/** The inventory and the room appear a moment after their event. */
+async function untilReady(eventId: string): Promise<void> {
+  const params = { path: { id: eventId } };
+  for (let attempt = 1; attempt <= TRIES; attempt++) {
+    const { event } = await call(api.GET('/api/admin/events/{id}', { params }));
+    if (event.inventoryReady) return;
+    await pause();
+  }
+}
+
 export async function makeLottery(eventId: string, draft: EventDraft): Promise<void> {
+  await untilReady(eventId);
   const gatheringSeconds = (wholeNumber(draft.gatheringMinutes) ?? 0) * 60;
   for (let attempt = 1; ; attempt++) {
     try {
@@ -33,8 +45,8 @@ export async function makeLottery(eventId: string, draft: EventDraft): Promise<v
       );
       return;
     } catch (error) {
-      if (ApiFailure.from(error).status !== 404 || attempt >= ROOM_TRIES) throw error;
-      await new Promise((resolve) => setTimeout(resolve, ROOM_PAUSE_MS));
+      if (ApiFailure.from(error).status !== 404 || attempt >= TRIES) throw error;
+      await pause();
     }
   }
 }
