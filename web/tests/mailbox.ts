@@ -84,8 +84,11 @@ export async function mailWith(email: string, words: string): Promise<number> {
 }
 
 /** The last link to a page that was mailed to an address. */
-export async function linkTo(page: 'verify' | 'reset', email: string): Promise<string> {
-  const folder = process.env.URR_TEST_MAILS ?? '';
+export async function linkTo(
+  page: 'verify' | 'reset',
+  email: string,
+  folder = process.env.URR_TEST_MAILS ?? '',
+): Promise<string> {
   let link = '';
   await expect
     .poll(
