@@ -40,16 +40,14 @@ function pagesUsing(id: string, getModuleInfo: GetModuleInfo): ReadonlySet<strin
  */
 function chunkOf(id: string, { getModuleInfo }: { getModuleInfo: GetModuleInfo }) {
   if (/node_modules\/(svelte|@sveltejs|esm-env|clsx|devalue)\//.test(id)) return 'framework';
-  // Otherwise they would follow the index of all texts into the common chunk. Every chunk is named in
-  // the list that all fans load, so organisers have few.
+  // Otherwise they would follow the index of all texts into the common chunk.
   if (/\/src\/lib\/text\/messages\/admin\w*\.ts$/.test(id)) return 'adminTexts';
   if (id.endsWith('/src/lib/text/locale.ts')) return 'common';
   if (!id.includes('/src/lib/') || id.includes('/src/lib/text/')) return undefined;
   const pages = pagesUsing(id, getModuleInfo);
   const isFirst = FIRST_PAGES.some((page) => [...pages].some((user) => user.endsWith(page)));
   const forFans = [...pages].filter((page) => !page.includes(ADMIN_PAGES)).length;
-  if (isFirst || forFans >= PAGES_SHARING_MIN) return 'common';
-  return forFans === 0 && pages.size > 1 ? 'admin' : undefined;
+  return isFirst || forFans >= PAGES_SHARING_MIN ? 'common' : undefined;
 }
 
 /** SvelteKit hides its announcer by a style attribute, which our policy forbids. */
@@ -73,6 +71,11 @@ export default defineConfig({
     target: 'es2022',
     // A data address would need another Content-Security-Policy.
     assetsInlineLimit: 0,
+    // The list of what each page loads is part of every first visit. Scripts are not in it: a shell
+    // preloads its own, and a page that is opened later names them itself.
+    modulePreload: {
+      resolveDependencies: (_file, files) => files.filter((file) => !file.endsWith('.js')),
+    },
     rollupOptions: { output: { manualChunks: chunkOf } },
   },
   server: {
