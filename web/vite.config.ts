@@ -3,6 +3,7 @@ import type { Plugin, Rollup } from 'vite';
 import { defineConfig } from 'vitest/config';
 
 type GetModuleInfo = Rollup.GetModuleInfo;
+type ChunkMeta = Rollup.ManualChunkMeta;
 
 const program = process.env.URR_URL ?? 'http://127.0.0.1:3001';
 
@@ -11,7 +12,6 @@ const PAGES_SHARING_MIN = 8;
 const PAGE = /\/src\/routes\/(.*\/)?\+(page|layout|error)\.svelte$/;
 /** What every visit needs: the frame of all pages, and the page where most visits begin. */
 const FIRST_PAGES = ['/src/routes/+layout.svelte', '/src/routes/+page.svelte'];
-/** What only these pages share is none of what fans load first. */
 const ADMIN_PAGES = '/src/routes/admin/';
 const users = new Map<string, ReadonlySet<string>>();
 
@@ -34,20 +34,35 @@ function pagesUsing(id: string, getModuleInfo: GetModuleInfo): ReadonlySet<strin
   return pages;
 }
 
-/**
- * Over HTTP/1.1 a page of many small chunks waits for several round trips, so what most pages
- * share is in two chunks: the framework, and what is common. Texts are divided by their area.
- */
-function chunkOf(id: string, { getModuleInfo }: { getModuleInfo: GetModuleInfo }) {
-  if (/node_modules\/(svelte|@sveltejs|esm-env|clsx|devalue)\//.test(id)) return 'framework';
-  // Otherwise they would follow the index of all texts into the common chunk.
-  if (/\/src\/lib\/text\/messages\/admin\w*\.ts$/.test(id)) return 'adminTexts';
-  if (id.endsWith('/src/lib/text/locale.ts')) return 'common';
-  if (!id.includes('/src/lib/') || id.includes('/src/lib/text/')) return undefined;
-  const pages = pagesUsing(id, getModuleInfo);
+/** The pages that show texts of an area. All of them import the index of the texts. */
+function pagesShowing(area: string, { getModuleIds, getModuleInfo }: ChunkMeta): Set<string> {
+  const use = new RegExp(`\\bm\\.${area}(_|\\b)`);
+  const ids = [...getModuleIds()].filter((id) => id.includes('/src/'));
+  const users = ids.filter((id) => use.test(getModuleInfo(id)?.code ?? ''));
+  return new Set(
+    users.flatMap((id) => (PAGE.test(id) ? [id] : [...pagesUsing(id, getModuleInfo)])),
+  );
+}
+
+/** Whether fans load it with their first page. What only organisers share is none of it. */
+function isCommon(pages: ReadonlySet<string>): boolean {
   const isFirst = FIRST_PAGES.some((page) => [...pages].some((user) => user.endsWith(page)));
   const forFans = [...pages].filter((page) => !page.includes(ADMIN_PAGES)).length;
-  return isFirst || forFans >= PAGES_SHARING_MIN ? 'common' : undefined;
+  return isFirst || forFans >= PAGES_SHARING_MIN;
+}
+
+/**
+ * Over HTTP/1.1 a page of many small chunks waits for several round trips, so what most pages
+ * share is in two chunks: the framework, and what is common. Other texts are divided by their area;
+ * without a chunk of their own they would follow the index of all texts into the common one.
+ */
+function chunkOf(id: string, meta: ChunkMeta) {
+  if (/node_modules\/(svelte|@sveltejs|esm-env|clsx|devalue)\//.test(id)) return 'framework';
+  if (id.endsWith('/src/lib/text/locale.ts')) return 'common';
+  const area = id.match(/\/src\/lib\/text\/messages\/(\w+)\.ts$/)?.[1];
+  if (area) return isCommon(pagesShowing(area, meta)) ? 'common' : `texts-${area}`;
+  if (!id.includes('/src/lib/') || id.includes('/src/lib/text/')) return undefined;
+  return isCommon(pagesUsing(id, meta.getModuleInfo)) ? 'common' : undefined;
 }
 
 /** SvelteKit hides its announcer by a style attribute, which our policy forbids. */

@@ -7,6 +7,13 @@
 //! Browsing may use only a part of the permits, holding seats a larger part, and paying all of them:
 //! browsing is shed first and payments last. Webhooks come from anybody, so they share a few permits
 //! of their own beside those of their service.
+//!
+//! Joining a line and asking for one's position take permits of their own, whose number is fixed.
+//! Serving them costs hardly more than a refusal, and everybody who is refused asks again: a crowd
+//! that is refused makes more work than one that is served.
+//!
+//! A client that is shed is told when to come back. The time grows with the number of clients that
+//! are shed, and differs from client to client, so that they do not all come back at once.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -34,12 +41,17 @@ const WINDOW_RESPONSES: u32 = 50;
 const SHRINK_PAUSE: Duration = Duration::from_millis(100);
 /// The baseline is the lowest latency of this period and the one before.
 const BASELINE_PERIOD: Duration = Duration::from_secs(30);
+/// A client that is shed comes back after this time at the earliest, and the latest.
+const RETRY_SECONDS_MIN: u64 = 2;
+const RETRY_SECONDS_MAX: u64 = 30;
 
 /// How many requests may be in progress.
 #[derive(Clone, Copy, Debug)]
 pub struct ConcurrencyLimits {
-    /// For all services together.
+    /// For all services together, without those of `line`.
     pub total_max: usize,
+    /// For joining lines and asking for positions.
+    pub line: usize,
     /// For one service at the start; it adapts between `min` and `max`.
     pub start: usize,
     pub min: usize,
@@ -48,7 +60,7 @@ pub struct ConcurrencyLimits {
 
 impl Default for ConcurrencyLimits {
     fn default() -> ConcurrencyLimits {
-        ConcurrencyLimits { total_max: 2_048, start: 512, min: 32, max: 1_024 }
+        ConcurrencyLimits { total_max: 2_048, line: 8_192, start: 512, min: 32, max: 1_024 }
     }
 }
 
@@ -57,6 +69,8 @@ impl Default for ConcurrencyLimits {
 pub struct OverloadControl {
     total: PermitPool,
     webhooks: PermitPool,
+    line: PermitPool,
+    recent: RecentRequests,
     services: BTreeMap<&'static str, ServicePermits>,
     /// One per route.
     baselines: Vec<LatencyBaseline>,
@@ -128,6 +142,8 @@ fn share(limit: usize, priority: Priority) -> usize {
     match priority {
         Priority::Pay => limit,
         Priority::Hold => limit - limit / 10,
+        // It has permits of its own.
+        Priority::Line => limit,
         Priority::Browse => limit - limit * 3 / 10,
     }
 }
@@ -135,7 +151,7 @@ fn share(limit: usize, priority: Priority) -> usize {
 fn fast_enough(priority: Priority) -> Duration {
     match priority {
         Priority::Pay => FAST_ENOUGH_TO_PAY,
-        Priority::Hold | Priority::Browse => FAST_ENOUGH,
+        Priority::Hold | Priority::Line | Priority::Browse => FAST_ENOUGH,
     }
 }
 
@@ -143,8 +159,13 @@ fn fast_enough(priority: Priority) -> Duration {
 #[derive(Debug)]
 pub struct OverloadPermit<'a> {
     control: &'a OverloadControl,
-    service: &'a ServicePermits,
-    is_webhook: bool,
+    kind: PermitKind<'a>,
+}
+
+#[derive(Debug)]
+enum PermitKind<'a> {
+    Line,
+    Service { permits: &'a ServicePermits, is_webhook: bool },
 }
 
 impl OverloadPermit<'_> {
@@ -157,10 +178,15 @@ impl OverloadPermit<'_> {
 
 impl Drop for OverloadPermit<'_> {
     fn drop(&mut self) {
-        self.service.pool.release();
-        self.control.total.release();
-        if self.is_webhook {
-            self.control.webhooks.release();
+        match self.kind {
+            PermitKind::Line => self.control.line.release(),
+            PermitKind::Service { permits, is_webhook } => {
+                permits.pool.release();
+                self.control.total.release();
+                if is_webhook {
+                    self.control.webhooks.release();
+                }
+            }
         }
     }
 }
@@ -170,7 +196,7 @@ impl OverloadControl {
         services: impl Iterator<Item = &'static str>,
         limits: ConcurrencyLimits,
     ) -> OverloadControl {
-        let ConcurrencyLimits { total_max, start, min, max } = limits;
+        let ConcurrencyLimits { total_max, line, start, min, max } = limits;
         let started_at = Instant::now();
         let service = |name| {
             let window =
@@ -181,41 +207,69 @@ impl OverloadControl {
         OverloadControl {
             total: PermitPool::new(total_max),
             webhooks: PermitPool::new(WEBHOOKS_MAX),
+            line: PermitPool::new(line),
+            recent: RecentRequests::default(),
             services: services.map(service).collect(),
             baselines: ROUTES.iter().map(|_| LatencyBaseline::new()).collect(),
             started_at,
         }
     }
 
-    /// The usage of each service, and of all services together.
+    /// The usage of each service, of lines, and of all services together.
     pub fn usage(&self) -> impl Iterator<Item = PermitUsage> {
         let services = self.services.iter().map(|(name, service)| service.pool.usage(name));
-        services.chain([self.total.usage("all")])
+        services.chain([self.line.usage("line"), self.total.usage("all")])
     }
 
-    /// Takes a permit for a request, or refuses it at once.
-    fn acquire(&self, service: &str, priority: Priority) -> Result<OverloadPermit<'_>, ApiError> {
-        let service = &self.services[service];
+    /// Takes a permit for a request, or none.
+    fn acquire(&self, service: &str, priority: Priority) -> Option<OverloadPermit<'_>> {
+        let permits = &self.services[service];
         if !self.total.try_acquire(priority) {
-            return Err(overloaded());
+            return None;
         }
-        if !service.pool.try_acquire(priority) {
+        if !permits.pool.try_acquire(priority) {
             self.total.release();
-            return Err(overloaded());
+            return None;
         }
-        Ok(OverloadPermit { control: self, service, is_webhook: false })
+        let kind = PermitKind::Service { permits, is_webhook: false };
+        Some(OverloadPermit { control: self, kind })
     }
 
-    /// Takes the permits that requests of a route need.
+    /// Takes the permits that requests of a route need, or refuses the request at once.
     pub fn acquire_for(&self, route: &Route) -> Result<OverloadPermit<'_>, ApiError> {
-        let mut permit = self.acquire(route.service, route.priority)?;
-        if route.rate_class == RateClass::Webhook {
-            if !self.webhooks.try_acquire(route.priority) {
-                return Err(overloaded());
+        let permit = match route.priority {
+            Priority::Line => {
+                let is_free = self.line.try_acquire(Priority::Line);
+                is_free.then(|| OverloadPermit { control: self, kind: PermitKind::Line })
             }
-            permit.is_webhook = true;
+            priority => self.acquire(route.service, priority),
+        };
+        let permit = permit.and_then(|permit| self.with_webhook(permit, route));
+        let second = Instant::now().duration_since(self.started_at).as_secs();
+        match permit {
+            Some(permit) => {
+                self.recent.count_served(second);
+                Ok(permit)
+            }
+            None => Err(overloaded(self.recent.count_shed(second))),
         }
-        Ok(permit)
+    }
+
+    /// Takes a permit for webhooks too, if the request is one.
+    fn with_webhook<'a>(
+        &'a self,
+        mut permit: OverloadPermit<'a>,
+        route: &Route,
+    ) -> Option<OverloadPermit<'a>> {
+        if let PermitKind::Service { is_webhook, .. } = &mut permit.kind
+            && route.rate_class == RateClass::Webhook
+        {
+            if !self.webhooks.try_acquire(route.priority) {
+                return None;
+            }
+            *is_webhook = true;
+        }
+        Some(permit)
     }
 
     /// Records the latency of a response, and adapts the limit of its service.
@@ -226,7 +280,52 @@ impl OverloadControl {
         let baseline_us = self.baselines[route_index].record(period, latency_us);
         let is_slow = latency > fast_enough(ROUTES[route_index].priority)
             && latency_us > baseline_us.saturating_mul(SLOW_FACTOR);
-        permit.service.record(is_slow, now);
+        if let PermitKind::Service { permits, .. } = permit.kind {
+            permits.record(is_slow, now);
+        }
+    }
+}
+
+/// How many requests were served and shed in this second and the one before. Two threads that
+/// begin a second at once may lose a few.
+#[derive(Debug, Default)]
+struct RecentRequests {
+    second: AtomicU64,
+    served: AtomicU64,
+    shed: AtomicU64,
+    served_before: AtomicU64,
+    shed_before: AtomicU64,
+}
+
+impl RecentRequests {
+    fn count_served(&self, second: u64) {
+        self.begin(second);
+        self.served.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a request that is shed, and returns when its client should come back: the time in
+    /// which the clients that are shed in a second could be served, each at a second of its own.
+    fn count_shed(&self, second: u64) -> Duration {
+        self.begin(second);
+        let shed = self.shed.fetch_add(1, Ordering::Relaxed) + 1;
+        let shed_max = shed.max(self.shed_before.load(Ordering::Relaxed));
+        let [now, before] = [&self.served, &self.served_before];
+        let served_max = now.load(Ordering::Relaxed).max(before.load(Ordering::Relaxed)).max(1);
+        let span = (shed_max / served_max).min(RETRY_SECONDS_MAX - RETRY_SECONDS_MIN) + 1;
+        Duration::from_secs(RETRY_SECONDS_MIN + shed % span)
+    }
+
+    fn begin(&self, second: u64) {
+        let begun = self.second.swap(second, Ordering::Relaxed);
+        if begun == second {
+            return;
+        }
+        let is_next = begun + 1 == second;
+        for (now, before) in [(&self.served, &self.served_before), (&self.shed, &self.shed_before)]
+        {
+            let count = now.swap(0, Ordering::Relaxed);
+            before.store(if is_next { count } else { 0 }, Ordering::Relaxed);
+        }
     }
 }
 
@@ -281,9 +380,9 @@ impl LatencyBaseline {
     }
 }
 
-pub fn overloaded() -> ApiError {
+pub fn overloaded(retry_after: Duration) -> ApiError {
     let sentence = "The service is very busy right now. Please try again in a moment.";
-    ApiError::unavailable("OVERLOADED", sentence, Duration::from_secs(2))
+    ApiError::unavailable("OVERLOADED", sentence, retry_after)
 }
 
 #[cfg(test)]
@@ -292,7 +391,7 @@ mod tests {
     use crate::routes::find_route;
 
     const SMALL: ConcurrencyLimits =
-        ConcurrencyLimits { total_max: 20, start: 10, min: 4, max: 12 };
+        ConcurrencyLimits { total_max: 20, line: 5, start: 10, min: 4, max: 12 };
 
     fn overload() -> OverloadControl {
         OverloadControl::new(["catalog", "ticket", "payment"].into_iter(), SMALL)
@@ -308,7 +407,7 @@ mod tests {
         let mut permits = Vec::new();
         let mut fill = |service, priority| {
             let before = permits.len();
-            permits.extend(std::iter::from_fn(|| overload.acquire(service, priority).ok()));
+            permits.extend(std::iter::from_fn(|| overload.acquire(service, priority)));
             permits.len() - before
         };
         assert_eq!(fill("ticket", Priority::Browse), 7);
@@ -321,12 +420,12 @@ mod tests {
         assert_eq!(fill("payment", Priority::Pay), 2);
         drop(permits);
         assert_eq!(overload.total.used.load(Ordering::Relaxed), 0);
-        assert!(overload.acquire("payment", Priority::Browse).is_ok());
+        assert!(overload.acquire("payment", Priority::Browse).is_some());
     }
 
     #[test]
     fn webhooks_have_few_permits_and_leave_the_others() {
-        let limits = ConcurrencyLimits { total_max: 100, start: 50, min: 4, max: 50 };
+        let limits = ConcurrencyLimits { total_max: 100, line: 5, start: 50, min: 4, max: 50 };
         let overload = OverloadControl::new(["payment"].into_iter(), limits);
         let [webhook, pay] = ["/api/payments/webhooks/toss", "/api/payments/confirm"]
             .map(|path| find_route(path).unwrap());
@@ -337,6 +436,45 @@ mod tests {
         assert_eq!(permits.len(), 50, "the others have the rest");
         drop(permits);
         assert!(overload.acquire_for(webhook).is_ok());
+    }
+
+    /// Polls neither take the permits of sales nor lose theirs when the services are slow.
+    #[tokio::test(start_paused = true)]
+    async fn lines_have_permits_of_their_own_that_do_not_shrink() {
+        let overload = overload();
+        let [poll, seats] =
+            ["/api/queue/status/1", "/api/seats/events/1"].map(|path| find_route(path).unwrap());
+        let fill = |route| -> Vec<_> {
+            std::iter::from_fn(|| overload.acquire_for(route).ok()).take(100).collect()
+        };
+        let polls = fill(poll);
+        assert_eq!(polls.len(), 5);
+        assert_eq!(fill(seats).len(), 7, "polls have not taken them");
+        let at = ROUTES.iter().position(|route| route.priority == Priority::Line).unwrap();
+        for _ in 0..500 {
+            tokio::time::advance(Duration::from_millis(5)).await;
+            overload.record(&polls[0], at, Duration::from_secs(3));
+        }
+        drop(polls);
+        assert_eq!(fill(poll).len(), 5);
+    }
+
+    #[test]
+    fn clients_that_are_shed_come_back_over_a_time_that_grows_with_their_number() {
+        let recent = RecentRequests::default();
+        let seconds = |second| recent.count_shed(second).as_secs();
+        (0..100).for_each(|_| recent.count_served(7));
+        assert_eq!(seconds(7), 2, "one is shed and a hundred are served");
+        (0..1_000).for_each(|_| drop(recent.count_shed(7)));
+        // In the next second their number is known: ten were shed for each that was served.
+        let answers: Vec<_> = (0..990).map(|_| seconds(8)).collect();
+        for second in 2..=12 {
+            let count = answers.iter().filter(|answer| **answer == second).count();
+            assert_eq!(count, 90, "after {second} s");
+        }
+        assert!(seconds(20) <= 3, "that is long ago");
+        (0..10_000).for_each(|_| drop(recent.count_shed(30)));
+        assert!(seconds(30) <= RETRY_SECONDS_MAX);
     }
 
     /// Records `count` responses of `millis` each while `busy` permits are used.
@@ -353,7 +491,7 @@ mod tests {
         busy: usize,
     ) {
         let permits: Vec<_> =
-            (0..busy).filter_map(|_| overload.acquire("catalog", Priority::Pay).ok()).collect();
+            (0..busy).filter_map(|_| overload.acquire("catalog", Priority::Pay)).collect();
         for _ in 0..count {
             tokio::time::advance(Duration::from_millis(5)).await;
             overload.record(&permits[0], at, Duration::from_millis(millis));

@@ -4,6 +4,8 @@
 //! of the service sees it. So a client that never ends its body occupies its connection and nothing
 //! else. Only uploads of administrators are passed on while they arrive.
 
+use std::time::Duration;
+
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -22,6 +24,8 @@ const WEBHOOK_BYTES_MAX: usize = 64 * 1024;
 const SMALL_BYTES: usize = 16 * 1024;
 /// How many larger bodies may be in memory at once.
 pub const LARGE_BODIES_MAX: usize = 64;
+/// When a client with a large body comes back that found no place.
+const LARGE_BODY_RETRY: Duration = Duration::from_secs(2);
 
 /// How much of a refused body is read and discarded, as a multiple of the limit. A client that is
 /// still sending when the connection closes sees a reset instead of the response.
@@ -100,7 +104,7 @@ pub async fn read_whole(large: &Semaphore, request: &mut Request) -> Result<Byte
         let frame = frame.map_err(|error| body_refused(&error))?;
         let Ok(data) = frame.into_data() else { continue };
         if read.len() + data.len() > SMALL_BYTES && place.is_none() {
-            place = Some(large.try_acquire().map_err(|_| overloaded())?);
+            place = Some(large.try_acquire().map_err(|_| overloaded(LARGE_BODY_RETRY))?);
         }
         read.extend_from_slice(&data);
     }

@@ -66,6 +66,8 @@ pub enum RateClass {
 pub enum Priority {
     Pay,
     Hold,
+    /// Joining a line and asking for one's position.
+    Line,
     Browse,
 }
 
@@ -79,7 +81,12 @@ urr_kernel::named_enum!(RateClass {
     General => "general",
     Webhook => "webhook",
 });
-urr_kernel::named_enum!(Priority { Pay => "pay", Hold => "hold", Browse => "browse" });
+urr_kernel::named_enum!(Priority {
+    Pay => "pay",
+    Hold => "hold",
+    Line => "line",
+    Browse => "browse",
+});
 
 /// Which of the configured timeouts applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -189,7 +196,7 @@ pub const ROUTES: &[Route] = {
     const ORGANISER: Policy = Policy::Role(RoleGroup::Organiser);
     const EVENT_READER: Policy = Policy::Role(RoleGroup::EventReader);
     const DOOR_STAFF: Policy = Policy::Role(RoleGroup::DoorStaff);
-    use Priority::{Browse, Hold, Pay};
+    use Priority::{Browse, Hold, Line, Pay};
     use RateClass::{Auth, Booking, General, Login, Pay as PayRate, Queue as QueueRate, Refresh};
     use Timeout::{General as Default, Payment, Queue};
     const GET: Methods = Methods::GET;
@@ -298,10 +305,10 @@ pub const ROUTES: &[Route] = {
         route(UNSAFE, "/api/alerts/**", "ticket", User, General, Hold, Default),
         route(ALL, "/api/queue/admin/**", "queue", ADMIN, QueueRate, Hold, Queue),
         // The crowd document is the same for everybody, so caches can serve it.
-        route(GET, "/api/queue/crowd/**", "queue", Public, General, Browse, Queue),
+        route(GET, "/api/queue/crowd/**", "queue", Public, General, Line, Queue),
         route(GET, "/api/queue/draw/**", "queue", Public, General, Browse, Queue),
-        route(GET, "/api/queue/**", "queue", User, QueueRate, Browse, Queue),
-        route(POST, "/api/queue/**", "queue", User, QueueRate, Hold, Queue),
+        route(GET, "/api/queue/**", "queue", User, QueueRate, Line, Queue),
+        route(POST, "/api/queue/**", "queue", User, QueueRate, Line, Queue),
         route(DELETE, "/api/queue/{id}/reminder", "queue", User, QueueRate, Hold, Queue),
     ]
 };

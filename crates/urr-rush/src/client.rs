@@ -120,8 +120,12 @@ type HttpClient = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
 
 pub struct FanClient {
     site: Site,
-    /// One per address that requests come from.
-    clients: Vec<HttpClient>,
+    addresses: Vec<FanAddress>,
+}
+
+/// An address that requests come from. Its connections are kept, so it has a permit for each.
+struct FanAddress {
+    client: HttpClient,
     permits: Semaphore,
 }
 
@@ -135,21 +139,29 @@ impl FanClient {
             site.is_loopback.then(|| IpAddr::V4(Ipv4Addr::new(127, 77, high, low)))
         };
         let per_address = connections.div_ceil(usize::from(addresses));
-        let clients = (1..=addresses).map(|number| connect(origin(number), per_address)).collect();
-        FanClient { site, clients, permits: Semaphore::new(connections) }
+        let tls = tls();
+        let address = |number| FanAddress {
+            client: connect(origin(number), per_address, tls.clone()),
+            permits: Semaphore::new(per_address),
+        };
+        FanClient { addresses: (1..=addresses).map(address).collect(), site }
     }
 
     /// Sends a request of the fan with this number. It waits for a connection if all are taken.
     pub async fn send(&self, fan: usize, request: FanRequest) -> Result<FanResponse, NoAnswer> {
+        let address = &self.addresses[fan % self.addresses.len()];
         let work = async {
-            let _permit = self.permits.acquire().await.map_err(|_| NoAnswer::Broken)?;
-            self.exchange(fan, request).await
+            let _permit = address.permits.acquire().await.map_err(|_| NoAnswer::Broken)?;
+            self.exchange(&address.client, request).await
         };
         tokio::time::timeout(REQUEST_TIMEOUT, work).await.unwrap_or(Err(NoAnswer::Timeout))
     }
 
-    async fn exchange(&self, fan: usize, request: FanRequest) -> Result<FanResponse, NoAnswer> {
-        let client = &self.clients[fan % self.clients.len()];
+    async fn exchange(
+        &self,
+        client: &HttpClient,
+        request: FanRequest,
+    ) -> Result<FanResponse, NoAnswer> {
         let request = self.to_http(request).map_err(|_| NoAnswer::Broken)?;
         let response = client.request(request).await.map_err(|_| NoAnswer::Broken)?;
         let (parts, body) = response.into_parts();
@@ -184,14 +196,17 @@ impl FanClient {
     }
 }
 
-fn connect(origin: Option<IpAddr>, connections: usize) -> HttpClient {
+fn tls() -> ClientConfig {
     let roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     let provider = rustls::crypto::ring::default_provider();
-    let tls = ClientConfig::builder_with_provider(provider.into())
+    ClientConfig::builder_with_provider(provider.into())
         .with_safe_default_protocol_versions()
         .expect("the provider supports the default versions of TLS")
         .with_root_certificates(roots)
-        .with_no_client_auth();
+        .with_no_client_auth()
+}
+
+fn connect(origin: Option<IpAddr>, connections: usize, tls: ClientConfig) -> HttpClient {
     let mut tcp = HttpConnector::new();
     tcp.set_nodelay(true);
     tcp.enforce_http(false);
@@ -200,7 +215,7 @@ fn connect(origin: Option<IpAddr>, connections: usize) -> HttpClient {
     let https = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1();
     Client::builder(TokioExecutor::new())
         .pool_timer(TokioTimer::new())
-        .pool_idle_timeout(Duration::from_secs(5))
+        .pool_idle_timeout(Duration::from_secs(10))
         .pool_max_idle_per_host(connections)
         .build(https.wrap_connector(tcp))
 }

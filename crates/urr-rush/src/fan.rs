@@ -30,8 +30,9 @@ const OUTCOME_POLLS_MAX: u32 = 60;
 const THEFT_POLLS_MAX: u32 = 120;
 
 /// Refusals that belong to a sale.
-const REFUSALS: [&str; 12] = [
+const REFUSALS: [&str; 13] = [
     "SEAT_TAKEN",
+    "SEAT_BEING_DECIDED",
     "SOLD_OUT",
     "NOT_ADJACENT",
     "NOT_ENOUGH",

@@ -16,7 +16,11 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value};
 use urr_kernel::{Language, error_chain};
 
+use crate::log_throttle::LogThrottle;
 use crate::messages;
+
+/// Of the whole process, as the log is.
+static UNAVAILABLE: LogThrottle = LogThrottle::new();
 
 /// A refusal or failure with its status, its code for programs and its sentence for people.
 #[derive(Clone, Debug)]
@@ -194,7 +198,8 @@ impl ApiError {
     }
 
     /// Logs a failure of ours with its sources. Refusals are not logged. A dependency that is down or
-    /// slow is a warning, because alerts count errors and every request would raise one.
+    /// slow is a warning, because alerts count errors and every request would raise one. Then many
+    /// requests fail alike, so only some of them are logged.
     pub(crate) fn log(&self) {
         if !self.status.is_server_error() {
             return;
@@ -202,7 +207,11 @@ impl ApiError {
         let cause = self.source.as_deref().map(|error| error_chain(error)).unwrap_or_default();
         let (status, code) = (self.status.as_u16(), self.code.as_ref());
         match status {
-            503 | 504 => tracing::warn!(status, code, cause, "{}", self.sentence),
+            503 | 504 => {
+                if let Some(left_out) = UNAVAILABLE.allow(code) {
+                    tracing::warn!(status, code, cause, left_out, "{}", self.sentence);
+                }
+            }
             _ => tracing::error!(status, code, cause, "{}", self.sentence),
         }
     }

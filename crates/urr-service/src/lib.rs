@@ -27,6 +27,7 @@ pub mod idempotency;
 mod identity;
 mod internal_call;
 pub mod jobs;
+mod log_throttle;
 mod messages;
 mod metrics;
 pub mod own_records;

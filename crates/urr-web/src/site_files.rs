@@ -38,10 +38,8 @@ pub fn read_built_files(folder: &Path) -> io::Result<Vec<BuiltFile>> {
             contents.insert(format!("/{}", inside.display()), fs::read(&path)?);
         }
     }
-    let contents: BTreeMap<&'static str, &'static [u8]> = contents
-        .into_iter()
-        .map(|(path, content)| (&*path.leak(), &*content.leak()))
-        .collect();
+    let contents: BTreeMap<&'static str, &'static [u8]> =
+        contents.into_iter().map(|(path, content)| (&*path.leak(), &*content.leak())).collect();
     let encoded = |path: &str, extension| contents.get(&*format!("{path}.{extension}")).copied();
     let is_plain = |path: &str| {
         let form = path.strip_suffix(".br").or_else(|| path.strip_suffix(".gz"));

@@ -20,7 +20,8 @@ const PLACES: usize = 8;
 
 fn few_places(settings: &mut GatewaySettings) {
     let start = PLACES;
-    settings.concurrency = ConcurrencyLimits { total_max: PLACES, start, min: PLACES, max: PLACES };
+    settings.concurrency =
+        ConcurrencyLimits { total_max: PLACES, line: PLACES, start, min: PLACES, max: PLACES };
     settings.body_pace = BodyPace { grace: Duration::from_millis(700), bytes_per_second_min: 1024 };
 }
 

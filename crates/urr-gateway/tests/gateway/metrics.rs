@@ -86,8 +86,13 @@ async fn refusals_are_counted_by_rate_class() {
 async fn permits_and_shed_requests_are_visible() {
     let permits = 10;
     let gateway = Arc::new(TestGateway::with_settings(|settings| {
-        settings.concurrency =
-            ConcurrencyLimits { total_max: 100, start: permits, min: permits, max: permits };
+        settings.concurrency = ConcurrencyLimits {
+            total_max: 100,
+            line: 100,
+            start: permits,
+            min: permits,
+            max: permits,
+        };
     }));
     let taken =
         |of: &str| metric(&gateway, &format!(r#"urr_gateway_permits_used{{target="{of}"}}"#));

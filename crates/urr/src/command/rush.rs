@@ -21,6 +21,7 @@ use crate::data_folder;
 
 /// Without a terminal a line is printed this often.
 const LINE_EVERY_SECONDS: u64 = 5;
+const FANS_PER_ADDRESS: u32 = 40;
 
 #[derive(Debug, Subcommand)]
 pub enum RushCommand {
@@ -88,9 +89,10 @@ pub struct RunArgs {
     /// The most connections at once
     #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=16_000))]
     connections: u32,
-    /// From how many loopback addresses the fans come, if the site is on this machine
-    #[arg(long, default_value_t = 250)]
-    addresses: u16,
+    /// From how many loopback addresses the fans come, if the site is on this machine [default: one
+    /// for every 40 fans]
+    #[arg(long)]
+    addresses: Option<u16>,
     /// Ends after so many minutes, whatever is left
     #[arg(long, value_name = "MINUTES", default_value_t = 30)]
     max_minutes: u64,
@@ -153,6 +155,11 @@ fn rehearse(config: &Config, args: RunArgs) -> Result<()> {
     Ok(())
 }
 
+/// Limits per address suit a company or a campus; all fans behind few addresses would meet them.
+fn addresses_for(fans: u32) -> u16 {
+    u16::try_from(fans.div_ceil(FANS_PER_ADDRESS)).unwrap_or(u16::MAX)
+}
+
 fn plan(config: &Config, args: &RunArgs) -> Result<RushPlan> {
     for (name, share) in
         [("--within", args.within), ("--choosing", args.choosing), ("--paying", args.paying)]
@@ -187,7 +194,7 @@ fn plan(config: &Config, args: &RunArgs) -> Result<RushPlan> {
         },
         seed: args.seed,
         connections: usize::try_from(args.connections)?,
-        addresses: args.addresses,
+        addresses: args.addresses.unwrap_or_else(|| addresses_for(args.fans)),
         time_max: Duration::from_mins(args.max_minutes),
     })
 }

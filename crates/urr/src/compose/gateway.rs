@@ -45,8 +45,9 @@ fn site(config: &Config) -> Result<Site> {
     let site = match &config.gateway.pages_dir {
         None => Site::new(BUILT_FILES, provider_scripts(config)),
         Some(folder) => {
-            let files = read_built_files(folder)
-                .with_context(|| format!("gateway.pages_dir: {} cannot be read", folder.display()))?;
+            let files = read_built_files(folder).with_context(|| {
+                format!("gateway.pages_dir: {} cannot be read", folder.display())
+            })?;
             Site::new(&files, provider_scripts(config))
         }
     };
