@@ -142,6 +142,21 @@ export class Organiser {
     return scanned.ok() ? 'ok' : (await scanned.json()).code;
   }
 
+  /** Makes somebody a member of the door staff of these events. */
+  async hireStaff(userId: string, ...eventIds: string[]): Promise<void> {
+    const role = { data: { role: 'staff' } };
+    await answer(this.api.put(`/api/auth/admin/users/${userId}/role`, role));
+    for (const eventId of eventIds) {
+      const assigned = await this.api.put(`/api/admin/events/${eventId}/staff/${userId}`);
+      expect(assigned.status(), await assigned.text()).toBe(204);
+    }
+  }
+
+  /** How many tickets were checked in, and what was wrong. */
+  async countCheckIns(eventId: string): Promise<{ checkedIn: number; conflicts: number }> {
+    return answer(this.api.get(`/api/admin/check-ins?eventId=${eventId}`));
+  }
+
   private async event(id: string) {
     return (await answer(this.api.get(`/api/events/${id}`))).event;
   }

@@ -70,6 +70,8 @@ create table events (
     seats_per_user_max integer not null,
     -- Whether only persons with a checked identity may buy.
     requires_identity boolean not null,
+    -- Whether a ticket that was checked out admits again.
+    allows_reentry boolean not null,
     -- Whose event it is.
     organiser_id uuid not null,
     poster_image_url text not null,

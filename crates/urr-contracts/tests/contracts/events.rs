@@ -92,6 +92,7 @@ fn event(kind: EventKind) -> EventSnapshot {
         seats_per_user_max: 4,
         organiser_id: Some(id(9)),
         requires_identity: false,
+        allows_reentry: true,
         cancel_policy: Some(CancelPolicy::korean()),
         layout: None,
         prices: [("VIP".to_owned(), Won::new(150_000))].into(),

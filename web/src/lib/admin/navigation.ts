@@ -44,6 +44,13 @@ export const ENTRIES: readonly AdminEntry[] = [
     roles: EVENT_READERS,
   },
   {
+    href: '/admin/check-in',
+    label: m.adminCheckIn_title,
+    icon: 'scan',
+    group: 'sale',
+    roles: ['staff', 'organiser', 'admin'],
+  },
+  {
     href: '/admin/halls',
     label: m.admin_nav_halls,
     icon: 'hall',
