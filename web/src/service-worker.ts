@@ -42,6 +42,18 @@ worker.addEventListener('fetch', (event) => {
     event.respondWith(shell(request, url));
 });
 
+/** A page asks to be kept before it is opened a second time. */
+worker.addEventListener('message', (event) => {
+  const { keep } = (event.data ?? {}) as { keep?: unknown };
+  if (typeof keep === 'string' && keep.startsWith('/')) event.waitUntil(keepShell(keep));
+});
+
+async function keepShell(path: string): Promise<void> {
+  const response = await fetch(path).catch(() => null);
+  const shells = await caches.open(SHELLS);
+  if (response?.ok && !response.redirected) await shells.put(path.replace(ID, '_'), response);
+}
+
 async function keepFiles(): Promise<void> {
   const files = await caches.open(FILES);
   // Slices of the font are many and mostly unused; they are kept when they are first needed.

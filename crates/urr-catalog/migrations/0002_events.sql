@@ -42,6 +42,8 @@ create table halls (
     -- A summary of the layout; the grades are a list.
     seats_total integer not null,
     grades jsonb not null,
+    -- Grows with every change; editors compare it.
+    revision bigint not null,
     created_at timestamptz not null,
     updated_at timestamptz not null,
     constraint halls_seats_total check (seats_total > 0)
@@ -68,6 +70,8 @@ create table events (
     seats_per_user_max integer not null,
     -- Whether only persons with a checked identity may buy.
     requires_identity boolean not null,
+    -- Whether a ticket that was checked out admits again.
+    allows_reentry boolean not null,
     -- Whose event it is.
     organiser_id uuid not null,
     poster_image_url text not null,

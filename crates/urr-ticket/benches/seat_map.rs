@@ -180,6 +180,7 @@ fn new_sale(clock: &Clock) -> NewSale {
             has_presale: false,
             seats_per_user_max: 4,
             requires_identity: false,
+            allows_reentry: false,
             organiser_id: None,
             cancel_policy: None,
         },

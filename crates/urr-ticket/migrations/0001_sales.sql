@@ -18,6 +18,8 @@ create table sales (
     seats_per_user_max integer not null,
     -- Whether only persons with a checked identity may buy.
     requires_identity boolean not null,
+    -- Whether a ticket that was checked out admits again.
+    allows_reentry boolean not null default false,
     -- Whose event it is; null if the catalog did not say.
     organiser_id uuid,
     -- The cancellation fees of this event; null means the usual ones.
@@ -53,6 +55,8 @@ create table event_staff (
     assigned_at timestamptz not null,
     primary key (event_id, user_id)
 );
+
+create index event_staff_of_user on event_staff (user_id);
 
 -- Closed sales whose reservations are still to be cancelled.
 create index sales_to_empty on sales (event_id) where status <> 'open' and emptied_at is null;
@@ -202,14 +206,47 @@ create table tickets (
     -- Counts how often it was issued anew, for example to a new owner. Only the last one is valid.
     issue integer not null,
     is_valid boolean not null,
+    -- The first entry that counts: when, by whom and at which door. It follows from the scans.
     checked_in_at timestamptz,
     checked_in_by uuid,
-    created_at timestamptz not null
+    checked_in_door text,
+    -- Whether the visitor is in the hall: they came in and did not go out since.
+    is_inside boolean not null default false,
+    created_at timestamptz not null,
+    constraint tickets_inside check (not is_inside or checked_in_at is not null)
 );
 
 create unique index tickets_number on tickets (number);
-create index tickets_of_event on tickets (event_id);
+create index tickets_of_event on tickets (event_id, id);
 create unique index tickets_unit on tickets (reservation_id, position, unit);
+
+-- Tickets that were scanned at a door, and what came of it. What the scans of one ticket mean follows
+-- from their times, in whatever order they arrive.
+create table ticket_scans (
+    event_id uuid not null,
+    -- Given by the phone, so that a repeated scan changes nothing.
+    id uuid not null,
+    ticket_id uuid not null,
+    direction text not null,
+    door text not null,
+    staff_id uuid not null,
+    -- When the phone saw the ticket, and when we were told.
+    scanned_at timestamptz not null,
+    recorded_at timestamptz not null,
+    outcome text not null,
+    undone_at timestamptz,
+    undone_by uuid,
+    primary key (event_id, id),
+    constraint ticket_scans_direction check (direction in ('entry', 'exit')),
+    constraint ticket_scans_outcome check (outcome in ('accepted', 'duplicate', 'not_inside',
+        'reentry_not_allowed', 'cancelled', 'reissued')),
+    constraint ticket_scans_undone check ((undone_at is null) = (undone_by is null))
+);
+
+create index ticket_scans_of_ticket on ticket_scans (ticket_id);
+-- Visitors who were let in although they should not have been.
+create index ticket_scans_conflicts on ticket_scans (event_id, scanned_at)
+    where outcome <> 'accepted' and undone_at is null;
 
 -- Fan memberships decide who may buy in a pre-sale.
 create table memberships (

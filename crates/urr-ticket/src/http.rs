@@ -27,6 +27,7 @@ pub fn routes() -> OpenApiRouter<TicketService> {
         .merge(admin_log::routes(ADMIN_LOG))
         .merge(alerts::http::routes())
         .merge(check_in::http::routes())
+        .merge(check_in::offline_http::routes())
         .merge(etickets::http::routes())
         .merge(event_access::http::routes())
         .merge(inventory::http::routes())

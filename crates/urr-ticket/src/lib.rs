@@ -51,9 +51,13 @@ pub use alerts::sale_alerts::{SaleAlert, SaleAlertError};
 pub use alerts::seat_alerts::{AskSeatAlert, SeatAlert, SeatAlertError, SeatAlertId};
 pub use audit::store::{AuditDifference, AuditDifferenceKind};
 pub use audit::{AuditReport, Auditor};
+pub use check_in::offline::{CheckInConflict, ReportedScan, ScanReport, ScanResult, ScanVerdict};
+pub use check_in::rules::{DoorName, Scan, ScanDirection, ScanOutcome};
 pub use check_in::signature::{InvalidPayload, PublicKey, SignedTicket, Signer};
 pub use check_in::store::{CheckInCounts, CheckInTicket};
-pub use check_in::{CheckInError, ScannedTicket};
+pub use check_in::{
+    AcceptedScan, CheckInError, EntryNote, ScannedTicket, TicketCode, UndoScan, UndoScanError,
+};
 pub use event_access::{AssignStaffError, StaffAssignment};
 use inventory::cache::InventoryCache;
 pub use inventory::rules::{Inventory, InventoryKind, NotOnSale, SalePolicy, SaleStatus, Tier};
@@ -138,6 +142,7 @@ pub struct Inner {
     pub(crate) persons: PersonFinder,
     pub(crate) booking_stats: BookingStats,
     pub(crate) standing_totals: sales_health::StandingTotals,
+    pub(crate) check_in_pages: check_in::list::CheckInPages,
 }
 
 impl Deref for TicketService {
@@ -181,6 +186,7 @@ impl TicketService {
                 clock.clone(),
                 sales_health::STANDING_TOTALS,
             ),
+            check_in_pages: check_in::list::pages(clock.clone()),
             db,
             clock,
             ids,

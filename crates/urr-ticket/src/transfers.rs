@@ -453,15 +453,15 @@ pub(crate) fn end_with_reservations(
     announce_cancelled(tx, &listings, prepared, ended.len())
 }
 
-/// Ends the listing of a reservation one of whose tickets was just checked in. The ticket is
-/// locked.
+/// Ends the listings of reservations of which a ticket was just checked in. The tickets are locked,
+/// and an event is prepared for each reservation.
 pub(crate) fn end_with_entry(
     tx: &mut Tx<'_>,
-    reservation_id: Uuid,
+    reservation_ids: &[Uuid],
     prepared: &PreparedEvents,
     now: Timestamp,
 ) -> DbResult<()> {
-    let listings = store::transfers_end_of(tx, &[reservation_id], TICKET_USED, now)?;
+    let listings = store::transfers_end_of(tx, reservation_ids, TICKET_USED, now)?;
     announce_cancelled(tx, &listings, prepared, 0)
 }
 

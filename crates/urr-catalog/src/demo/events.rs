@@ -112,6 +112,7 @@ impl CatalogService {
             has_presale: plan.has_presale,
             seats_per_user_max: plan.seats_per_user_max,
             requires_identity: false,
+            allows_reentry: false,
             organiser_id: None,
             poster_image_url: image.id.url(),
             terms: EventTerms {

@@ -50,6 +50,9 @@ pub struct CreateEventBody {
     /// person, across accounts.
     #[serde(default)]
     requires_identity: bool,
+    /// Whether one may leave and come in again with the same ticket.
+    #[serde(default)]
+    allows_reentry: bool,
     /// Whose event it is; the creator by default. Only administrators may name somebody else.
     organiser_id: Option<Uuid>,
     /// Begins with `https://` or `/api/image/`.
@@ -111,6 +114,7 @@ impl CreateEventBody {
                 self.seats_per_user_max.unwrap_or(settings.seats_per_user_max_default),
             )?,
             requires_identity: self.requires_identity,
+            allows_reentry: self.allows_reentry,
             organiser_id: self.organiser_id,
             poster_image_url: parse_image_url(&self.poster_image_url)?,
             terms: EventTerms {

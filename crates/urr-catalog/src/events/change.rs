@@ -39,6 +39,7 @@ pub struct NewEvent {
     pub has_presale: bool,
     pub seats_per_user_max: u32,
     pub requires_identity: bool,
+    pub allows_reentry: bool,
     /// `None`: the creator's.
     pub organiser_id: Option<Uuid>,
     pub poster_image_url: String,
@@ -378,6 +379,7 @@ fn build_event(
         has_presale: new.has_presale,
         seats_per_user_max: new.seats_per_user_max,
         requires_identity: new.requires_identity,
+        allows_reentry: new.allows_reentry,
         organiser_id,
         poster_image_url: new.poster_image_url.clone(),
         terms: new.terms.clone(),

@@ -55,6 +55,8 @@ pub struct EventRecord {
     pub seats_per_user_max: u32,
     /// Whether only persons with a checked identity may buy, each within the limit.
     pub requires_identity: bool,
+    /// Whether a ticket that was checked out admits again.
+    pub allows_reentry: bool,
     /// Whose event it is.
     pub organiser_id: Uuid,
     /// Empty if there is none.
@@ -173,6 +175,7 @@ impl EventRecord {
             seats_per_user_max: self.seats_per_user_max,
             organiser_id: Some(self.organiser_id),
             requires_identity: self.requires_identity,
+            allows_reentry: self.allows_reentry,
             cancel_policy: self.terms.cancel_policy.clone(),
             layout: None,
             prices: self.prices.clone(),
@@ -296,6 +299,8 @@ pub struct EventChange {
     /// Whether only persons with a checked identity may buy. It can change until one minute before
     /// the sale starts.
     pub requires_identity: Option<bool>,
+    /// Whether one may leave and come in again with the same ticket.
+    pub allows_reentry: Option<bool>,
     /// Another organiser, whose event it is from now on. Only administrators may name one.
     pub organiser_id: Option<Uuid>,
     /// An empty text removes it.
@@ -396,6 +401,7 @@ pub fn decide_edit(
     changed.has_presale = change.has_presale.unwrap_or(event.has_presale);
     changed.seats_per_user_max = change.seats_per_user_max.unwrap_or(event.seats_per_user_max);
     changed.requires_identity = change.requires_identity.unwrap_or(event.requires_identity);
+    changed.allows_reentry = change.allows_reentry.unwrap_or(event.allows_reentry);
     changed.organiser_id = change.organiser_id.unwrap_or(event.organiser_id);
     check_presale(changed.has_presale, changed.artist.is_some(), &changed.schedule)?;
     changed.announced_status = changed.schedule.status_at(now);

@@ -19,7 +19,7 @@ pub const COLUMNS: &str = "e.id, e.revision, e.title, e.description, e.kind, e.s
      e.artist_id, a.name as artist_name, e.venue_id, v.name as venue_name, \
      v.address as venue_address, e.hall_id, h.name as hall_name, e.starts_at, e.sale_starts_at, \
      e.sale_ends_at, e.has_presale, e.seats_per_user_max, e.requires_identity, e.organiser_id, \
-     e.poster_image_url, e.cancel_policy, \
+     e.allows_reentry, e.poster_image_url, e.cancel_policy, \
      e.age_rating, e.running_minutes, e.notices, e.prices, \
      e.price_min, e.price_max, e.seats_ordered, e.ticket_types_ordered, e.places_ordered, \
      e.capacity, e.inventory_ready, e.inventory_problem, e.cancel_reason, e.created_by, e.created_at, \
@@ -41,7 +41,8 @@ pub fn event_from_row(row: &Row<'_>) -> DbResult<EventRecord> {
     );
     Ok(from_row!(row => EventRecord {
         id, revision, title, description, has_presale, seats_per_user_max, requires_identity,
-        organiser_id, poster_image_url, price_min, price_max, capacity, inventory_ready, inventory_problem, cancel_reason,
+        allows_reentry, organiser_id, poster_image_url, price_min, price_max, capacity,
+        inventory_ready, inventory_problem, cancel_reason,
         created_by, created_at, updated_at, deleted_at;
         kind: get_named(row, "kind")?,
         announced_status: row.get("status")?,
@@ -80,9 +81,10 @@ pub fn event_insert(tx: &mut Tx<'_>, event: &EventRecord, search_text: &str) -> 
          poster_image_url, prices, price_min, price_max, seats_ordered, ticket_types_ordered, \
          places_ordered, inventory_ready, inventory_problem, cancel_reason, search_text, \
          created_by, created_at, updated_at, capacity, cancel_policy, age_rating, \
-         running_minutes, notices, requires_identity, organiser_id) \
+         running_minutes, notices, requires_identity, organiser_id, allows_reentry) \
          values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, \
-         $19, $20, $21, $22, $23, $24, $25, $26, $27, $27, $28, $29, $30, $31, $32, $33, $34)",
+         $19, $20, $21, $22, $23, $24, $25, $26, $27, $27, $28, $29, $30, $31, $32, $33, $34, \
+         $35)",
         params![
             event.id,
             event.revision,
@@ -117,7 +119,8 @@ pub fn event_insert(tx: &mut Tx<'_>, event: &EventRecord, search_text: &str) -> 
             event.terms.running_minutes.map(RunningMinutes::minutes),
             event.terms.notices,
             event.requires_identity,
-            event.organiser_id
+            event.organiser_id,
+            event.allows_reentry
         ],
     )
     .map(drop)
@@ -131,7 +134,7 @@ pub fn event_update(tx: &mut Tx<'_>, event: &EventRecord, search_text: &str) -> 
          has_presale = $10, seats_per_user_max = $11, poster_image_url = $12, \
          cancel_reason = $13, search_text = $14, updated_at = $15, deleted_at = $16, \
          cancel_policy = $18, age_rating = $19, running_minutes = $20, notices = $21, \
-         requires_identity = $22, organiser_id = $23 \
+         requires_identity = $22, organiser_id = $23, allows_reentry = $24 \
          where id = $1 and revision = $17",
         params![
             event.id,
@@ -156,7 +159,8 @@ pub fn event_update(tx: &mut Tx<'_>, event: &EventRecord, search_text: &str) -> 
             event.terms.running_minutes.map(RunningMinutes::minutes),
             event.terms.notices,
             event.requires_identity,
-            event.organiser_id
+            event.organiser_id,
+            event.allows_reentry
         ],
     )?;
     Ok(rows == 1)

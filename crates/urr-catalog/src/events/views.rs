@@ -82,6 +82,8 @@ pub struct EventView {
     seats_per_user_max: u32,
     /// Whether only persons with a checked identity may buy; then the maximum holds for the person.
     requires_identity: bool,
+    /// Whether one may leave and come in again with the same ticket.
+    allows_reentry: bool,
     /// The price of a seat by grade, in won. Empty for standing events.
     #[schema(value_type = BTreeMap<String, i64>)]
     prices: BTreeMap<String, Won>,
@@ -103,6 +105,7 @@ impl EventView {
             capacity: event.capacity,
             seats_per_user_max: event.seats_per_user_max,
             requires_identity: event.requires_identity,
+            allows_reentry: event.allows_reentry,
             prices: event.prices.clone(),
             ticket_types,
             pre_sale_schedule: event.presale_schedule(),

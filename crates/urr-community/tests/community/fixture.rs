@@ -131,6 +131,7 @@ impl World {
             seats_per_user_max: 4,
             organiser_id: Some(organiser_id),
             requires_identity: false,
+            allows_reentry: false,
             cancel_policy: None,
             layout: None,
             prices: std::collections::BTreeMap::new(),

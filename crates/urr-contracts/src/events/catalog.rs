@@ -72,6 +72,9 @@ pub struct EventSnapshot {
     /// Whether only persons with a checked identity may buy, each within the limit.
     #[serde(default)]
     pub requires_identity: bool,
+    /// Whether a ticket that was checked out admits again.
+    #[serde(default)]
+    pub allows_reentry: bool,
     /// The cancellation fees of the event; null means the usual ones.
     #[serde(default)]
     pub cancel_policy: Option<CancelPolicy>,

@@ -47,6 +47,7 @@ struct Tenant {
     event: String,
     ticket_type: String,
     reservation: String,
+    ticket: String,
     payment: String,
     post: String,
     comment: String,
@@ -86,9 +87,14 @@ impl Tenant {
         let call = app.post("/api/payments/process").as_person(buyer, UserRole::User);
         let paid = call.json(&body).send().await.json();
         let payment = text(&paid["payment"]["id"]);
+        let path = format!("/api/admin/events/{event}/check-in-list");
+        let sold = app.get(&path).as_admin().send().await.json();
+        let ticket = text(&sold["tickets"][0]["id"]);
         let [post, comment, news] = write_about(app, organiser, &artist).await;
-        let tenant =
-            Tenant { organiser, event, ticket_type, reservation, payment, post, comment, news };
+        #[rustfmt::skip]
+        let tenant = Tenant {
+            organiser, event, ticket_type, reservation, ticket, payment, post, comment, news,
+        };
         tenant.await_projections(app).await;
         tenant
     }
@@ -131,6 +137,7 @@ impl Tenant {
         for part in path.split('/').skip(1) {
             filled.push('/');
             match part {
+                "{ticketId}" => filled.push_str(&self.ticket),
                 "{userId}" => filled.push_str(&STAFF.to_string()),
                 "{provider}" => filled.push_str("google"),
                 part if part.starts_with('{') => filled.push_str(&FAN.to_string()),
@@ -170,6 +177,9 @@ async fn write_about(app: &TestApp, organiser: Uuid, artist: &str) -> [String; 3
 fn owned_operations(tenant: &Tenant) -> Vec<(Method, &'static str, Value)> {
     let reason = json!({ "reason": "음향 사고" });
     let check_in = json!({ "payload": "URR1.x", "eventId": tenant.event });
+    let scan = json!({ "scanId": FAN, "payload": "URR1.x", "scannedAt": "2026-11-15T09:00:00Z" });
+    let sent_at = "2026-11-15T09:00:01Z";
+    let report = json!({ "eventId": tenant.event, "sentAt": sent_at, "scans": [scan] });
     let ticket_type = json!({ "name": "앞줄", "price": 99_000, "total": 50 });
     let renamed = json!({ "name": "A 구역", "price": 70_000, "total": 100 });
     vec![
@@ -181,6 +191,10 @@ fn owned_operations(tenant: &Tenant) -> Vec<(Method, &'static str, Value)> {
         (Method::GET, "/api/admin/events/{eventId}/staff", json!({})),
         (Method::PUT, "/api/admin/events/{eventId}/staff/{userId}", json!({})),
         (Method::POST, "/api/admin/check-ins", check_in),
+        (Method::POST, "/api/admin/check-ins/batch", report),
+        (Method::POST, "/api/admin/check-ins/{ticketId}/undo", json!({ "scanId": FAN })),
+        (Method::GET, "/api/admin/events/{eventId}/check-in-list", json!({})),
+        (Method::GET, "/api/admin/events/{eventId}/check-in-conflicts", json!({})),
         (Method::POST, "/api/admin/events/{eventId}/tickets", ticket_type),
         (Method::PUT, "/api/admin/tickets/{id}", renamed),
         (Method::PUT, "/api/admin/events/{id}", json!({ "revision": 1, "title": "새 제목" })),
@@ -363,6 +377,7 @@ async fn every_operation_about_an_event_is_in_the_table_of_owned_ones() {
         event: FAN.to_string(),
         ticket_type: FAN.to_string(),
         reservation: FAN.to_string(),
+        ticket: FAN.to_string(),
         payment: FAN.to_string(),
         post: FAN.to_string(),
         comment: FAN.to_string(),

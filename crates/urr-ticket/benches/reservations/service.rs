@@ -123,6 +123,7 @@ pub fn new_sale(event_id: Uuid) -> NewSale {
             has_presale: false,
             seats_per_user_max: 4,
             requires_identity: false,
+            allows_reentry: false,
             organiser_id: None,
             cancel_policy: None,
         },

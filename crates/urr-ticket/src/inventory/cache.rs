@@ -100,6 +100,7 @@ mod tests {
                 has_presale: false,
                 seats_per_user_max: 4,
                 requires_identity: false,
+                allows_reentry: false,
                 organiser_id: None,
                 cancel_policy: None,
             },

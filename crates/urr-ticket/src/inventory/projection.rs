@@ -173,6 +173,7 @@ fn sale_facts(snapshot: &EventSnapshot) -> Result<SaleFacts, String> {
         has_presale: snapshot.has_presale,
         seats_per_user_max: snapshot.seats_per_user_max,
         requires_identity: snapshot.requires_identity,
+        allows_reentry: snapshot.allows_reentry,
         organiser_id: snapshot.organiser_id,
         cancel_policy: snapshot.cancel_policy.clone(),
     })

@@ -29,6 +29,9 @@ pub struct SaleFacts {
     pub seats_per_user_max: u32,
     #[serde(default)]
     pub requires_identity: bool,
+    /// Whether a ticket that was checked out admits again.
+    #[serde(default)]
+    pub allows_reentry: bool,
     /// Whose event it is.
     #[serde(default)]
     pub organiser_id: Option<Uuid>,
@@ -100,9 +103,9 @@ fn sale_insert(tx: &mut Tx<'_>, new: &NewSale, now: Timestamp) -> DbResult<bool>
         "insert into sales (event_id, revision, kind, status, title, venue_name, artist_id, \
          starts_at, sale_starts_at, sale_ends_at, has_presale, seats_per_user_max, cancel_policy, \
          layout, prices, seats_total, is_complete, fence, created_at, requires_identity, \
-         organiser_id) \
+         organiser_id, allows_reentry) \
          values ($1, $2, $3, 'open', $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, false, \
-         0, $16, $17, $18) \
+         0, $16, $17, $18, $19) \
          on conflict (event_id) do nothing",
         params![
             inventory.event_id,
@@ -122,7 +125,8 @@ fn sale_insert(tx: &mut Tx<'_>, new: &NewSale, now: Timestamp) -> DbResult<bool>
             inventory.layout.seat_count(),
             now,
             facts.requires_identity,
-            facts.organiser_id
+            facts.organiser_id,
+            facts.allows_reentry
         ],
     )?;
     Ok(rows == 1)

@@ -1,4 +1,4 @@
-//! The door: a good ticket comes in once, and every other is told why not.
+//! Check-in: a good ticket comes in once, and every other is told why not.
 
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -11,10 +11,10 @@ use crate::contract;
 use crate::fixture::{MINUTE, World, hall};
 use crate::reader::HttpReader;
 
-const CHECK_INS: &str = "/api/admin/check-ins";
+pub const CHECK_INS: &str = "/api/admin/check-ins";
 
 /// A sold ticket for a seat, or for standing.
-async fn ticket(world: &World, event_id: Uuid, subject: Result<u32, Uuid>) -> SignedTicket {
+pub async fn ticket(world: &World, event_id: Uuid, subject: Result<u32, Uuid>) -> SignedTicket {
     let (ticket_id, reservation_id) = (world.ids.next_id(), world.ids.next_id());
     let now = world.clock.now();
     let (seat_id, type_id) = (subject.ok(), subject.err());
@@ -44,11 +44,11 @@ async fn ticket(world: &World, event_id: Uuid, subject: Result<u32, Uuid>) -> Si
     SignedTicket { ticket_id, event_id, seat_id, issue: 1 }
 }
 
-fn shown(world: &World, ticket: &SignedTicket) -> Value {
+pub fn shown(world: &World, ticket: &SignedTicket) -> Value {
     json!({"payload": world.ticket.signer().payload(ticket), "eventId": ticket.event_id})
 }
 
-fn scanner(world: &World) -> HttpReader {
+pub fn scanner(world: &World) -> HttpReader {
     HttpReader::new(world).logged_in(world.ids.next_id(), UserRole::Admin)
 }
 
@@ -57,7 +57,9 @@ contract! {
         let event_id = world.open_sale(hall(2, 5)).await;
         let good = ticket(&world, event_id, Ok(7)).await;
         let scanner = scanner(&world);
-        let answer = scanner.post(CHECK_INS, &shown(&world, &good)).await;
+        let mut first = shown(&world, &good);
+        first["door"] = json!(" 1번 출입구 ");
+        let answer = scanner.post(CHECK_INS, &first).await;
         assert_eq!(answer.status, 200);
         let came_in = &answer.json()["ticket"];
         assert_eq!(came_in["id"], good.ticket_id.to_string());
@@ -70,6 +72,7 @@ contract! {
         let second = scanner.post(CHECK_INS, &shown(&world, &good)).await;
         let body = second.refused(409, "ALREADY_CHECKED_IN");
         assert_eq!(body["checkedInAt"], "2026-12-01T12:00:00Z", "when it came in");
+        assert_eq!(body["door"], "1번 출입구", "and where");
         assert!(body["checkedInBy"].is_string());
         let audited = "select count(*) as n from admin_actions where action = 'TICKET_CHECKED_IN'";
         assert_eq!(world.number(audited).await, 1, "what was refused changed nothing");
@@ -166,7 +169,9 @@ contract! {
             scanner.get(&format!("{CHECK_INS}?eventId={event_id}")).await
         };
         let counted = counts(event_id).await.json();
-        assert_eq!(counted, json!({"eventId": event_id, "tickets": 3, "checkedIn": 2}));
+        assert_eq!(counted, json!({
+            "eventId": event_id, "tickets": 3, "checkedIn": 2, "inside": 2, "conflicts": 0,
+        }));
         counts(world.ids.next_id()).await.refused(404, "EVENT_NOT_FOUND");
         scanner.get(CHECK_INS).await.refused(400, "INVALID_QUERY");
     }

@@ -4,7 +4,7 @@ use urr_storage::StorageError;
 use urr_ticket::reservations::store::{self, EndedReservation, ReservationEnding};
 use urr_ticket::{
     ReservationPaymentStatus, ReservationRecord, ReservationRejection, ReservationStatus,
-    ScannedTicket, SignedTicket, SweepReport, Sweeper, TransitionError,
+    SignedTicket, SweepReport, Sweeper, TransitionError,
 };
 
 use crate::contract;
@@ -184,8 +184,7 @@ async fn enter(world: &World, event_id: urr_kernel::Uuid) -> usize {
     let mut entered = 0;
     for ticket in tickets.await.iter().filter(|ticket| ticket.event_id == event_id) {
         let payload = world.ticket.signer().payload(ticket);
-        let shown = ScannedTicket { payload, event_id, admin_id: world.ids.next_id() };
-        world.ticket.check_in(&shown).await.unwrap();
+        world.ticket.check_in(world.scan(payload, event_id)).await.unwrap();
         entered += 1;
     }
     entered

@@ -14,8 +14,9 @@ use urr_storage::{
 use urr_test::servers;
 use urr_ticket::inventory::store::{self, NewSale, NewTicketType, SaleFacts};
 use urr_ticket::{
-    AuditDifference, Inventory, InventoryKind, PersonFinder, SCHEMA, SeatLocks, Signer,
-    SlotChecker, TicketParts, TicketService, TicketSettings,
+    AuditDifference, DoorName, Inventory, InventoryKind, PersonFinder, SCHEMA, ScanDirection,
+    ScannedTicket, SeatLocks, Signer, SlotChecker, TicketCode, TicketParts, TicketService,
+    TicketSettings,
 };
 
 const SQLITE_FILE: &str = "reservation_service.db";
@@ -179,6 +180,18 @@ impl World {
         (event_id, type_id)
     }
 
+    /// The scan of a ticket at a door of its event.
+    pub fn scan(&self, payload: String, event_id: Uuid) -> ScannedTicket {
+        ScannedTicket {
+            scan_id: self.ids.next_id(),
+            code: TicketCode::Payload(payload),
+            event_id,
+            direction: ScanDirection::Entry,
+            door: DoorName::parse("A").unwrap(),
+            staff_id: self.ids.next_id(),
+        }
+    }
+
     /// The rows of a query.
     pub async fn rows<T: Send + 'static>(
         &self,
@@ -277,6 +290,7 @@ pub fn new_sale(event_id: Uuid, layout: Layout, clock: &Clock) -> NewSale {
             has_presale: false,
             seats_per_user_max: 4,
             requires_identity: false,
+            allows_reentry: false,
             organiser_id: None,
             cancel_policy: None,
         },

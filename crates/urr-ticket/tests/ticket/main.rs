@@ -10,6 +10,8 @@ mod cancel;
 mod cancel_tickets;
 mod change_seats;
 mod check_in;
+mod check_in_offline;
+mod check_in_reentry;
 mod closed_sales;
 mod confirm;
 mod contention;

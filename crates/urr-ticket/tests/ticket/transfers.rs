@@ -17,8 +17,8 @@ use urr_storage::{ConstraintKind, StorageError, params};
 use urr_ticket::{
     AuditDifferenceKind, CheckInError, CompletedPayment, IdempotencyKey, PaymentClaim,
     RequestedItems, ReservationId, ReservationPaymentStatus, ReservationRecord,
-    ReservationRejection, ReservationStatus, ReserveRequest, ScannedTicket, Sweeper, Transfer,
-    TransferError, TransferId, TransferOffer, TransferRejection, TransferStatus, TransitionError,
+    ReservationRejection, ReservationStatus, ReserveRequest, Sweeper, Transfer, TransferError,
+    TransferId, TransferOffer, TransferRejection, TransferStatus, TransitionError,
 };
 
 use crate::contract;
@@ -95,8 +95,7 @@ impl World {
     }
 
     async fn show(&self, event_id: Uuid, payload: &str) -> Result<(), CheckInError> {
-        let (payload, admin_id) = (payload.to_owned(), self.ids.next_id());
-        self.ticket.check_in(&ScannedTicket { payload, event_id, admin_id }).await.map(|_| ())
+        self.ticket.check_in(self.scan(payload.to_owned(), event_id)).await.map(|_| ())
     }
 
     async fn release(&self, held: &ReservationRecord) {

@@ -21,6 +21,12 @@ describe('the menu of organisers', () => {
     expect(mayOpen('staff', '/admin/events/[id]')).toBe(false);
   });
 
+  test('door staff see check-in and nothing else', () => {
+    expect(entriesFor('staff').map((one) => one.href)).toEqual(['/admin/check-in']);
+    expect(mayOpen('staff', '/admin/check-in/[id]')).toBe(true);
+    expect(mayOpen('support', '/admin/check-in')).toBe(false);
+  });
+
   test('administrators see everything', () => {
     expect(entriesFor('admin')).toEqual(ENTRIES);
   });

@@ -44,6 +44,20 @@ export const ENTRIES: readonly AdminEntry[] = [
     roles: EVENT_READERS,
   },
   {
+    href: '/admin/check-in',
+    label: m.adminCheckIn_title,
+    icon: 'scan',
+    group: 'sale',
+    roles: ['staff', 'organiser', 'admin'],
+  },
+  {
+    href: '/admin/halls',
+    label: m.admin_nav_halls,
+    icon: 'hall',
+    group: 'sale',
+    roles: ['organiser', 'admin'],
+  },
+  {
     href: '/admin/moderation',
     label: m.admin_nav_moderation,
     icon: 'flag',

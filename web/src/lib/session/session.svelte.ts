@@ -70,6 +70,8 @@ class Session {
     this.#write(null);
     // Opened tickets are kept for use without a network; they belong to this user.
     if ('caches' in window) void caches.delete('urr-tickets');
+    // So does what door staff see without a network.
+    indexedDB.deleteDatabase('urr-check-in-list');
   }
 
   async refreshIfDue(): Promise<void> {

@@ -33,6 +33,7 @@ fn event() -> EventRecord {
         has_presale: true,
         seats_per_user_max: 4,
         requires_identity: false,
+        allows_reentry: false,
         organiser_id: Uuid::nil(),
         poster_image_url: String::new(),
         terms: EventTerms::default(),

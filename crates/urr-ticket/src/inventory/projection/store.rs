@@ -38,7 +38,8 @@ pub fn sale_update(tx: &mut Tx<'_>, event_id: Uuid, facts: &SaleFacts) -> DbResu
         "update sales set revision = $2, title = $3, venue_name = $4, artist_id = $5, \
          has_unannounced_start = (has_unannounced_start or starts_at <> $6), starts_at = $6, \
          sale_starts_at = $7, sale_ends_at = $8, has_presale = $9, seats_per_user_max = $10, \
-         cancel_policy = $11, requires_identity = $12, organiser_id = $13 \
+         cancel_policy = $11, requires_identity = $12, organiser_id = $13, \
+         allows_reentry = $14 \
          where event_id = $1 and revision < $2",
         params![
             event_id,
@@ -53,7 +54,8 @@ pub fn sale_update(tx: &mut Tx<'_>, event_id: Uuid, facts: &SaleFacts) -> DbResu
             facts.seats_per_user_max,
             facts.cancel_policy_json(),
             facts.requires_identity,
-            facts.organiser_id
+            facts.organiser_id,
+            facts.allows_reentry
         ],
     )?;
     Ok(())
