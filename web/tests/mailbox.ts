@@ -84,11 +84,8 @@ export async function mailWith(email: string, words: string): Promise<number> {
 }
 
 /** The last link to a page that was mailed to an address. */
-export async function linkTo(
-  page: 'verify' | 'reset',
-  email: string,
-  folder = process.env.URR_TEST_MAILS ?? '',
-): Promise<string> {
+export async function linkTo(page: 'verify' | 'reset', email: string): Promise<string> {
+  const folder = process.env.URR_TEST_MAILS ?? '';
   let link = '';
   await expect
     .poll(

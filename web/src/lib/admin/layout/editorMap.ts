@@ -4,9 +4,9 @@
  * selected or being drawn is painted anew in each frame.
  */
 import { type Bounds, joinBounds } from '$lib/seatmap/hall';
-import { isDark } from '$lib/seatmap/map';
+import { currentPalette } from '$lib/seatmap/map';
 import { paint } from '$lib/seatmap/paint';
-import { type Palette, palette } from '$lib/seatmap/palette';
+import type { Palette } from '$lib/seatmap/palette';
 import {
   clamp,
   fit,
@@ -83,7 +83,7 @@ export class EditorMap {
   readonly #pictureContext: CanvasRenderingContext2D;
   readonly #events: EditorMapEvents;
   #scene: EditorScene;
-  #palette: Palette = palette(isDark());
+  #palette: Palette = currentPalette();
   #view: Viewport = fit(1, 1, EMPTY_AREA);
   #pictureView: Viewport | null = null;
   #isStale = true;
@@ -220,7 +220,7 @@ export class EditorMap {
   }
 
   #onTheme = (): void => {
-    this.#palette = palette(isDark());
+    this.#palette = currentPalette();
     this.#isStale = true;
     this.#schedule();
   };
