@@ -55,7 +55,8 @@ pub async fn preview_move(
     let (mut buyers, mut after) = (BTreeSet::new(), Uuid::nil());
     loop {
         let read = ticket.db.read(move |tx| store::paid_list(tx, event_id, after, READ_AT_ONCE));
-        let paid: Vec<store::PaidReservationRow> = read.await.map_err(StorageError::from)?;
+        let paid: Result<Vec<store::PaidReservationRow>, StorageError> = read.await;
+        let paid = paid?;
         let Some(last) = paid.last() else { break };
         after = last.id;
         for one in &paid {
