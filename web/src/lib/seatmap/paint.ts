@@ -199,7 +199,8 @@ function paintSectionNames(context: CanvasRenderingContext2D, scene: Scene, view
   context.font = `700 13px ${scene.font}`;
   context.fillStyle = palette.inkSoft;
   for (const section of hall.sections) {
-    const back = section.rowPitch * 1.15;
+    // Between the first row and what is before it: another section, or the stage.
+    const back = Math.min(section.rowPitch * 1.15, section.seatPitch);
     const first = section.firstSeat + Math.floor((hall.rows[section.firstRow]!.seats - 1) / 2);
     const [sin, cos] = [Math.sin(section.angle), Math.cos(section.angle)];
     const point = toScreen(view, hall.x[first]! + back * sin, hall.y[first]! - back * cos);
