@@ -44,6 +44,8 @@ create table halls (
     grades jsonb not null,
     -- The organiser or administrator who added it.
     creator_id uuid not null,
+    -- Grows with every change; editors compare it.
+    revision bigint not null,
     created_at timestamptz not null,
     updated_at timestamptz not null,
     constraint halls_seats_total check (seats_total > 0)
