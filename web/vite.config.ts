@@ -86,6 +86,11 @@ export default defineConfig({
     target: 'es2022',
     // A data address would need another Content-Security-Policy.
     assetsInlineLimit: 0,
+    // The list of what each page loads is part of every first visit. Scripts are not in it: a shell
+    // preloads its own, and a page that is opened later names them itself.
+    modulePreload: {
+      resolveDependencies: (_file, files) => files.filter((file) => !file.endsWith('.js')),
+    },
     rollupOptions: { output: { manualChunks: chunkOf } },
   },
   server: {

@@ -2,7 +2,7 @@
  * Compiles `messages/{ko,en}/*.json` to typed functions, one per text.
  *
  * A text may contain `{name}`, which becomes a parameter, and `{count|seat|seats}`, which chooses
- * by whether `count` is one. It fails if a language lacks a text or uses other parameters.
+ * by whether `count` is one, as a number or as it is shown. It fails if a language lacks a text or uses other parameters.
  */
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { readTexts } from './texts.js';
@@ -40,7 +40,7 @@ function expression(text) {
     code +=
       one === undefined
         ? `\${p.${name}}`
-        : `\${p.${name} === 1 ? ${JSON.stringify(one)} : ${JSON.stringify(other)}}`;
+        : `\${\`\${p.${name}}\` === '1' ? ${JSON.stringify(one)} : ${JSON.stringify(other)}}`;
     end = match.index + whole.length;
   }
   return `\`${code}${escape(text.slice(end))}\``;

@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import type { APIRequestContext, Browser, Page } from '@playwright/test';
 import {
   type Account,
+  changeAnswer,
   enter,
   eventWith,
   expect,
@@ -23,6 +24,8 @@ import { Organiser } from '../tests/organiser';
 const OUTPUT = fileURLToPath(new URL('../../docs/screens/', import.meta.url));
 const QUALITY = 72;
 const WAITING_AHEAD = 11;
+/** So many enter before the picture is taken: the line has a speed. */
+const ENTERED = 4;
 
 const LOOKS = [
   { name: 'phone-light-ko', isPhone: true, colorScheme: 'light', locale: 'ko-KR' },
@@ -38,6 +41,8 @@ interface Shot {
   /** What is visible when the page is there. */
   readonly ready: string;
   readonly account?: Account;
+  /** Before the page is opened. */
+  readonly arrange?: (page: Page) => Promise<void>;
   readonly prepare?: (page: Page) => Promise<void>;
 }
 
@@ -52,9 +57,11 @@ async function take(browser: Browser, look: Look, shot: Shot): Promise<void> {
     isMobile: look.isPhone,
     hasTouch: look.isPhone,
     reducedMotion: 'reduce',
+    serviceWorkers: 'block',
   });
   const page = await context.newPage();
   if (shot.account) await logIn(page, shot.account);
+  await shot.arrange?.(page);
   await page.goto(shot.path);
   await expect(page.locator(shot.ready).first()).toBeVisible({ timeout: 30_000 });
   await shot.prepare?.(page);
@@ -75,15 +82,21 @@ async function buy(api: APIRequestContext, eventId: string, seats: number[]): Pr
   return id;
 }
 
-/** Some seats are sold, so that the map looks like a sale. */
-async function sellSome(eventId: string): Promise<void> {
-  const { event } = await (await (await otherFan('counting')).get(`/api/events/${eventId}`)).json();
-  for (let fan = 0; fan < 6; fan++) {
-    const api = await otherFan(`crowd${fan}`);
-    const first = Math.floor((event.capacity / 9) * (fan + 1));
-    await buy(api, eventId, [first, first + 1, first + 2, first + 3]);
-    await api.dispose();
-  }
+/** The map looks as in the middle of a sale: groups of seats are shown as sold. */
+async function showSold(page: Page): Promise<void> {
+  await page.route(/\/api\/seats\/events\/[^/]+$/, (route) =>
+    changeAnswer<{ statuses?: string }>(route, (map) => {
+      const bytes = Buffer.from(map.statuses ?? '', 'base64');
+      let state = 7;
+      for (let at = 0; at < bytes.length; at++) {
+        state = (state * 1_103_515_245 + 12_345) % 2_147_483_648;
+        const share = state / 2_147_483_648;
+        // Two bits a seat: four, two or no seats beside each other are sold.
+        bytes[at] = share < 0.3 ? 0b10101010 : share < 0.5 ? 0b00001010 : 0;
+      }
+      return { ...map, statuses: bytes.toString('base64') };
+    }),
+  );
 }
 
 test('screens', async ({ browser, page }) => {
@@ -91,9 +104,8 @@ test('screens', async ({ browser, page }) => {
   mkdirSync(OUTPUT, { recursive: true });
   const organiser = await Organiser.logIn();
   const seated = await eventWith(page, 'on_sale');
-  await sellSome(seated);
 
-  // A draw of twelve, with our fan among them.
+  // A draw, with our fan among them.
   const gathering = await organiser.createSale({
     title: '한여름 밤의 추첨 콘서트',
     tickets: 500,
@@ -103,7 +115,7 @@ test('screens', async ({ browser, page }) => {
   const fan = await registerFan('screens');
   await logIn(page, fan);
   const crowd = await Promise.all(
-    Array.from({ length: WAITING_AHEAD }, (_, index) => otherFan(`waiting${index}`)),
+    Array.from({ length: WAITING_AHEAD + ENTERED }, (_, index) => otherFan(`waiting${index}`)),
   );
   await page.goto(`/draws/${gathering}`);
   for (const api of [...crowd, page.request])
@@ -120,7 +132,7 @@ test('screens', async ({ browser, page }) => {
     )
     .toBe('done');
 
-  // A full room in which eleven are before us.
+  // A full room that moves, in which ten are before us.
   const full = await organiser.createSale({
     title: '한강의 밤, 첫 번째 이야기',
     tickets: 500,
@@ -130,6 +142,13 @@ test('screens', async ({ browser, page }) => {
   await enter(crowd[0]!, full);
   for (const api of crowd.slice(1)) await api.post(`/api/queue/check/${full}`);
   await page.request.post(`/api/queue/check/${full}`, { headers: SAME_ORIGIN });
+  for (let entered = 0; entered < ENTERED; entered++) {
+    await crowd[entered]!.post(`/api/queue/leave/${full}`);
+    const next = crowd[entered + 1]!;
+    await expect
+      .poll(async () => (await (await next.get(`/api/queue/status/${full}`)).json()).status)
+      .toBe('active');
+  }
 
   const bought = await buy(page.request, seated, [4, 5]);
   const payer = await registerFan('payer');
@@ -156,11 +175,14 @@ test('screens', async ({ browser, page }) => {
       path: `/events/${seated}/seats`,
       ready: '[role="application"]',
       account: chooser,
+      arrange: showSold,
       prepare: async (seats) => {
         await seats.getByRole('application').focus();
-        for (const key of ['ArrowDown', 'ArrowRight', 'Enter', 'ArrowRight', 'Enter'])
-          await seats.keyboard.press(key);
-        await expect(seats.locator('.chosen li')).toHaveCount(2);
+        await seats.keyboard.press('ArrowDown');
+        const chosen = seats.locator('.chosen li');
+        for (let step = 0; (await chosen.count()) < 2 && step < 20; step++)
+          for (const key of ['ArrowRight', 'Enter']) await seats.keyboard.press(key);
+        await expect(chosen).toHaveCount(2);
         await seats.getByRole('application').blur();
       },
     },

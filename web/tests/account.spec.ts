@@ -27,12 +27,14 @@ test.describe('the link to verify an address', () => {
     await expect(page).toHaveURL(/\/verify$/);
     await page.getByRole('button', { name: '네, 제 이메일입니다' }).click();
     await expect(page.getByText('이메일 주소가 인증되었습니다')).toBeVisible();
+    await expectAccessible(page);
     await page.goto('/my/account');
     await expect(page.getByText('인증된 이메일 주소입니다.')).toBeVisible();
 
     await page.goto(link);
     await page.getByRole('button', { name: '네, 제 이메일입니다' }).click();
     await expect(page.getByRole('alert')).toContainText('이미 사용되었거나 만료된 링크입니다');
+    await expectAccessible(page);
   });
 });
 
@@ -46,11 +48,13 @@ test('a forgotten password is replaced by the link of a mail', async ({ page, br
   await page.getByLabel('이메일').fill(account.email);
   await page.getByRole('button', { name: '링크 받기' }).click();
   await expect(page.getByText('메일함을 확인해 주세요')).toBeVisible();
+  await expectAccessible(page);
 
   await page.goto(await linkTo('reset', account.email));
   await page.getByLabel('새 비밀번호').fill(NEW_PASSWORD);
   await page.getByRole('button', { name: '비밀번호 바꾸기' }).click();
   await expect(page.getByText('비밀번호를 바꿨습니다')).toBeVisible();
+  await expectAccessible(page);
   await logIn(page, account, NEW_PASSWORD);
 
   // The other device is logged out.
@@ -74,6 +78,7 @@ test.describe('a link that does not work any more', () => {
     await page.getByLabel('새 비밀번호').fill(NEW_PASSWORD);
     await page.getByRole('button', { name: '비밀번호 바꾸기' }).click();
     await expect(page.getByText('더 이상 사용할 수 없는 링크입니다')).toBeVisible();
+    await expectAccessible(page);
     await page.getByRole('link', { name: '비밀번호를 잊으셨나요?' }).click();
     await expect(page).toHaveURL(/\/forgot$/);
   });
@@ -133,6 +138,7 @@ test.describe('whoever deletes the account with valid tickets', () => {
     await dialog.getByLabel('현재 비밀번호').fill(account.password);
     await dialog.getByRole('button', { name: '탈퇴하기' }).click();
     await expect(dialog.getByRole('alert')).toContainText('티켓: 한강의 밤');
+    await expectAccessible(page);
     const accepted = page.waitForRequest(
       (request) => request.method() === 'DELETE' && request.url().endsWith('/api/auth/me'),
     );

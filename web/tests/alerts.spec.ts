@@ -63,6 +63,19 @@ async function askOnPage(page: Page, eventId: string, quantity: number) {
   return panel;
 }
 
+test('a message is readable from its first frame', async ({ page, context }) => {
+  const eventId = await sale({ grid: { rows: 1, seatsPerRow: 4 }, opensInSeconds: 7_200 });
+  await logIn(page, await verifiedFan('reading'));
+  await page.goto(`/events/${eventId}`);
+  // The animation takes seconds, so that its first frames are what is looked at.
+  const client = await context.newCDPSession(page);
+  await client.send('Animation.enable');
+  await client.send('Animation.setPlaybackRate', { playbackRate: 0.01 });
+  await page.getByRole('button', { name: '판매 알림 받기' }).click();
+  await expect(page.locator('.toast')).toBeVisible();
+  await expectAccessible(page);
+});
+
 test('a fan asks before a sale, gets the mail and withdraws the alert', async ({ page }) => {
   const account = await verifiedFan('opening');
   const title = unique('알림 공연');

@@ -110,6 +110,54 @@ test('the list has the same powers, and the back button keeps the hold', async (
   await expect(page.getByRole('button', { name: '1석 예매하기' })).toBeVisible();
 });
 
+test('a grade of the legend filters the list, and prices stand beside it', async ({
+  fanPage: page,
+}) => {
+  await openSeats(page);
+  await page.getByRole('button', { name: '목록', exact: true }).click();
+  const legend = page.getByRole('list', { name: /등급별 가격/ });
+  const sections = page.locator('[data-section]');
+  const all = await sections.count();
+  const first = legend.getByRole('button').first();
+  await expect(first).toContainText('원');
+  const grade = await first.locator('b').innerText();
+  await first.click();
+  await expect(first).toHaveAttribute('aria-pressed', 'true');
+  expect(await sections.count()).toBeLessThan(all);
+  for (const text of await sections.allInnerTexts()) expect(text).toContain(grade);
+  await first.click();
+  await expect(sections).toHaveCount(all);
+});
+
+test.describe('with colours that the system forces', () => {
+  test.use({ forcedColors: 'active' });
+
+  test('the map has no colours of its own', async ({ fanPage: page }) => {
+    await openSeats(page);
+    const isColoured = await page.getByRole('application').evaluate((element) => {
+      const canvas = element as HTMLCanvasElement;
+      const { data } = canvas.getContext('2d')!.getImageData(0, 0, canvas.width, canvas.height);
+      for (let at = 0; at < data.length; at += 4) {
+        const channels = [data[at]!, data[at + 1]!, data[at + 2]!];
+        if (Math.max(...channels) - Math.min(...channels) > 80) return true;
+      }
+      return false;
+    });
+    expect(isColoured).toBe(false);
+    await expectAccessible(page);
+  });
+});
+
+test('seats that others take while a fan looks are said together, once', async ({
+  fanPage: page,
+}) => {
+  const eventId = await openSeats(page);
+  const news = page.locator('p[aria-live="polite"]').filter({ hasText: '방금 다른 분들이' });
+  await expect(news).toHaveCount(0);
+  await takeSeat(eventId, 40);
+  await expect(news).toHaveText('방금 다른 분들이 1석을 골랐습니다.');
+});
+
 test('the best seats beside each other are held at once', async ({ fanPage: page }) => {
   await openSeats(page);
   await page.getByRole('button', { name: '자동 선택' }).click();
@@ -143,6 +191,41 @@ test('a finger comes nearer by tapping a section, then chooses a seat', async ({
   await page.waitForTimeout(600);
   await page.touchscreen.tap(box.x + box.width / 2, box.y + box.height / 2);
   await expect(page.locator('.chosen li')).toHaveCount(1);
+  await context.close();
+});
+
+test('two fingers bring the map nearer', async ({ browser }) => {
+  const baseURL = process.env.URR_URL ?? '';
+  const context = await browser.newContext({
+    viewport: PHONE,
+    hasTouch: true,
+    isMobile: true,
+    baseURL,
+  });
+  const page = await context.newPage();
+  await logIn(page, await registerFan('fingers'));
+  await page.goto(`/events/${await stadium(page)}/seats`);
+  const far = page.getByText('구역을 눌러 확대하세요');
+  await expect(far).toBeVisible();
+  const box = (await page.getByRole('application').boundingBox())!;
+  const [x, y] = [box.x + box.width / 2, box.y + box.height / 2];
+  const client = await context.newCDPSession(page);
+  const touch = (type: 'touchStart' | 'touchMove' | 'touchEnd', apart = 0) =>
+    client.send('Input.dispatchTouchEvent', {
+      type,
+      touchPoints: apart
+        ? [
+            { x: x - apart, y, id: 1 },
+            { x: x + apart, y, id: 2 },
+          ]
+        : [],
+    });
+  for (let pinch = 0; pinch < 3; pinch++) {
+    await touch('touchStart', 12);
+    for (let apart = 20; apart <= 160; apart += 10) await touch('touchMove', apart);
+    await touch('touchEnd');
+  }
+  await expect(far).toBeHidden();
   await context.close();
 });
 

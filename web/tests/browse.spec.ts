@@ -1,10 +1,101 @@
-import { eventWith, expect, test } from './fan';
+import { eventWith, expect, expectAccessible, firstArtist, test } from './fan';
+import { Organiser, unique } from './organiser';
 
 test('initial consonants find an event while typing', async ({ page }) => {
   await page.goto('/search');
   await page.getByRole('searchbox').pressSequentially('ㅎㄱ', { delay: 30 });
   await expect(page.getByRole('link', { name: /한강/ }).first()).toBeVisible();
   await expect(page).toHaveURL(/q=%E3%85%8E%E3%84%B1$/);
+});
+
+test('artists and venues of what was found are suggested', async ({ page }) => {
+  await page.goto('/search');
+  await page.getByRole('searchbox').fill('한강');
+  const suggestions = page.getByRole('list', { name: '추천 검색어' });
+  await expect(suggestions.getByRole('listitem').first()).toBeVisible();
+  await expectAccessible(page);
+  const venue = suggestions.getByRole('button').first();
+  const name = (await venue.innerText()).trim();
+  await venue.click();
+  await expect(page.getByRole('searchbox')).toHaveValue(name);
+  await expect(page.locator('article').first()).toContainText(name);
+  await suggestions.getByRole('link').first().click();
+  await expect(page).toHaveURL(/\/artists\/[0-9a-f-]{36}$/);
+});
+
+test('an event that was just added is on the home page', async ({ page }) => {
+  const organiser = await Organiser.logIn();
+  const title = unique('갓 올라온 공연');
+  await organiser.createSale({ title, opensInSeconds: 7_200 });
+  await organiser.dispose();
+  await page.goto('/');
+  const newest = page.locator('section', {
+    has: page.getByRole('heading', { name: '새로 올라온 공연' }),
+  });
+  await expect(newest.locator('article')).toHaveCount(4);
+  // Other tests add events at the same time.
+  await expect(
+    newest.getByText(/갓 올라온 공연|작은 공연|알림 공연|자판만으로/).first(),
+  ).toBeVisible();
+});
+
+test('an event has a sketch of its hall, from the stage to the back', async ({ page }) => {
+  await page.goto(`/events/${await eventWith(page, 'on_sale')}`);
+  const sketch = page.getByRole('img', { name: /무대에서 가까운 순서로/ });
+  await expect(sketch).toBeVisible();
+  const { event } = await (
+    await page.request.get(`/api/events/${page.url().split('/').at(-1)}`)
+  ).json();
+  for (const grade of Object.keys(event.prices))
+    await expect(sketch.locator('text', { hasText: grade }).first()).toBeVisible();
+});
+
+test('the page of an artist has news and posts', async ({ page }) => {
+  const id = await firstArtist(page);
+  await page.goto(`/artists/${id}`);
+  const posts = page.locator('section', {
+    has: page.getByRole('heading', { name: '팬들의 이야기' }),
+  });
+  await expect(posts.getByRole('heading', { level: 3 }).first()).toBeVisible();
+  await posts.getByRole('link', { name: '모두 보기' }).click();
+  await expect(page).toHaveURL(`/community?artist=${id}`);
+  await page.goBack();
+  const news = page.locator('section', {
+    has: page.getByRole('heading', { name: '소식', exact: true }),
+  });
+  await news.getByRole('heading', { level: 3 }).first().getByRole('link').click();
+  await expect(page).toHaveURL(/\/news\/[0-9a-f-]{36}$/);
+});
+
+test('a link to an event carries its title, description and picture', async ({ request, page }) => {
+  const id = await eventWith(page, 'on_sale');
+  const { event } = await (await request.get(`/api/events/${id}`)).json();
+  const shell = await (await request.get(`/events/${id}`)).text();
+  expect(shell).toContain(`<meta property="og:title" content="${event.title}`);
+  expect(shell).toMatch(/<meta property="og:description" content="[^"]{10,}"/);
+  if (event.posterImageUrl) expect(shell).toMatch(/<meta property="og:image" content="http/);
+});
+
+test('no page scrolls sideways when it is enlarged four times', async ({ page }) => {
+  await page.setViewportSize({ width: 320, height: 400 });
+  const event = await eventWith(page, 'on_sale');
+  for (const path of [
+    '/',
+    '/events',
+    `/events/${event}`,
+    '/register',
+    '/help',
+    `/queue/${event}`,
+  ]) {
+    await page.goto(path);
+    await expect(page.locator('main h1').filter({ visible: true }).first()).toBeVisible();
+    await page.waitForLoadState('networkidle').catch(() => undefined);
+    const [content, window] = await page.evaluate(() => [
+      document.documentElement.scrollWidth,
+      document.documentElement.clientWidth,
+    ]);
+    expect(content, path).toBeLessThanOrEqual(window ?? 0);
+  }
 });
 
 test('filters are in the address and survive reload and back', async ({ page }) => {

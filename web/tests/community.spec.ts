@@ -1,4 +1,4 @@
-import { expect, expectAccessible, firstArtist, firstPost, test } from './fan';
+import { expect, expectAccessible, firstArtist, firstPost, otherFan, test } from './fan';
 
 test.use({ accountOf: 'writer' });
 
@@ -43,11 +43,46 @@ test('a fan writes, changes, comments and deletes', async ({ fanPage: page }) =>
 
 test('a post of somebody else is reported', async ({ fanPage: page }) => {
   await page.goto(`/community/${await firstPost(page)}`);
-  await page.getByRole('button', { name: '신고' }).click();
+  await page.getByRole('button', { name: '신고', exact: true }).click();
   await page.getByLabel('광고, 도배').check();
   await expectAccessible(page);
   await page.getByRole('dialog').getByRole('button', { name: '신고' }).click();
   await expect(page.getByText('신고했습니다.')).toBeVisible();
+});
+
+test('a comment of somebody else is reported, and a visitor is led to the login', async ({
+  fanPage: page,
+  browser,
+}) => {
+  const id = await firstPost(page);
+  const other = await otherFan('commenter');
+  const written = await other.post(`/api/community/posts/${id}/comments`, {
+    data: { content: '저 자리 팝니다' },
+  });
+  expect(written.ok(), await written.text()).toBe(true);
+  await other.dispose();
+  await page.goto(`/community/${id}`);
+  const comment = page.getByRole('listitem').filter({ hasText: '저 자리 팝니다' }).last();
+  await comment.getByRole('button', { name: '댓글 신고' }).click();
+  await page.getByLabel('암표 거래').check();
+  await expectAccessible(page);
+  const sent = page.waitForResponse(/\/comments\/[0-9a-f-]{36}\/reports$/);
+  await page.getByRole('dialog').getByRole('button', { name: '신고' }).click();
+  expect((await sent).ok()).toBe(true);
+  await expect(page.getByText('신고했습니다.')).toBeVisible();
+
+  const baseURL = process.env.URR_URL ?? '';
+  const context = await browser.newContext({ baseURL, locale: 'ko-KR' });
+  const visitor = await context.newPage();
+  await visitor.goto(`/community/${id}`);
+  await expect(visitor.getByRole('link', { name: '로그인하고 댓글 쓰기' })).toHaveAttribute(
+    'href',
+    `/login?return=${encodeURIComponent(`/community/${id}`)}`,
+  );
+  await expect(visitor.getByRole('button', { name: '댓글 신고' })).toHaveCount(0);
+  await visitor.getByRole('link', { name: '글 목록' }).click();
+  await expect(visitor).toHaveURL(/\/community$/);
+  await context.close();
 });
 
 test('what looks like markup is text', async ({ fanPage: page }) => {

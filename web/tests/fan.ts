@@ -255,6 +255,7 @@ export async function dialogAtRest(page: Page): Promise<void> {
 
 /** No serious or critical finding of axe. */
 export async function expectAccessible(page: Page): Promise<void> {
+  if (await page.locator('dialog[open]').count()) await dialogAtRest(page);
   await page.evaluate(axeSource);
   const findings = await page.evaluate(async () => {
     const axe = (window as unknown as { axe: typeof import('axe-core') }).axe;

@@ -30,3 +30,19 @@ test('prices and places are never kept', async ({ page }) => {
   expect(kept.length).toBeGreaterThan(5);
   expect(kept.filter((path) => path.startsWith('/api/'))).toEqual([]);
 });
+
+test('the site can be installed', async ({ page, context }) => {
+  await page.goto('/');
+  await page.evaluate(() => navigator.serviceWorker.ready);
+  const client = await context.newCDPSession(page);
+  const { installabilityErrors } = await client.send('Page.getInstallabilityErrors');
+  // Windows that keep nothing, as those of tests, cannot install anything.
+  expect(installabilityErrors.filter(({ errorId }) => errorId !== 'in-incognito')).toEqual([]);
+  const manifest = await (await page.request.get('/manifest.webmanifest')).json();
+  for (const { src } of manifest.icons) {
+    const icon = await page.request.get(src);
+    expect(icon.ok(), src).toBe(true);
+    expect(icon.headers()['content-type']).toMatch(/^image\//);
+  }
+  for (const { url } of manifest.shortcuts) expect((await page.request.get(url)).ok()).toBe(true);
+});

@@ -14,6 +14,8 @@ export interface SaleOptions {
   readonly title?: string;
   /** Rows and seats per row of a hall; without it the event is standing. */
   readonly grid?: { readonly rows: number; readonly seatsPerRow: number };
+  /** A hall that exists, and what its grades cost. */
+  readonly hall?: { readonly id: string; readonly prices: Record<string, number> };
   /** Tickets of a standing event. */
   readonly tickets?: number;
   readonly artistId?: string;
@@ -74,26 +76,36 @@ export class Organiser {
     return event.id;
   }
 
-  private async place({ grid, tickets = 100 }: SaleOptions): Promise<object> {
-    const venue = await answer(
-      this.api.post('/api/admin/venues', {
-        data: { name: unique('작은 극장'), address: '서울특별시 마포구 1' },
-      }),
-    );
+  private async place({ grid, hall, tickets = 100 }: SaleOptions): Promise<object> {
+    if (hall) return { hallId: hall.id, prices: hall.prices };
+    const venue = await this.createVenue();
     if (!grid)
       return {
-        venueId: venue.venue.id,
+        venueId: venue.id,
         ticketTypes: [{ name: '스탠딩', price: 55_000, total: tickets }],
       };
-    const { hall } = await answer(
-      this.api.post(`/api/admin/venues/${venue.venue.id}/halls`, {
-        data: {
-          name: '본관',
-          grid: { ...grid, gradeMapping: [{ grade: 'R', fromRow: 1, toRow: grid.rows }] },
-        },
-      }),
-    );
-    return { hallId: hall.id, prices: { R: 88_000 } };
+    const gradeMapping = [{ grade: 'R', fromRow: 1, toRow: grid.rows }];
+    const created = await this.createHall(venue.id, { grid: { ...grid, gradeMapping } });
+    return { hallId: created.id, prices: { R: 88_000 } };
+  }
+
+  async createVenue(): Promise<{ id: string; name: string }> {
+    const data = { name: unique('작은 극장'), address: '서울특별시 마포구 1' };
+    return (await answer(this.api.post('/api/admin/venues', { data }))).venue;
+  }
+
+  /** The seats are a `grid` or a `layout`. */
+  async createHall(venueId: string, seats: object, name = '본관') {
+    const path = `/api/admin/venues/${venueId}/halls`;
+    return (await answer(this.api.post(path, { data: { name, ...seats } }))).hall;
+  }
+
+  async hall(id: string) {
+    return (await answer(this.api.get(`/api/admin/halls/${id}`))).hall;
+  }
+
+  async changeHall(id: string, data: object): Promise<void> {
+    await answer(this.api.put(`/api/admin/halls/${id}`, { data }));
   }
 
   async changeEvent(id: string, change: object): Promise<void> {

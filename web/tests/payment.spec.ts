@@ -6,6 +6,7 @@ import {
   dialogAtRest,
   expect,
   expectAccessible,
+  expectNoSidewaysScroll,
   expectOneLanguage,
   expectStill,
   holdSeats,
@@ -164,6 +165,49 @@ sale.describe('a session that ends at the checkout', () => {
   );
 });
 
+sale(
+  'a double click makes one order, and a closed tab is found again',
+  async ({ page, eventId, context }) => {
+    const id = await atCheckout(page, eventId);
+    await page.getByLabel(/결제에 동의합니다/).check();
+    await page.getByRole('button', { name: /결제하기/ }).dblclick();
+    await page.waitForURL(/\/sandbox\/pay/);
+    const { payments } = await (await page.request.get('/api/payments')).json();
+    expect(payments.filter((one: { status: string }) => one.status === 'pending')).toHaveLength(1);
+
+    await page.close();
+    const again = await context.newPage();
+    await again.goto('/my/reservations');
+    await again.locator('main').getByRole('link', { name: '결제하기' }).click();
+    await again.waitForURL(`**/checkout/reservation/${id}`);
+    await pay(again);
+    await expect(again.getByRole('heading', { name: '예매 완료' })).toBeVisible();
+  },
+);
+
+sale.describe('the window of the sandbox', () => {
+  for (const [locale, title] of [
+    ['ko-KR', '시험 결제'],
+    ['en-GB', 'Sandbox payment'],
+  ] as const)
+    sale.describe(locale, () => {
+      sale.use({ locale });
+
+      sale('is accessible, and fits on a phone', async ({ page, eventId }) => {
+        await logIn(page, await registerFan('looker'));
+        const id = await holdTickets(page.request, eventId);
+        await page.goto(`/checkout/reservation/${id}`);
+        await openWindow(page);
+        await expect(page.getByRole('heading', { name: title })).toBeVisible();
+        await expectAccessible(page);
+        await expectNoSidewaysScroll(page);
+        // The names of the cards are codes; everything else is in one language.
+        const hasKorean = /[가-힣]/.test(await page.locator('fieldset').innerText());
+        expect(hasKorean).toBe(locale === 'ko-KR');
+      });
+    });
+});
+
 sale.describe('the time to pay', () => {
   sale.use({ serviceWorkers: 'block' });
 
@@ -235,7 +279,7 @@ sale.describe('a lost answer', () => {
 });
 
 test.describe('a hold that ends while its fan pays', () => {
-  test.use({ allowed: /409/ });
+  test.use({ allowed: /409/, serviceWorkers: 'block' });
   let program: RunningProgram;
   let eventId: string;
 
@@ -252,12 +296,13 @@ test.describe('a hold that ends while its fan pays', () => {
   });
   test.afterAll(() => program?.stop());
 
-  async function chooseSeat(page: Page, index: number): Promise<void> {
+  /** Each test has a seat of its own: the list leaves out those that others hold. */
+  async function chooseSeat(page: Page, number: number): Promise<void> {
     await logInAt(page, program.url, await registerFan('late', program.url));
     await page.goto(`${program.url}/events/${eventId}/seats`);
     await page.getByRole('button', { name: '목록', exact: true }).click();
     await page.locator('[data-section="0"]').click();
-    await page.locator('.seat').nth(index).click();
+    await page.locator('.seat', { hasText: `1열 ${number}번` }).click();
     await page.getByRole('button', { name: '1석 예매하기' }).click();
     await page.waitForURL(/\/checkout\/reservation\//);
   }
@@ -273,12 +318,25 @@ test.describe('a hold that ends while its fan pays', () => {
   }
 
   test('at the checkout: the seat is offered again', async ({ page }) => {
-    await chooseSeat(page, 0);
+    await chooseSeat(page, 1);
     await expectWayBack(page, /1열 1번/);
   });
 
+  test('at the checkout: also while the map still shows the seat as held', async ({ page }) => {
+    await chooseSeat(page, 4);
+    // The program frees seats a moment after their hold has ended.
+    await page.route(/\/api\/seats\/events\/[^/]+$/, (route) =>
+      changeAnswer<{ statuses?: string }>(route, (map) => {
+        const bytes = Buffer.from(map.statuses ?? '', 'base64');
+        bytes[0] = (bytes[0] ?? 0) | (1 << 6);
+        return { ...map, statuses: bytes.toString('base64') };
+      }),
+    );
+    await expectWayBack(page, /1열 4번/);
+  });
+
   test('is extended once, and can be paid after its old end', async ({ page }) => {
-    await chooseSeat(page, 1);
+    await chooseSeat(page, 2);
     const id = page.url().split('/').at(-1);
     const held = async () =>
       (await (await page.request.get(`${program.url}/api/reservations/${id}`)).json()).reservation;
@@ -298,7 +356,7 @@ test.describe('a hold that ends while its fan pays', () => {
   test('in the payment window: nothing is charged, and the seat is offered again', async ({
     page,
   }) => {
-    await chooseSeat(page, 2);
+    await chooseSeat(page, 3);
     const id = page.url().split('/').at(-1);
     await openWindow(page);
     await expect
@@ -469,6 +527,8 @@ test('W-9 a membership is joined on the page of the artist, at the price of the 
   await expectAccessible(page);
   await expectOneLanguage(page, 'ko');
   await pay(page);
+  await expect(page.getByRole('heading', { name: '멤버십 가입 완료' })).toBeVisible();
+  await expectAccessible(page);
   await page.getByRole('link', { name: '멤버십 보기' }).click();
   await expect(page.getByText('이용 중')).toBeVisible();
   await page.goto('/my/memberships');

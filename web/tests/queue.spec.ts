@@ -76,12 +76,53 @@ test('announces the turn and counts a minute', async ({ fanPage: page }) => {
   Object.assign(state.status, { slotEndsAt: ends, slotLastEnd: ends });
   await expect(page.getByRole('heading', { name: '입장하실 차례입니다' })).toBeVisible();
   await expect(page).toHaveTitle(/입장하실 차례입니다/);
+  await expect(page.locator('link[rel="icon"]')).toHaveAttribute('href', /^data:image\/svg/);
   await expect(page.getByText(/\d+초 뒤 자동으로 이동합니다/)).toBeVisible();
   await expect(page.getByRole('link', { name: '예매하러 가기' })).toHaveAttribute(
     'href',
     /\/events\/.+\/(seats|book)$/,
   );
   await expectAccessible(page);
+});
+
+test('rings and notifies at the turn, only for those who asked for it', async ({
+  fanPage: page,
+}) => {
+  await page.addInitScript(() => {
+    const told: string[] = ((window as unknown as { told: string[] }).told = []);
+    class FakeNotification {
+      static permission = 'default';
+      static requestPermission = async () => {
+        told.push('asked');
+        return (FakeNotification.permission = 'granted');
+      };
+      constructor(title: string) {
+        told.push(title);
+      }
+    }
+    const play = AudioContext.prototype.createOscillator;
+    AudioContext.prototype.createOscillator = function () {
+      told.push('tone');
+      return play.call(this);
+    };
+    Object.assign(window, { Notification: FakeNotification });
+  });
+  const told = () => page.evaluate(() => (window as unknown as { told: string[] }).told);
+  const state = await room(page);
+  await page.goto(await waitingPage(page));
+  await expect(page.getByText('41명')).toBeVisible();
+  expect(await told()).toEqual([]);
+  await page.getByRole('button', { name: '소리와 알림으로 알려 주기' }).click();
+  await expect(page.getByRole('button', { name: '소리와 알림이 켜졌습니다' })).toBeDisabled();
+  expect(await told()).toContain('asked');
+  const before = (await told()).length;
+  const ends = new Date(Date.now() + 600_000).toISOString();
+  state.status = { ...waiting, status: 'active', queued: false, position: null, nextPoll: 3 };
+  Object.assign(state.status, { slotEndsAt: ends, slotLastEnd: ends });
+  await expect(page.getByRole('heading', { name: '입장하실 차례입니다' })).toBeVisible();
+  const after = (await told()).slice(before);
+  expect(after).toContain('입장하실 차례입니다');
+  expect(after).toContain('tone');
 });
 
 test('says at once that everything is sold', async ({ fanPage: page }) => {

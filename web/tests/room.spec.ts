@@ -66,6 +66,24 @@ test('two tabs show the same place, and both get the turn', async ({ page, conte
   await inside.dispose();
 });
 
+test('a second device has the same place', async ({ page, browser }) => {
+  const { eventId, inside } = await fullRoom();
+  const account = await registerFan('devices');
+  await logIn(page, account);
+  await page.goto(`/queue/${eventId}`);
+  await expect(place(page)).toContainText('1번째');
+  const { number } = await statusOf(page, eventId);
+  const baseURL = process.env.URR_URL ?? '';
+  const device = await browser.newContext({ baseURL, locale: 'ko-KR' });
+  const other = await device.newPage();
+  await logIn(other, account);
+  await other.goto(`/queue/${eventId}`);
+  await expect(place(other)).toContainText('1번째');
+  expect(await statusOf(other, eventId)).toMatchObject({ number, queueSize: 1 });
+  await device.close();
+  await inside.dispose();
+});
+
 test.describe('a second tab', () => {
   test.use({ allowed: /409/ });
 

@@ -1,4 +1,4 @@
-import { eventWith, expect, test } from './fan';
+import { eventWith, expect, expectAccessible, test } from './fan';
 
 test('a fan signs up in steps, by keyboard alone', async ({ page }) => {
   await page.goto('/register');
@@ -6,6 +6,8 @@ test('a fan signs up in steps, by keyboard alone', async ({ page }) => {
   await page.keyboard.press('Space');
   await page.getByRole('button', { name: '다음' }).focus();
   await page.keyboard.press('Enter');
+  await expect(page.getByRole('heading', { level: 2 })).toBeFocused();
+  await expectAccessible(page);
 
   await page.keyboard.press('Tab');
   await page.keyboard.type('박한강');
@@ -16,6 +18,8 @@ test('a fan signs up in steps, by keyboard alone', async ({ page }) => {
   await page.keyboard.press('Enter');
 
   await expect(page.getByText('박한강 님, 환영합니다')).toBeVisible({ timeout: 30_000 });
+  await expect(page.getByText('3/3 단계')).toBeVisible();
+  await expectAccessible(page);
   await page.getByRole('button', { name: '계속하기' }).click();
   await expect(page.getByRole('button', { name: '박한강' })).toBeVisible();
 });
@@ -35,6 +39,7 @@ test.describe('a refused sign-up', () => {
       timeout: 30_000,
     });
     await expect(page.getByLabel('이름')).toHaveValue('박한강');
+    await expectAccessible(page);
   });
 });
 
@@ -100,6 +105,7 @@ test.describe('a session that has ended elsewhere', () => {
 
     const dialog = page.getByRole('dialog');
     await expect(dialog).toContainText('다시 로그인해 주세요');
+    await expectAccessible(page);
     await dialog.getByLabel('비밀번호').fill(account.password);
     await dialog.getByRole('button', { name: '로그인' }).click();
     await expect(page.getByText('저장했습니다.')).toBeVisible();

@@ -1,5 +1,14 @@
 import type { Page } from '@playwright/test';
-import { changeAnswer, eventWith, expect, expectAccessible, firstArtist, test } from './fan';
+import {
+  changeAnswer,
+  eventWith,
+  expect,
+  expectAccessible,
+  firstArtist,
+  firstNews,
+  firstPost,
+  test,
+} from './fan';
 
 const BUSY = {
   status: 503,
@@ -35,7 +44,7 @@ test.describe('a refusal', () => {
 const NEEDS: {
   name: string;
   path: (page: Page) => Promise<string> | string;
-  api: string;
+  api: string | RegExp;
   fan?: true;
 }[] = [
   { name: 'events', path: () => '/events', api: '**/api/events?*' },
@@ -89,6 +98,24 @@ const NEEDS: {
   },
   { name: 'my transfers', path: () => '/my/transfers', api: '**/api/transfers/my*', fan: true },
   { name: 'transfers', path: () => '/transfers', api: '**/api/transfers?*', fan: true },
+  {
+    name: 'my notifications',
+    path: () => '/my/notifications',
+    api: '**/api/notifications*',
+    fan: true,
+  },
+  { name: 'community', path: () => '/community', api: /\/api\/community\/posts(\?|$)/ },
+  { name: 'news', path: () => '/news', api: /\/api\/news(\?|$)/ },
+  {
+    name: 'a post',
+    path: async (page) => `/community/${await firstPost(page)}`,
+    api: /\/api\/community\/posts\/[^/]+$/,
+  },
+  {
+    name: 'one of the news',
+    path: async (page) => `/news/${await firstNews(page)}`,
+    api: '**/api/news/*',
+  },
   { name: 'my account', path: () => '/my/account', api: '**/api/auth/me', fan: true },
   { name: 'identity', path: () => '/my/identity', api: '**/api/auth/me', fan: true },
 ];
@@ -107,6 +134,7 @@ test.describe('every page', () => {
       });
       await page.goto(await path(page));
       await expect(page.locator('main .skeleton').first()).toBeVisible();
+      await expectAccessible(page);
       release();
       const alert = page.locator('main').getByRole('alert').first();
       await expect(alert).toContainText('접속이 많습니다');
@@ -141,12 +169,29 @@ test('an empty list says what to do', async ({ page }) => {
   await page.goto('/events?status=upcoming');
   await expect(page.getByRole('heading', { name: '조건에 맞는 공연이 없습니다' })).toBeVisible();
   await expect(page.getByRole('link', { name: '조건 지우기' })).toBeVisible();
+  await expectAccessible(page);
+});
+
+test('an empty board offers to write, a search in it to begin again', async ({ page }) => {
+  await page.route('**/api/community/posts?*', (route) =>
+    route.fulfill({ json: { pinned: [], posts: [], nextCursor: null } }),
+  );
+  await page.route('**/api/community/posts', (route) =>
+    route.fulfill({ json: { pinned: [], posts: [], nextCursor: null } }),
+  );
+  await page.goto('/community');
+  await expect(page.locator('.state').getByRole('link', { name: '글쓰기' })).toBeVisible();
+  await expectAccessible(page);
+  await page.goto('/community?q=없는말');
+  await page.getByRole('button', { name: '검색 지우기' }).click();
+  await expect(page).toHaveURL(/\/community$/);
 });
 
 test('a search without result says so', async ({ page }) => {
   await page.goto('/search');
   await page.getByRole('searchbox').fill('없는공연없는공연');
   await expect(page.getByText('‘없는공연없는공연’에 맞는 공연이 없습니다')).toBeVisible();
+  await expectAccessible(page);
 });
 
 test.describe('what is not there', () => {
@@ -155,12 +200,14 @@ test.describe('what is not there', () => {
   test('an unknown event', async ({ page }) => {
     await page.goto('/events/01a1e1a8-0000-7000-8000-000000000000');
     await expect(page.getByRole('heading', { name: '없는 공연입니다' })).toBeVisible();
+    await expectAccessible(page);
   });
 
   test('an unknown page has the status 404 and leads home', async ({ page }) => {
     const response = await page.goto('/no-such-page');
     expect(response?.status()).toBe(404);
     await expect(page.getByRole('heading', { name: '없는 페이지' })).toBeVisible();
+    await expectAccessible(page);
     await page.getByRole('link', { name: '홈으로' }).click();
     await expect(page.locator('.hero')).toBeVisible();
   });

@@ -42,6 +42,8 @@ create table halls (
     -- A summary of the layout; the grades are a list.
     seats_total integer not null,
     grades jsonb not null,
+    -- Grows with every change; editors compare it.
+    revision bigint not null,
     created_at timestamptz not null,
     updated_at timestamptz not null,
     constraint halls_seats_total check (seats_total > 0)

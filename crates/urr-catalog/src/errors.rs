@@ -92,6 +92,9 @@ impl From<VenueError> for ApiError {
             VenueError::NameTaken => ApiError::conflict("NAME_TAKEN", sentence),
             VenueError::VenueInUse => ApiError::conflict("VENUE_IN_USE", sentence),
             VenueError::HallInUse => ApiError::conflict("HALL_IN_USE", sentence),
+            VenueError::Stale { revision } => {
+                ApiError::conflict("STALE_REVISION", sentence).with("revision", revision)
+            }
             VenueError::Text(invalid) => invalid.into(),
             VenueError::Template(invalid) => invalid.into(),
             VenueError::TooManyEvents(_) => ApiError::conflict("TOO_MANY_EVENTS", sentence),

@@ -26,6 +26,8 @@ pub enum VenueError {
     VenueInUse,
     #[error("Events use this hall. Its seats cannot change, and it cannot be deleted.")]
     HallInUse,
+    #[error("Someone else has changed the hall. Its revision is {revision} now.")]
+    Stale { revision: i64 },
     #[error(transparent)]
     Text(#[from] InvalidText),
     #[error(transparent)]
@@ -123,7 +125,7 @@ impl CatalogService {
         let (seats_total, grades) = (0, Vec::new());
         let summary =
             HallSummary { id, venue_id, name, description, seats_total, grades, created_at };
-        let hall = Hall { summary, template }.checked()?;
+        let hall = Hall { summary, template, revision: 1, events_total: 0 }.checked()?;
         self.admin_change(actor, ("HALL_CREATED", "hall", id), move |tx| {
             store::venue_find(tx, venue_id)?.ok_or(VenueError::VenueNotFound)?;
             match store::hall_insert(tx, &hall)? {
@@ -141,12 +143,16 @@ impl CatalogService {
         change: HallChange,
         actor: AdminActor,
     ) -> Result<Hall, VenueError> {
-        let HallChange { name, description, grid, layout } = change;
+        let HallChange { name, description, grid, layout, revision } = change;
         let (template, now) = (SeatTemplate::parse(grid, layout)?, self.0.clock.now());
         self.admin_change(actor, ("HALL_UPDATED", "hall", id), move |tx| {
             let mut hall = store::hall_find(tx, id)?.ok_or(VenueError::HallNotFound)?;
+            if revision.is_some_and(|edited| edited != hall.revision) {
+                return Err(VenueError::Stale { revision: hall.revision });
+            }
+            hall.revision += 1;
             if let Some(template) = &template {
-                if template.layout != hall.template.layout && store::hall_is_used(tx, id)? {
+                if template.layout != hall.template.layout && hall.events_total > 0 {
                     return Err(VenueError::HallInUse);
                 }
                 hall.template = template.clone();

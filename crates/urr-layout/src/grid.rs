@@ -49,6 +49,8 @@ impl Grid {
                 label: number.to_string(),
                 seats: self.seats_per_row,
                 first_number: 1,
+                number_step: 1,
+                offset: 0,
                 accessible: Vec::new(),
                 restricted_view: Vec::new(),
             };

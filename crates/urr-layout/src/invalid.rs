@@ -34,6 +34,8 @@ pub enum InvalidLayout {
     RowSize { section: String, row: String },
     #[error("Row {row:?} of section {section:?}: seat numbers go from 1 to {NUMBER_MAX}.")]
     SeatNumber { section: String, row: String },
+    #[error("Row {row:?} of section {section:?}: seat numbers go on by 1 or 2, up or down.")]
+    NumberStep { section: String, row: String },
     #[error("Row {row:?} of section {section:?} has no seat {number}.")]
     NoSuchSeat { section: String, row: String, number: u16 },
     #[error("Section {0:?} is drawn out of bounds.")]
@@ -74,7 +76,8 @@ impl Section {
             return Err(InvalidLayout::NoRow(self.name.clone()));
         }
         let lengths = [self.x.unsigned_abs(), self.y.unsigned_abs(), self.curve_radius];
-        let is_far = lengths.into_iter().any(|length| length > COORDINATE_MAX);
+        let offsets = self.rows.iter().map(|row| row.offset.unsigned_abs());
+        let is_far = lengths.into_iter().chain(offsets).any(|length| length > COORDINATE_MAX);
         let is_flat = self.seat_pitch == 0 || self.row_pitch == 0;
         if is_far || is_flat || !(-180..=180).contains(&self.angle_degrees) {
             return Err(InvalidLayout::Drawing(self.name.clone()));
@@ -98,10 +101,14 @@ impl SeatRow {
         if !(1..=SEATS_PER_ROW_MAX).contains(&self.seats) {
             return Err(InvalidLayout::RowSize { section, row });
         }
-        if self.first_number == 0 || self.first_number > NUMBER_MAX - self.seats {
+        if ![1, 2].contains(&self.number_step.unsigned_abs()) {
+            return Err(InvalidLayout::NumberStep { section, row });
+        }
+        let ends = [self.number_of(0), self.number_of(self.seats - 1)];
+        if ends.iter().any(|number| !(1..=i32::from(NUMBER_MAX)).contains(number)) {
             return Err(InvalidLayout::SeatNumber { section, row });
         }
-        let numbers = self.first_number..self.first_number + self.seats;
+        let numbers: HashSet<u16> = (0..self.seats).map(|index| self.number_at(index)).collect();
         let mut named = self.accessible.iter().chain(&self.restricted_view);
         match named.find(|number| !numbers.contains(number)) {
             Some(&number) => Err(InvalidLayout::NoSuchSeat { section, row, number }),
@@ -164,16 +171,24 @@ mod tests {
             let size = InvalidLayout::RowSize { section: section.clone(), row: row.clone() };
             assert_eq!(after(|l| l.sections[0].rows[0].seats = seats), Err(size), "{seats}");
         }
-        for first in [0, NUMBER_MAX - 2, u16::MAX] {
+        for first in [0, NUMBER_MAX - 1, u16::MAX] {
             let number = InvalidLayout::SeatNumber { section: section.clone(), row: row.clone() };
             assert_eq!(after(|l| l.sections[0].rows[0].first_number = first), Err(number));
         }
+        for step in [0, 3, i8::MIN] {
+            let step_error =
+                InvalidLayout::NumberStep { section: section.clone(), row: row.clone() };
+            assert_eq!(after(|l| l.sections[0].rows[0].number_step = step), Err(step_error));
+        }
+        let falls = InvalidLayout::SeatNumber { section: section.clone(), row: row.clone() };
+        assert_eq!(after(|l| l.sections[0].rows[0].number_step = -1), Err(falls));
         let unknown = InvalidLayout::NoSuchSeat { section: "B".into(), row, number: 13 };
         assert_eq!(after(|l| l.sections[1].rows[0].restricted_view = vec![13]), Err(unknown));
         let drawing = || Err(InvalidLayout::Drawing("A".into()));
         assert_eq!(after(|l| l.sections[0].x = i32::MIN), drawing());
         assert_eq!(after(|l| l.sections[0].seat_pitch = 0), drawing());
         assert_eq!(after(|l| l.sections[0].angle_degrees = 181), drawing());
+        assert_eq!(after(|l| l.sections[0].rows[0].offset = i32::MIN), drawing());
     }
 
     #[test]
@@ -194,5 +209,18 @@ mod tests {
         assert_eq!(after(rows(ROWS_MAX, 1)), Err(InvalidLayout::TooManyRows));
         assert_eq!(after(rows(199, 500)), Ok(()));
         assert_eq!(after(rows(200, 500)), Err(InvalidLayout::TooManySeats));
+    }
+
+    /// The layout editor of the pages checks the same file.
+    #[test]
+    fn the_shared_examples_say_what_the_editor_says_too() {
+        let text = include_str!("../examples.json");
+        let examples: Vec<serde_json::Value> = serde_json::from_str(text).expect("it is a list");
+        assert!(examples.len() > 20);
+        for example in examples {
+            let layout: Layout = serde_json::from_value(example["layout"].clone()).expect("parsed");
+            let said = layout.check().err().map(|invalid| invalid.to_string());
+            assert_eq!(said.as_deref(), example["sentence"].as_str(), "{}", example["name"]);
+        }
     }
 }

@@ -71,6 +71,14 @@ pub struct SeatRow {
     #[serde(default = "default_first_number", skip_serializing_if = "is_first_number")]
     #[schema(minimum = 1, maximum = 9_999)]
     pub first_number: u16,
+    /// How the numbers go on to the right: by 1, or by 2 where one side has the odd ones. Negative
+    /// if they fall.
+    #[serde(default = "default_number_step", skip_serializing_if = "is_number_step")]
+    #[schema(minimum = -2, maximum = 2)]
+    pub number_step: i8,
+    /// How far the row's middle is right of the section's middle.
+    #[serde(default, skip_serializing_if = "is_centred")]
+    pub offset: i32,
     /// The numbers of seats for wheelchairs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accessible: Vec<u16>,
@@ -91,9 +99,23 @@ const fn default_first_number() -> u16 {
     1
 }
 
+const fn default_number_step() -> i8 {
+    1
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
 fn is_first_number(number: &u16) -> bool {
     *number == default_first_number()
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_number_step(step: &i8) -> bool {
+    *step == default_number_step()
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_centred(offset: &i32) -> bool {
+    *offset == 0
 }
 
 impl Layout {
@@ -111,6 +133,18 @@ impl Layout {
             }
         }
         grades
+    }
+}
+
+impl SeatRow {
+    /// The number on a seat, counted from the left from 0. The check has bounded it.
+    pub fn number_at(&self, index: u16) -> u16 {
+        let number = self.number_of(index);
+        u16::try_from(number).expect("the numbers of a checked row are positive and small")
+    }
+
+    pub(crate) fn number_of(&self, index: u16) -> i32 {
+        i32::from(self.first_number) + i32::from(self.number_step) * i32::from(index)
     }
 }
 

@@ -66,7 +66,7 @@ impl Section {
                         id,
                         section: self,
                         row,
-                        number: row.first_number + offset,
+                        number: row.number_at(offset),
                     });
                 }
                 _ => first += u32::from(row.seats),
@@ -100,5 +100,18 @@ mod tests {
         assert!(right.is_accessible() && !right.has_restricted_view());
         let rows: Vec<_> = layout.rows().map(|(id, s, row)| (id, &*s.name, &*row.label)).collect();
         assert_eq!(rows, [(0, "A", "1"), (2, "A", "2"), (3, "B", "7")]);
+    }
+
+    #[test]
+    fn numbers_may_fall_and_may_be_odd_on_one_side() {
+        let text = r#"{"sections": [{"name": "A", "grade": "R", "rows": [
+            {"label": "1", "seats": 3, "firstNumber": 3, "numberStep": -1},
+            {"label": "2", "seats": 3, "firstNumber": 5, "numberStep": -2, "accessible": [3]}]}]}"#;
+        let layout: Layout = serde_json::from_str(text).expect("it is a layout");
+        assert_eq!(layout.check(), Ok(()));
+        let numbers: Vec<u16> =
+            (0..6).map(|id| layout.place(id).expect("it exists").number).collect();
+        assert_eq!(numbers, [3, 2, 1, 5, 3, 1]);
+        assert!(layout.place(4).expect("it exists").is_accessible());
     }
 }

@@ -59,6 +59,13 @@ export function timeOfDay(iso: string): string {
   return format('time', options).format(new Date(iso));
 }
 
+/** What ends at midnight lasts through the day before: 12월 6일 (일), otherwise 12월 7일 (월) 19:30. */
+export function lastMoment(iso: string): string {
+  const end = Date.parse(iso);
+  if (timeOfDay(iso) === '00:00') return shortDate(new Date(end - 1).toISOString());
+  return `${shortDate(iso)} ${timeOfDay(iso)}`;
+}
+
 /** The Korean calendar day as `2026-12-07`. */
 export function koreanDay(iso: string | number): string {
   return new Intl.DateTimeFormat('en-CA', { timeZone: TIME_ZONE }).format(new Date(iso));

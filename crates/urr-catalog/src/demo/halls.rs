@@ -75,6 +75,8 @@ impl From<DemoSection> for Section {
             label: number.to_string(),
             seats,
             first_number: 1,
+            number_step: 1,
+            offset: 0,
             accessible: match plan.accessible && number == 1 {
                 true => vec![1, 2, seats - 1, seats],
                 false => Vec::new(),

@@ -170,8 +170,9 @@ pub async fn get_hall(
 /// Changes a hall.
 ///
 /// For administrators. Fields that are not sent stay as they are. Seats can change only while no
-/// event uses the hall. Errors: 400 `INVALID_LAYOUT`; 404 `HALL_NOT_FOUND`; 409 `HALL_IN_USE`,
-/// `NAME_TAKEN`.
+/// event uses the hall. With a `revision`, a change that someone else made meanwhile is not
+/// overwritten. Errors: 400 `INVALID_LAYOUT`; 404 `HALL_NOT_FOUND`; 409 `HALL_IN_USE`,
+/// `NAME_TAKEN`, `STALE_REVISION` (with `revision`).
 #[utoipa::path(
     put, path = "/api/admin/halls/{id}", tag = "venues", params(("id" = Uuid, Path)),
     request_body = HallChange,

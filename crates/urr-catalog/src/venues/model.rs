@@ -82,6 +82,11 @@ pub struct Hall {
     pub summary: HallSummary,
     #[serde(flatten)]
     pub template: SeatTemplate,
+    /// Grows with every change; an editor compares it.
+    pub revision: i64,
+    /// How many events use it, deleted ones included. If any does, the seats cannot change.
+    #[serde(rename = "eventCount")]
+    pub events_total: u32,
 }
 
 /// A hall without its seats.
@@ -128,12 +133,14 @@ pub struct HallChange {
     pub description: Option<String>,
     pub grid: Option<Grid>,
     pub layout: Option<Layout>,
+    /// The revision that was edited. If the hall has another one by now, the change is refused.
+    pub revision: Option<i64>,
 }
 
 impl Hall {
     /// Checks and trims what an administrator entered, and counts the seats.
     pub fn checked(self) -> Result<Hall, InvalidText> {
-        let Hall { summary, template } = self;
+        let Hall { summary, template, revision, events_total } = self;
         let description = &summary.description;
         let summary = HallSummary {
             name: parse_line("name", &summary.name, NAME_CHARS_MAX)?,
@@ -142,7 +149,7 @@ impl Hall {
             grades: template.layout.grades().into_iter().map(str::to_owned).collect(),
             ..summary
         };
-        Ok(Hall { summary, template })
+        Ok(Hall { summary, template, revision, events_total })
     }
 }
 
@@ -217,6 +224,8 @@ mod tests {
             label: format!("{number:0label_chars$}"),
             seats: 10,
             first_number: 1,
+            number_step: 1,
+            offset: 0,
             accessible: Vec::new(),
             restricted_view: Vec::new(),
         };

@@ -10,6 +10,9 @@ use crate::{Hall, HallId, HallSummary, SeatTemplate, Venue, VenueId};
 
 const VENUE_COLUMNS: &str = "id, name, address, description, created_at";
 const SUMMARY_COLUMNS: &str = "id, venue_id, name, description, seats_total, grades, created_at";
+const HALL_COLUMNS: &str = "id, venue_id, name, description, seats_total, grades, created_at, \
+     layout, grid, revision, \
+     (select count(*) from events where events.hall_id = halls.id) as events_total";
 
 fn venue_from_row(row: &Row<'_>) -> DbResult<Venue> {
     Ok(from_row!(row => Venue { id, name, address, description, created_at }))
@@ -88,15 +91,17 @@ fn hall_from_row(row: &Row<'_>) -> DbResult<Hall> {
         Some(_) => Some(row.get_json("grid")?),
         None => None,
     };
-    Ok(Hall { summary: summary_from_row(row)?, template: SeatTemplate { layout, grid } })
+    let (revision, events_total) = (row.get("revision")?, row.get("events_total")?);
+    let template = SeatTemplate { layout, grid };
+    Ok(Hall { summary: summary_from_row(row)?, template, revision, events_total })
 }
 
 /// `false` if the venue has a hall of this name.
 pub fn hall_insert(tx: &mut Tx<'_>, hall: &Hall) -> DbResult<bool> {
-    let Hall { summary, template: SeatTemplate { layout, grid } } = hall;
+    let Hall { summary, template: SeatTemplate { layout, grid }, revision, .. } = hall;
     let rows = tx.execute(
         "insert into halls (id, venue_id, name, description, layout, grid, seats_total, grades, \
-         created_at, updated_at) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9) \
+         created_at, updated_at, revision) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9, $10) \
          on conflict (venue_id, name) do nothing",
         params![
             summary.id,
@@ -107,17 +112,18 @@ pub fn hall_insert(tx: &mut Tx<'_>, hall: &Hall) -> DbResult<bool> {
             grid.as_ref().map(to_json),
             summary.seats_total,
             to_json(&summary.grades),
-            summary.created_at
+            summary.created_at,
+            *revision
         ],
     )?;
     Ok(rows == 1)
 }
 
 pub fn hall_update(tx: &mut Tx<'_>, hall: &Hall, now: Timestamp) -> DbResult<()> {
-    let Hall { summary, template: SeatTemplate { layout, grid } } = hall;
+    let Hall { summary, template: SeatTemplate { layout, grid }, revision, .. } = hall;
     tx.execute(
         "update halls set name = $2, description = $3, layout = $4, grid = $5, seats_total = $6, \
-         grades = $7, updated_at = $8 where id = $1",
+         grades = $7, updated_at = $8, revision = $9 where id = $1",
         params![
             summary.id,
             summary.name,
@@ -126,7 +132,8 @@ pub fn hall_update(tx: &mut Tx<'_>, hall: &Hall, now: Timestamp) -> DbResult<()>
             grid.as_ref().map(to_json),
             summary.seats_total,
             to_json(&summary.grades),
-            now
+            now,
+            *revision
         ],
     )?;
     Ok(())
@@ -138,7 +145,7 @@ pub fn hall_delete(tx: &mut Tx<'_>, id: HallId) -> DbResult<()> {
 }
 
 pub fn hall_find(tx: &mut Tx<'_>, id: HallId) -> DbResult<Option<Hall>> {
-    let sql = format!("select {SUMMARY_COLUMNS}, layout, grid from halls where id = $1");
+    let sql = format!("select {HALL_COLUMNS} from halls where id = $1");
     tx.query_opt(&sql, params![id], hall_from_row)
 }
 
@@ -162,7 +169,7 @@ pub fn hall_list_of_venue(tx: &mut Tx<'_>, id: VenueId) -> DbResult<Vec<HallSumm
 
 pub fn hall_list(tx: &mut Tx<'_>, page: Page) -> DbResult<Vec<Hall>> {
     let sql = format!(
-        "select {SUMMARY_COLUMNS}, layout, grid from halls order by name collate \"C\", id limit $1 offset $2"
+        "select {HALL_COLUMNS} from halls order by name collate \"C\", id limit $1 offset $2"
     );
     tx.query(&sql, params![page.limit(), page.offset()], hall_from_row)
 }

@@ -85,6 +85,27 @@ contract! {
         assert_eq!(shown.body["halls"][0]["layoutConfig"], Value::Null, "too much for a page");
     }
 
+    async fn two_editors_of_a_hall_do_not_overwrite_each_other(world: World) {
+        let venue = world.venue("강변 극장").await;
+        let hall = world.hall(&venue).await;
+        let path = format!("/api/admin/halls/{hall}");
+        let seen = world.call(Method::GET, &path).by_admin().send().await;
+        let revision = &seen.body["hall"]["revision"];
+        assert_eq!((revision, &seen.body["hall"]["eventCount"]), (&json!(1), &json!(0)));
+        let first = world.put(&path, &json!({ "name": "첫째", "revision": revision })).await;
+        assert_eq!(first.body["hall"]["revision"], 2);
+        let second = world.put(&path, &json!({ "name": "둘째", "revision": revision })).await;
+        assert_eq!(second.refusal(), (409, "STALE_REVISION"));
+        assert_eq!(second.body["revision"], 2);
+        // The control: who saw the change, or does not say what it saw, may change it.
+        let again = world.put(&path, &json!({ "name": "둘째", "revision": 2 })).await;
+        assert_eq!(again.body["hall"]["name"], "둘째");
+        assert_eq!(world.put(&path, &json!({ "name": "셋째" })).await.body["hall"]["revision"], 4);
+        world.create_event(&world.seated(&hall)).await;
+        let used = world.call(Method::GET, &path).by_admin().send().await;
+        assert_eq!(used.body["hall"]["eventCount"], 1);
+    }
+
     /// The page of a venue shows how many seats its halls have, and reads none of them.
     async fn a_venue_is_shown_without_reading_its_layouts(world: World) {
         let venue = world.venue("강변 극장").await;

@@ -114,6 +114,8 @@ fn layout() -> Layout {
                 label: "1".to_owned(),
                 seats: 10,
                 first_number: 1,
+                number_step: 1,
+                offset: 0,
                 accessible: vec![1],
                 restricted_view: Vec::new(),
             }],

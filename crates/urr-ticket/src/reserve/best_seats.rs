@@ -120,7 +120,7 @@ fn rows<'a>(
     };
     placed.filter(move |(_, section, _, _)| is_wanted(section)).map(
         |(first, section, index, row)| {
-            let nearest = RowLine::of(section, index).nearest(row);
+            let nearest = RowLine::of(section, index, row).nearest(row);
             CandidateRow { first, section, row, index, nearest }
         },
     )
@@ -132,7 +132,7 @@ fn seats(
     is_free: &impl Fn(SeatId) -> bool,
 ) -> Vec<CandidateSeat> {
     let seat = |offset: u16| {
-        let number = row.row.first_number + offset;
+        let number = row.row.number_at(offset);
         let is_accessible = row.row.accessible.contains(&number);
         let is_allowed = preference.accessible || !is_accessible;
         CandidateSeat {
@@ -173,7 +173,7 @@ fn ranks<'a>(
     preference: &'a SeatPreference,
     run: FreeRun,
 ) -> impl Iterator<Item = SeatRank> + 'a {
-    let line = RowLine::of(row.section, row.index);
+    let line = RowLine::of(row.section, row.index, row.row);
     let places = (run.length + 1).saturating_sub(preference.count);
     (0..places).filter_map(move |offset| {
         let from = usize::try_from(run.start + offset).expect("a row fits memory");
@@ -215,13 +215,14 @@ struct RowLine {
 }
 
 impl RowLine {
-    fn of(section: &Section, index: i64) -> RowLine {
+    fn of(section: &Section, index: i64, row: &SeatRow) -> RowLine {
         let (sine, cosine) = (sine(section.angle_degrees), sine(90 - section.angle_degrees));
         let back = 2 * index * i64::from(section.row_pitch);
+        let aside = 2 * i64::from(row.offset);
         let pitch = i64::from(section.seat_pitch);
         RowLine {
-            x: 2 * i64::from(section.x) - back * sine / 1_000,
-            y: 2 * i64::from(section.y) + back * cosine / 1_000,
+            x: 2 * i64::from(section.x) + (aside * cosine - back * sine) / 1_000,
+            y: 2 * i64::from(section.y) + (aside * sine + back * cosine) / 1_000,
             step_x: pitch * cosine,
             step_y: pitch * sine,
         }

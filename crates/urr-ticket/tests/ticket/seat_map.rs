@@ -83,6 +83,8 @@ fn stadium() -> Layout {
         label: number.to_string(),
         seats: 50,
         first_number: 1,
+        number_step: 1,
+        offset: 0,
         accessible: Vec::new(),
         restricted_view: Vec::new(),
     };

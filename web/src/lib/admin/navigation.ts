@@ -51,6 +51,13 @@ export const ENTRIES: readonly AdminEntry[] = [
     roles: ['organiser', 'admin'],
   },
   {
+    href: '/admin/halls',
+    label: m.admin_nav_halls,
+    icon: 'hall',
+    group: 'sale',
+    roles: ['organiser', 'admin'],
+  },
+  {
     href: '/admin/moderation',
     label: m.admin_nav_moderation,
     icon: 'flag',

@@ -4,8 +4,10 @@
  */
 const SAME_PATH = "['/api' + location.pathname]";
 
-export const HOME_ON_SALE = '/api/events?status=on_sale&sort=saleStart&limit=12';
-export const HOME_UPCOMING = '/api/events?status=upcoming&sort=saleStart&limit=12';
+/** More than the home page shows of each: the newest of all are found among them. */
+export const HOME_LIMIT = 48;
+const HOME_ON_SALE = `/api/events?status=on_sale&sort=saleStart&limit=${HOME_LIMIT}`;
+const HOME_UPCOMING = `/api/events?status=upcoming&sort=saleStart&limit=${HOME_LIMIT}`;
 
 const EARLY: Record<string, string> = {
   '/': JSON.stringify([HOME_ON_SALE, HOME_UPCOMING]),

@@ -5,6 +5,7 @@ import { gradeOf, type Hall, makeHall, seatName } from '$lib/seatmap/hall';
 import { followSeats } from '$lib/seatmap/live';
 import { AVAILABLE, type SeatChange, SeatStatuses } from '$lib/seatmap/statuses';
 import { seatLabel } from '$lib/seatmap/words';
+import { clock } from '$lib/time/clock.svelte';
 import * as m from '$lib/text/messages';
 import { keepChoice, keptChoice } from './choice';
 import type { Entry } from './entry.svelte';
@@ -20,6 +21,8 @@ export interface Wish {
 }
 
 const DECIDED_ATTEMPTS = 4;
+/** The server frees the seats of an ended hold within seconds; until then they look held. */
+const FREED_WITHIN_MS = 15_000;
 /** Seats that others take are told together, not one by one. */
 const TELL_EVERY_MS = 15_000;
 
@@ -51,6 +54,8 @@ export class SeatSale {
   onstatuses: (taken: readonly number[]) => void = () => {};
   #untold = 0;
   #toldAt = 0;
+  /** Seats of the user's own hold that has ended, while the map still shows them as held. */
+  #ended: readonly number[] = [];
 
   constructor(eventId: string, map: SeatMapView, limit: number, entry: Entry) {
     if (!map.layout) throw new Error('the first answer has the layout');
@@ -99,10 +104,10 @@ export class SeatSale {
     return this.prices[this.hall.grades[gradeOf(this.hall, seat)] ?? ''] ?? 0;
   }
 
-  /** Free for this user: nobody has it, or it is part of the user's own hold. */
+  /** Free for this user: nobody has it, or it is part of the user's own hold, also an ended one. */
   isFree(seat: number): boolean {
     void this.#changes;
-    return this.statuses.isFree(seat) || this.#isMine(seat);
+    return this.statuses.isFree(seat) || this.#isMine(seat) || this.#ended.includes(seat);
   }
 
   freeInGrade(grade: number): number {
@@ -168,8 +173,11 @@ export class SeatSale {
       const { reservation } = await call(
         api.GET('/api/reservations/{id}', { params: { path: { id } } }),
       );
-      if (reservation.status === 'pending') this.#setHold(reservation);
-      else keepChoice(this.eventId, { reservationId: null });
+      if (reservation.status === 'pending') return this.#setHold(reservation);
+      const endedMs = clock.now() - Date.parse(reservation.expiresAt);
+      if (reservation.status === 'expired' && endedMs < FREED_WITHIN_MS)
+        this.#endSeats(reservation);
+      keepChoice(this.eventId, { reservationId: null });
     } catch {
       // It is not this user's, or cannot be asked for now: the seats can be chosen again.
     }
@@ -229,6 +237,7 @@ export class SeatSale {
 
   /** The hold has run out or was given up: the seats are anybody's. */
   holdEnded(): void {
+    if (this.hold) this.#endSeats(this.hold);
     this.hold = null;
     this.#wishKey.decided();
     this.#bestKey.decided();
@@ -250,6 +259,11 @@ export class SeatSale {
 
   #isMine(seat: number): boolean {
     return this.hold?.seats.some((held) => held.id === seat) ?? false;
+  }
+
+  #endSeats(hold: Hold): void {
+    this.#ended = hold.seats.map((seat) => seat.id).filter((seat) => !this.statuses.isFree(seat));
+    this.#changes += 1;
   }
 
   #choose(seats: readonly number[]): void {
@@ -347,6 +361,8 @@ export class SeatSale {
     const changes = this.statuses.apply(map);
     if (changes.length === 0) return;
     this.#changes += 1;
+    // What the server says now is newer than that the hold has ended.
+    this.#ended = this.#ended.filter((seat) => !this.statuses.isFree(seat));
     const taken = changes.filter((change) => change.from === AVAILABLE);
     this.#dropLost(taken);
     const others = taken.filter((change) => !this.chosen.has(change.seat));

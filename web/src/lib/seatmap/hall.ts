@@ -19,6 +19,8 @@ export interface HallRow {
   readonly label: string;
   readonly firstSeat: number;
   readonly firstNumber: number;
+  /** How the numbers go on to the right: 1 or 2, up or down. */
+  readonly numberStep: number;
   readonly seats: number;
 }
 
@@ -62,6 +64,8 @@ export const RESTRICTED_VIEW = 2;
 const DEFAULT_SEAT_PITCH = 50;
 const DEFAULT_ROW_PITCH = 90;
 const OUTLINE_STEPS = 6;
+/** An outline follows the ends of so many rows at most. */
+const OUTLINE_ROWS = 24;
 
 export function makeHall(layout: LayoutView): Hall {
   const seatCount = layout.sections.reduce(
@@ -93,24 +97,26 @@ type Growing = Omit<Hall, 'bounds' | 'pitch' | 'sections' | 'rows'> & {
 /** Adds a section whose first seat has the id `first`; returns the id after its last one. */
 function addSection(hall: Growing, section: LayoutView['sections'][number], first: number): number {
   const place = placer(section);
+  const seatPitch = section.seatPitch ?? DEFAULT_SEAT_PITCH;
   const index = hall.sections.length;
   const firstRow = hall.rows.length;
   let seat = first;
   section.rows.forEach((row, depth) => {
-    const firstNumber = row.firstNumber ?? 1;
+    const { firstNumber = 1, numberStep = 1 } = row;
     hall.rows.push({
       section: index,
       label: row.label,
       firstSeat: seat,
       firstNumber,
+      numberStep,
       seats: row.seats,
     });
-    for (const number of row.accessible ?? [])
-      hall.flags[seat + number - firstNumber]! |= ACCESSIBLE;
-    for (const number of row.restrictedView ?? [])
-      hall.flags[seat + number - firstNumber]! |= RESTRICTED_VIEW;
+    const seatWith = (number: number) => seat + (number - firstNumber) / numberStep;
+    for (const number of row.accessible ?? []) hall.flags[seatWith(number)]! |= ACCESSIBLE;
+    for (const number of row.restrictedView ?? []) hall.flags[seatWith(number)]! |= RESTRICTED_VIEW;
+    const middle = (row.seats - 1) / 2 - (row.offset ?? 0) / seatPitch;
     for (let column = 0; column < row.seats; column++, seat++) {
-      const point = place(column - (row.seats - 1) / 2, depth);
+      const point = place(column - middle, depth);
       hall.x[seat] = point.x;
       hall.y[seat] = point.y;
       hall.angle[seat] = point.angle;
@@ -118,7 +124,8 @@ function addSection(hall: Growing, section: LayoutView['sections'][number], firs
     }
   });
   const outline = outlineOf(section, place);
-  const middle = place(0, (section.rows.length - 1) / 2);
+  const depth = (section.rows.length - 1) / 2;
+  const middle = place((section.rows[Math.floor(depth)]?.offset ?? 0) / seatPitch, depth);
   hall.sections.push({
     name: section.name,
     grade: hall.grades.indexOf(section.grade),
@@ -127,7 +134,7 @@ function addSection(hall: Growing, section: LayoutView['sections'][number], firs
     firstRow,
     rows: section.rows.length,
     angle: radians(section.angleDegrees ?? 0),
-    seatPitch: section.seatPitch ?? DEFAULT_SEAT_PITCH,
+    seatPitch,
     rowPitch: section.rowPitch ?? DEFAULT_ROW_PITCH,
     centreX: middle.x,
     centreY: middle.y,
@@ -137,14 +144,16 @@ function addSection(hall: Growing, section: LayoutView['sections'][number], firs
   return seat;
 }
 
-interface Place {
+export interface Place {
   readonly x: number;
   readonly y: number;
   readonly angle: number;
 }
 
 /** Where the seat is that stands so many seats right of the row's middle, so many rows back. */
-function placer(section: LayoutView['sections'][number]): (column: number, row: number) => Place {
+export function placer(
+  section: Omit<LayoutView['sections'][number], 'rows'>,
+): (column: number, row: number) => Place {
   const seatPitch = section.seatPitch ?? DEFAULT_SEAT_PITCH;
   const rowPitch = section.rowPitch ?? DEFAULT_ROW_PITCH;
   const radius = section.curveRadius ?? 0;
@@ -172,18 +181,29 @@ function outlineOf(
   section: LayoutView['sections'][number],
   place: ReturnType<typeof placer>,
 ): Float32Array {
-  const front = (section.rows[0]?.seats ?? 1) / 2 + 0.2;
-  const back = (section.rows.at(-1)?.seats ?? 1) / 2 + 0.2;
+  const seatPitch = section.seatPitch ?? DEFAULT_SEAT_PITCH;
   const last = section.rows.length - 1;
   const corners: number[] = [];
   const add = (column: number, row: number) => {
     const { x, y } = place(column, row);
     corners.push(x, y);
   };
+  /** Where a row begins and ends, in seats from the section's middle. */
+  const ends = (depth: number): [number, number] => {
+    const row = section.rows[depth];
+    const [half, middle] = [(row?.seats ?? 1) / 2 + 0.2, (row?.offset ?? 0) / seatPitch];
+    return [middle - half, middle + half];
+  };
+  const [frontLeft, frontRight] = ends(0);
+  const [backLeft, backRight] = ends(last);
   for (let step = 0; step <= OUTLINE_STEPS; step++)
-    add(-front + (2 * front * step) / OUTLINE_STEPS, -0.55);
+    add(frontLeft + ((frontRight - frontLeft) * step) / OUTLINE_STEPS, -0.55);
+  const every = Math.max(1, Math.ceil(last / OUTLINE_ROWS));
+  for (let depth = every; depth < last; depth += every) add(ends(depth)[1], depth);
   for (let step = OUTLINE_STEPS; step >= 0; step--)
-    add(-back + (2 * back * step) / OUTLINE_STEPS, last + 0.55);
+    add(backLeft + ((backRight - backLeft) * step) / OUTLINE_STEPS, last + 0.55);
+  for (let depth = Math.floor((last - 1) / every) * every; depth > 0; depth -= every)
+    add(ends(depth)[0], depth);
   return Float32Array.from(corners);
 }
 
@@ -212,6 +232,11 @@ function radians(degrees: number): number {
   return (degrees * Math.PI) / 180;
 }
 
+/** The number on a seat of a row. */
+export function numberOf(row: HallRow, seat: number): number {
+  return row.firstNumber + row.numberStep * (seat - row.firstSeat);
+}
+
 /** A seat in words: its section, row and number. */
 export interface SeatName {
   readonly section: string;
@@ -229,7 +254,7 @@ export function seatName(hall: Hall, seat: number): SeatName {
   return {
     section: section.name,
     row: row.label,
-    number: row.firstNumber + seat - row.firstSeat,
+    number: numberOf(row, seat),
     grade: hall.grades[section.grade]!,
     isAccessible: (flags & ACCESSIBLE) !== 0,
     hasRestrictedView: (flags & RESTRICTED_VIEW) !== 0,

@@ -6,7 +6,7 @@
 import { SeatGrid } from './grid';
 import { type Bounds, type Hall, joinBounds } from './hall';
 import { paint, type Scene, sectionAt, showsSeats } from './paint';
-import { palette } from './palette';
+import { palette, type Palette, SYSTEM_PALETTE } from './palette';
 import type { SeatStatuses } from './statuses';
 import {
   between,
@@ -47,8 +47,8 @@ const REST_MS = 120;
 const FLIGHT_MS = 320;
 const FADE_MS = 1_400;
 const FADE_FRAME_MS = 70;
-/** A hint lies over the lower edge while the whole hall is shown. */
-const HINT_INSETS = { top: 0, bottom: 40 };
+/** A hint and the buttons lie over the lower edge while the whole hall is shown. */
+const HINT_INSETS = { top: 0, bottom: 60 };
 
 interface Pointer {
   x: number;
@@ -100,7 +100,7 @@ export class SeatMap {
       hall,
       grid: this.#grid,
       statuses,
-      palette: palette(isDark()),
+      palette: currentPalette(),
       chosen: new Set(),
       gradesShown: new Set(),
       cursor: null,
@@ -126,8 +126,8 @@ export class SeatMap {
     canvas.addEventListener('wheel', this.#onWheel, { signal, passive: false });
     canvas.addEventListener('keydown', this.#onKey, { signal });
     canvas.addEventListener('blur', () => this.#change({ cursor: null }), { signal });
-    const dark = matchMedia('(prefers-color-scheme: dark)');
-    dark.addEventListener('change', this.#onTheme, { signal });
+    for (const looks of ['(prefers-color-scheme: dark)', '(forced-colors: active)'])
+      matchMedia(looks).addEventListener('change', this.#onTheme, { signal });
     const theme = new MutationObserver(this.#onTheme);
     theme.observe(document.documentElement, { attributeFilter: ['data-theme'] });
     const size = new ResizeObserver(() => this.#resize());
@@ -217,7 +217,7 @@ export class SeatMap {
     this.#redraw();
   }
 
-  #onTheme = (): void => this.#change({ palette: palette(isDark()) });
+  #onTheme = (): void => this.#change({ palette: currentPalette() });
 
   #onFrame = (now: number): void => {
     this.#frame = 0;
@@ -512,7 +512,13 @@ function isStill(): boolean {
   return matchMedia('(prefers-reduced-motion: reduce)').matches;
 }
 
-export function isDark(): boolean {
+/** What the user has chosen, or what the system forces. */
+export function currentPalette(): Palette {
+  const isForced = matchMedia('(forced-colors: active)').matches;
+  return isForced ? SYSTEM_PALETTE : palette(isDark());
+}
+
+function isDark(): boolean {
   const chosen = document.documentElement.dataset.theme;
   return chosen ? chosen === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
 }

@@ -3,7 +3,14 @@
  * near the seats have numbers. Only what is visible is drawn, and seats of one look in one path.
  */
 import type { SeatGrid } from './grid';
-import { ACCESSIBLE, gradeOf, type Hall, type HallSection, RESTRICTED_VIEW } from './hall';
+import {
+  ACCESSIBLE,
+  gradeOf,
+  type Hall,
+  type HallSection,
+  numberOf,
+  RESTRICTED_VIEW,
+} from './hall';
 import type { GradeMark, Palette } from './palette';
 import type { SeatStatuses } from './statuses';
 import { toScreen, type Viewport, visibleArea } from './viewport';
@@ -51,7 +58,7 @@ function isShown(scene: Scene, grade: number): boolean {
 }
 
 /** The stage is as wide as the hall leaves room for. */
-function paintStage(context: CanvasRenderingContext2D, scene: Scene, view: Viewport): void {
+export function paintStage(context: CanvasRenderingContext2D, scene: Scene, view: Viewport): void {
   const { hall, palette } = scene;
   const nearest = Math.min(
     ...hall.sections.map((section) => Math.hypot(section.centreX, section.centreY)),
@@ -199,7 +206,8 @@ function paintSectionNames(context: CanvasRenderingContext2D, scene: Scene, view
   context.font = `700 13px ${scene.font}`;
   context.fillStyle = palette.inkSoft;
   for (const section of hall.sections) {
-    const back = section.rowPitch * 1.15;
+    // Between the first row and what is before it: another section, or the stage.
+    const back = Math.min(section.rowPitch * 1.15, section.seatPitch);
     const first = section.firstSeat + Math.floor((hall.rows[section.firstRow]!.seats - 1) / 2);
     const [sin, cos] = [Math.sin(section.angle), Math.cos(section.angle)];
     const point = toScreen(view, hall.x[first]! + back * sin, hall.y[first]! - back * cos);
@@ -312,7 +320,7 @@ function paintNumbers(
     const row = hall.rows[hall.rowOf[seat]!]!;
     const { x, y } = toScreen(view, hall.x[seat]!, hall.y[seat]!);
     const flags = hall.flags[seat]!;
-    const number = String(row.firstNumber + seat - row.firstSeat);
+    const number = String(numberOf(row, seat));
     context.fillText(flags & ACCESSIBLE ? '♿\uFE0E' : number, x, y + 0.5);
     if (flags & RESTRICTED_VIEW) {
       context.fillRect(x - size * 0.3, y + size * 0.32, size * 0.6, 1.5);
@@ -463,7 +471,7 @@ export function sectionAt(hall: Hall, x: number, y: number): number | null {
   return null;
 }
 
-function isInside(outline: Float32Array, x: number, y: number): boolean {
+export function isInside(outline: Float32Array, x: number, y: number): boolean {
   let isIn = false;
   for (let i = 0, j = outline.length - 2; i < outline.length; j = i, i += 2) {
     const [xi, yi, xj, yj] = [outline[i]!, outline[i + 1]!, outline[j]!, outline[j + 1]!];

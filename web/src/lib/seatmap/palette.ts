@@ -43,3 +43,20 @@ export function palette(isDark: boolean): Palette {
     }),
   };
 }
+
+/** The colours that the user's system forces; grades differ by their marks. */
+export const SYSTEM_PALETTE: Palette = {
+  ground: 'Canvas',
+  taken: 'GrayText',
+  takenLine: 'GrayText',
+  ink: 'CanvasText',
+  inkSoft: 'CanvasText',
+  paper: 'Canvas',
+  chosen: 'Highlight',
+  onChosen: 'HighlightText',
+  grade: (index) => ({
+    fill: 'CanvasText',
+    on: 'Canvas',
+    mark: MARKS[index % MARKS.length]!,
+  }),
+};

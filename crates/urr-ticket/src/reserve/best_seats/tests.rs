@@ -14,6 +14,8 @@ fn hall(text: &str) -> (Layout, Vec<bool>) {
         label: (index + 1).to_string(),
         seats: u16::try_from(line.len()).expect("a short line"),
         first_number: 1,
+        number_step: 1,
+        offset: 0,
         accessible: numbers(line, 'a'),
         restricted_view: numbers(line, 'r'),
     };
@@ -200,6 +202,18 @@ fn all_ways(text: &str, count: usize) -> Vec<(Vec<SeatId>, usize, usize)> {
     ways
 }
 
+#[test]
+fn a_row_that_stands_aside_is_nearest_at_its_inner_end() {
+    let (mut layout, free) = hall("......");
+    let preference = SeatPreference { count: 1, grade: None, section: None, accessible: false };
+    let best = |layout: &Layout| choose_best(layout, &preference, |id| free[id as usize]);
+    assert_eq!(best(&layout), Ok(vec![2]));
+    layout.sections[0].rows[0].offset = 1_000;
+    assert_eq!(best(&layout), Ok(vec![0]));
+    layout.sections[0].rows[0].offset = -1_000;
+    assert_eq!(best(&layout), Ok(vec![5]));
+}
+
 proptest! {
     #[test]
     fn whatever_the_hall_the_choice_is_allowed_and_none_is_better(
@@ -227,6 +241,8 @@ fn any_hall() -> impl Strategy<Value = (Layout, Vec<bool>)> {
             label: index.to_string(),
             seats,
             first_number: 1,
+            number_step: 1,
+            offset: 0,
             accessible: Vec::new(),
             restricted_view: Vec::new(),
         };

@@ -39,11 +39,7 @@ test('without the crowd document the event itself decides', () => {
 });
 
 test('sold out, ended and cancelled sales offer nothing to enter', () => {
-  expect(saleAction(event, { ...crowd, soldOut: true })).toMatchObject({
-    kind: 'none',
-    text: '매진',
-    hasTransfers: true,
-  });
+  expect(saleAction(event, { ...crowd, soldOut: true })).toEqual({ kind: 'sold-out' });
   expect(saleAction({ ...event, status: 'ended' }, undefined)).toMatchObject({ kind: 'none' });
   expect(saleAction({ ...event, status: 'cancelled' }, crowd)).toMatchObject({
     kind: 'none',

@@ -5,6 +5,7 @@ import * as m from '$lib/text/messages';
 export type SaleAction =
   | { readonly kind: 'wait'; readonly until: string }
   | { readonly kind: 'enter'; readonly label: string; readonly phase: 'gathering' | 'open' }
+  | { readonly kind: 'sold-out' }
   | { readonly kind: 'none'; readonly text: string; readonly hasTransfers: boolean };
 
 type EventState = Pick<
@@ -17,7 +18,7 @@ export function saleAction(event: EventState, crowd: Crowd | undefined): SaleAct
   if (event.status === 'cancelled') return none(m.event_action_cancelled());
   if (event.status === 'ended' || crowd?.phase === 'over')
     return none(m.event_action_ended(), true);
-  if (crowd?.soldOut) return none(m.event_sold_out(), true);
+  if (crowd?.soldOut) return { kind: 'sold-out' };
   if (!event.inventoryReady) return none(m.event_action_preparing());
   if (crowd?.phase === 'gathering' || crowd?.phase === 'drawing')
     return { kind: 'enter', label: m.event_action_gather(), phase: 'gathering' };
