@@ -1,5 +1,5 @@
 /** The live board of a sale, statistics, and what operators look after. */
-import type { BrowserContext, Page } from '@playwright/test';
+import type { Page } from '@playwright/test';
 import {
   enter,
   expect,
@@ -102,26 +102,3 @@ for (const [name, viewport] of [
       await expect(page.getByText(/[0-9a-f]{32}/)).toHaveCount(0);
     });
   });
-
-test.describe('a board', () => {
-  test.use({ viewport: { width: 1280, height: 900 }, allowed: /403|ERR_/ });
-
-  test('goes on after the connection broke, and is not for others', async ({ page, context }) => {
-    test.setTimeout(90_000);
-    const eventId = await sale({ tickets: 50 });
-    await openBoard(page, eventId);
-    await cutOff(context, page);
-    await expect(page.getByText('다시 연결하고 있습니다')).toBeVisible({ timeout: 30_000 });
-    await context.setOffline(false);
-    await expect(page.getByText('실시간', { exact: true })).toBeVisible({ timeout: 30_000 });
-    await expect(page.getByText('지정 좌석이 없는 공연입니다.')).toBeVisible();
-    const fan = await otherFan('curious');
-    expect((await fan.get(`/api/admin/events/${eventId}/live`)).status()).toBe(403);
-    await fan.dispose();
-  });
-});
-
-async function cutOff(context: BrowserContext, page: Page): Promise<void> {
-  await context.setOffline(true);
-  await page.evaluate(() => window.dispatchEvent(new Event('offline')));
-}
