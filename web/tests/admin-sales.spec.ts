@@ -75,6 +75,50 @@ test('one booking is refunded, with its number typed; the other stays', async ({
   expect(other.reservation.status).toBe('confirmed');
 });
 
+test('a booking is found by its number and by the buyer, with its history', async ({ page }) => {
+  test.slow();
+  const api = await apiOf(organiser);
+  const eventId = await createStanding(api, venueId);
+  const { fan, reservationId } = await buyOne(eventId, 'searched');
+  const { user } = await (await fan.get('/api/auth/me')).json();
+  const { reservation } = await (await api.get(`/api/admin/reservations/${reservationId}`)).json();
+  await logIn(page, organiser);
+  for (const wanted of [reservation.reservationNumber, user.email]) {
+    await page.goto('/admin/reservations');
+    await page.getByLabel('예매 검색').fill(wanted);
+    await page.keyboard.press('Enter');
+    await expect(page.getByRole('table').getByRole('row')).toHaveCount(2);
+    await expect(page.getByText(reservation.reservationNumber)).toBeVisible();
+    // An organiser recognises an address, but does not get it.
+    await expect(page.getByRole('table').getByText(user.email)).toHaveCount(0);
+  }
+  await page.getByRole('link', { name: reservation.reservationNumber }).click();
+  const history = page.getByRole('region', { name: '예매 내역' });
+  await expect(history.getByText('선점', { exact: true })).toBeVisible();
+  await expect(history.getByText('결제', { exact: true })).toBeVisible();
+  await expectGoodPage(page);
+});
+
+test('the settlement shows what was sold and refunded, and is a file', async ({ page }) => {
+  test.slow();
+  const api = await apiOf(organiser);
+  const eventId = await createStanding(api, venueId);
+  await buyOne(eventId, 'settled');
+  await logIn(page, organiser);
+  await page.goto(`/admin/events/${eventId}/settlement`);
+  await expect(page.getByText('총 판매')).toBeVisible();
+  await expect
+    .poll(async () => {
+      await page.reload();
+      return page.getByText('55,000원').count();
+    })
+    .toBeGreaterThan(2);
+  await expectGoodPage(page);
+  const download = page.waitForEvent('download');
+  await page.getByRole('button', { name: '정산 CSV' }).click();
+  expect((await download).suggestedFilename()).toMatch(/\.csv$/);
+});
+
 test('a part of a payment is refunded, never more than was paid', async ({ page }) => {
   test.slow();
   const api = await apiOf(organiser);

@@ -65,6 +65,20 @@ export const ENTRIES: readonly AdminEntry[] = [
     roles: ['staff', 'organiser', 'admin'],
   },
   {
+    href: '/admin/transfers',
+    label: m.admin_nav_transfers,
+    icon: 'swap',
+    group: 'sale',
+    roles: EVENT_READERS,
+  },
+  {
+    href: '/admin/members',
+    label: m.admin_nav_members,
+    icon: 'star',
+    group: 'people',
+    roles: EVENT_READERS,
+  },
+  {
     href: '/admin/moderation',
     label: m.admin_nav_moderation,
     icon: 'flag',
@@ -128,6 +142,7 @@ export const EVENT_TABS: readonly EventTab[] = [
   { path: '/live', label: m.admin_tab_live, roles: EVENT_READERS },
   { path: '/edit', label: m.admin_tab_edit, roles: ['organiser', 'admin'] },
   { path: '/tickets', label: m.admin_tab_tickets, roles: ['organiser', 'admin'] },
+  { path: '/settlement', label: m.admin_tab_settlement, roles: EVENT_READERS },
   { path: '/staff', label: m.admin_tab_staff, roles: ['organiser', 'admin'] },
 ];
 
