@@ -93,7 +93,7 @@ create index payments_stuck_since on payments (updated_at, id) where step is not
 create index payments_of_event on payments (event_id, id) where event_id is not null;
 -- For live boards. Payments that work are never in it.
 create index payments_unsettled_of_event on payments (event_id, status)
-    where status in ('failed', 'unknown');
+    where status in ('failed', 'unknown') and event_id is not null;
 
 -- The projection of the catalog: whose event it is, by its newest revision.
 create table event_organisers (

@@ -18,6 +18,8 @@ const LIMIT_DEFAULT: usize = 100;
 const LIMIT_MAX: usize = 500;
 /// A message is at most 256 KiB; of more letters the pages show the beginning.
 const BODY_CHARS_MAX: usize = 4_000;
+/// In the admin log.
+const RETRIED: &str = "DEAD_LETTER_RETRIED";
 
 pub fn routes() -> OpenApiRouter<CatalogService> {
     OpenApiRouter::new().routes(routes!(list_dead_letters)).routes(routes!(retry_dead_letter))
@@ -149,7 +151,7 @@ impl CatalogService {
     ) -> Result<MessagePosition, ApiError> {
         let bus = self.bus()?;
         dead_letters::show(bus, id).await.map_err(refused)?;
-        let action = self.admin_action(actor, ("DEAD_LETTER_RETRIED", "dead_letter", id));
+        let action = self.admin_action(actor, (RETRIED, "dead_letter", id));
         let (summary, details) =
             (format!("{id} was sent again"), Some(json!({ "outcome": "begun" })));
         let (log_id, intent) = (action.id, AdminAction { summary, details, ..action });

@@ -107,7 +107,8 @@ contract! {
             }
         }
         assert_ne!(copy["id"], original["id"]);
-        assert_eq!(world.announced_types().await, ["EVENT_CREATED", "EVENT_CREATED"]);
+        let announced = world.announced_types().await;
+        assert_eq!(announced, ["ARTIST_CREATED", "EVENT_CREATED", "EVENT_CREATED"]);
     }
 
     async fn a_copy_is_made_once_per_key_and_by_its_organiser(world: World) {

@@ -15,7 +15,7 @@ use urr_contracts::internal::stats::{RoomFigures, SaleHistory, SaleTotals};
 use urr_contracts::internal::ticket::{BookingHealth, EventAvailability, GradeSeats};
 use urr_kernel::{Timestamp, Uuid, Won};
 use urr_service::{ApiError, Errors, EventReader, Path};
-use utoipa::ToSchema;
+use utoipa::{OpenApi, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -29,8 +29,13 @@ const LIFETIME: Duration = Duration::from_mins(15);
 const RECONNECT_AFTER: Duration = Duration::from_secs(1);
 const HEARTBEAT: Duration = Duration::from_secs(5);
 
+/// The description of a stream is a text, so what its messages hold is named here.
+#[derive(OpenApi)]
+#[openapi(components(schemas(LiveBoardView)))]
+struct LiveSchemas;
+
 pub fn routes() -> OpenApiRouter<QueueService> {
-    OpenApiRouter::new().routes(routes!(follow_sale))
+    OpenApiRouter::with_openapi(LiveSchemas::openapi()).routes(routes!(follow_sale))
 }
 
 /// Streams everything of one sale as server-sent events, second by second.
@@ -50,7 +55,7 @@ pub fn routes() -> OpenApiRouter<QueueService> {
         ("Last-Event-ID" = Option<String>, Header, description = "The last message that was read"),
     ),
     responses(
-        (status = 200, content_type = "text/event-stream", body = LiveBoardView<'static>),
+        (status = 200, content_type = "text/event-stream", body = String),
         AdminErrors,
         Errors<429>,
     ),
