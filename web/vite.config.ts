@@ -60,14 +60,9 @@ function chunkOf(id: string, meta: ChunkMeta) {
   if (/node_modules\/(svelte|@sveltejs|esm-env|clsx|devalue)\//.test(id)) return 'framework';
   if (id.endsWith('/src/lib/text/locale.ts')) return 'common';
   const area = id.match(/\/src\/lib\/text\/messages\/(\w+)\.ts$/)?.[1];
-  // Every chunk is named in the list that all fans load, so organisers have few.
-  if (area?.startsWith('admin')) return 'adminTexts';
   if (area) return isCommon(pagesShowing(area, meta)) ? 'common' : `texts-${area}`;
   if (!id.includes('/src/lib/') || id.includes('/src/lib/text/')) return undefined;
-  const pages = pagesUsing(id, meta.getModuleInfo);
-  if (isCommon(pages)) return 'common';
-  const isAdmin = [...pages].every((page) => page.includes(ADMIN_PAGES));
-  return isAdmin && pages.size > 1 ? 'admin' : undefined;
+  return isCommon(pagesUsing(id, meta.getModuleInfo)) ? 'common' : undefined;
 }
 
 /** SvelteKit hides its announcer by a style attribute, which our policy forbids. */
