@@ -418,6 +418,7 @@ test.describe('offline', () => {
     await holdOne(page);
     await pay(page);
     await page.getByRole('link', { name: '티켓 보기' }).click();
+    await page.waitForURL(/\/my\/reservations\//);
     await page.evaluate(() => navigator.serviceWorker.ready.then(() => undefined));
     // The first visit ran without the worker; from now on it keeps what is opened.
     await page.reload();

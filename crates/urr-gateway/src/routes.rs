@@ -61,7 +61,8 @@ pub enum RateClass {
     Webhook,
 }
 
-/// Which requests are served longest under overload. Later variants are shed first.
+/// Which requests are served longest under overload. Later variants are shed first, except `Line`,
+/// which has permits of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Priority {
     Pay,

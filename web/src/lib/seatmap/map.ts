@@ -8,6 +8,7 @@ import { type Bounds, type Hall, joinBounds } from './hall';
 import { paint, type Scene, sectionAt, showsSeats } from './paint';
 import { palette, type Palette, SYSTEM_PALETTE } from './palette';
 import type { SeatStatuses } from './statuses';
+import { context2d, HallPicture, pixelRatio } from './hallPicture';
 import {
   between,
   clamp,
@@ -17,7 +18,6 @@ import {
   toHall,
   toScreen,
   type Viewport,
-  visibleArea,
   zoomAt,
 } from './viewport';
 
@@ -35,8 +35,6 @@ export interface SeatMapTexts {
   readonly soldOut: string;
 }
 
-const PIXEL_RATIO_MAX = 2;
-const PICTURE_MARGIN = 160;
 const SEAT_PIXELS_MAX = 52;
 const SEAT_PIXELS_NEAR = 30;
 /** A finger needs seats of this size; before, a tap comes nearer. */
@@ -60,8 +58,7 @@ interface Pointer {
 export class SeatMap {
   readonly #canvas: HTMLCanvasElement;
   readonly #context: CanvasRenderingContext2D;
-  readonly #picture = document.createElement('canvas');
-  readonly #pictureContext: CanvasRenderingContext2D;
+  readonly #picture = new HallPicture();
   readonly #hall: Hall;
   readonly #area: Bounds;
   readonly #grid: SeatGrid;
@@ -69,8 +66,6 @@ export class SeatMap {
   #scene: Scene;
   #view: Viewport;
   #home: Viewport;
-  #pictureView: Viewport | null = null;
-  #isStale = true;
   #frame = 0;
   #pointers = new Map<number, Pointer>();
   #hasMoved = false;
@@ -93,7 +88,6 @@ export class SeatMap {
     this.#events = events;
     this.#grid = new SeatGrid(hall);
     this.#context = context2d(canvas);
-    this.#pictureContext = context2d(this.#picture);
     // The stage belongs to what is shown.
     this.#area = joinBounds([hall.bounds, { left: -150, right: 150, top: -180, bottom: 0 }]);
     this.#scene = {
@@ -196,7 +190,7 @@ export class SeatMap {
   }
 
   #redraw(): void {
-    this.#isStale = true;
+    this.#picture.expire();
     this.#schedule();
   }
 
@@ -213,7 +207,7 @@ export class SeatMap {
     this.#canvas.height = Math.round(height * ratio);
     this.#home = fit(width, height, this.#area, HINT_INSETS);
     this.#view = wasHome ? this.#home : this.#limited(resize(this.#view, width, height));
-    this.#pictureView = null;
+    this.#picture.expire();
     this.#redraw();
   }
 
@@ -225,8 +219,9 @@ export class SeatMap {
     this.#advanceFading(now);
     const isMoving =
       this.#pointers.size > 0 || this.#flight !== null || now - this.#movedAt < REST_MS;
-    if (this.#needsPicture(isMoving)) this.#takePicture();
-    this.#showPicture();
+    if (this.#picture.mustBePainted(this.#view, isMoving))
+      this.#picture.paint(this.#view, (context, view) => this.#paintPicture(context, view));
+    this.#picture.show(this.#context, this.#view, this.#scene.palette.ground);
     const isNear = showsSeats(this.#hall, this.#view);
     if (isNear !== this.#isNear) {
       this.#isNear = isNear;
@@ -243,49 +238,19 @@ export class SeatMap {
     this.#view = share === 1 ? to : between(from, to, eased);
     if (share === 1) {
       this.#flight = null;
-      this.#isStale = true;
+      this.#picture.expire();
     }
   }
 
   #advanceFading(now: number): void {
     if (this.#fading.size === 0 || now - this.#fadedAt < FADE_FRAME_MS) return;
     this.#fadedAt = now;
-    this.#isStale = true;
+    this.#picture.expire();
     for (const [seat, startedAt] of this.#fading)
       if (now - startedAt > FADE_MS) this.#fading.delete(seat);
   }
 
-  #needsPicture(isMoving: boolean): boolean {
-    const taken = this.#pictureView;
-    if (!taken || this.#isStale) return true;
-    const zoom = this.#view.scale / taken.scale;
-    if (!isMoving) return zoom !== 1 || !this.#isCovered(taken);
-    return zoom > 1.8 || zoom < 0.6 || !this.#isCovered(taken);
-  }
-
-  #isCovered(taken: Viewport): boolean {
-    const [has, needs] = [visibleArea(taken), visibleArea(this.#view)];
-    return (
-      has.left <= needs.left &&
-      has.right >= needs.right &&
-      has.top <= needs.top &&
-      has.bottom >= needs.bottom
-    );
-  }
-
-  #takePicture(): void {
-    const ratio = pixelRatio();
-    const view = resize(
-      this.#view,
-      this.#view.width + 2 * PICTURE_MARGIN,
-      this.#view.height + 2 * PICTURE_MARGIN,
-    );
-    const [width, height] = [Math.round(view.width * ratio), Math.round(view.height * ratio)];
-    if (this.#picture.width !== width || this.#picture.height !== height) {
-      this.#picture.width = width;
-      this.#picture.height = height;
-    }
-    this.#pictureContext.setTransform(ratio, 0, 0, ratio, 0, 0);
+  #paintPicture(context: CanvasRenderingContext2D, view: Viewport): void {
     const now = performance.now();
     const fading = new Map(
       [...this.#fading].map(([seat, startedAt]) => [
@@ -293,22 +258,7 @@ export class SeatMap {
         Math.max(0, 1 - (now - startedAt) / FADE_MS),
       ]),
     );
-    paint(this.#pictureContext, { ...this.#scene, fading }, view);
-    this.#pictureView = view;
-    this.#isStale = false;
-  }
-
-  #showPicture(): void {
-    const taken = this.#pictureView;
-    if (!taken) return;
-    const ratio = pixelRatio();
-    const corner = visibleArea(taken);
-    const from = toScreen(this.#view, corner.left, corner.top);
-    const zoom = this.#view.scale / taken.scale;
-    this.#context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    this.#context.fillStyle = this.#scene.palette.ground;
-    this.#context.fillRect(0, 0, this.#view.width, this.#view.height);
-    this.#context.drawImage(this.#picture, from.x, from.y, taken.width * zoom, taken.height * zoom);
+    paint(context, { ...this.#scene, fading }, view);
   }
 
   #limited(view: Viewport): Viewport {
@@ -497,16 +447,6 @@ const ARROWS: Record<string, readonly [number, number]> = {
   ArrowUp: [0, -1],
   ArrowDown: [0, 1],
 };
-
-function context2d(canvas: HTMLCanvasElement): CanvasRenderingContext2D {
-  const context = canvas.getContext('2d', { alpha: false });
-  if (!context) throw new Error('this browser cannot draw on a canvas');
-  return context;
-}
-
-function pixelRatio(): number {
-  return Math.min(PIXEL_RATIO_MAX, window.devicePixelRatio || 1);
-}
 
 function isStill(): boolean {
   return matchMedia('(prefers-reduced-motion: reduce)').matches;

@@ -7,6 +7,7 @@ import { type Bounds, joinBounds } from '$lib/seatmap/hall';
 import { currentPalette } from '$lib/seatmap/map';
 import { paint } from '$lib/seatmap/paint';
 import type { Palette } from '$lib/seatmap/palette';
+import { context2d, HallPicture, pixelRatio } from '$lib/seatmap/hallPicture';
 import {
   clamp,
   fit,
@@ -68,8 +69,6 @@ interface Pointer {
   y: number;
 }
 
-const PICTURE_MARGIN = 160;
-const PIXEL_RATIO_MAX = 2;
 const REST_MS = 120;
 const SNAP_PIXELS = 8;
 const HANDLE_PIXELS = 28;
@@ -79,14 +78,11 @@ const EMPTY_AREA: Bounds = { left: -1500, right: 1500, top: -300, bottom: 2500 }
 export class EditorMap {
   readonly #canvas: HTMLCanvasElement;
   readonly #context: CanvasRenderingContext2D;
-  readonly #picture = document.createElement('canvas');
-  readonly #pictureContext: CanvasRenderingContext2D;
+  readonly #picture = new HallPicture();
   readonly #events: EditorMapEvents;
   #scene: EditorScene;
   #palette: Palette = currentPalette();
   #view: Viewport = fit(1, 1, EMPTY_AREA);
-  #pictureView: Viewport | null = null;
-  #isStale = true;
   #hasFitted = false;
   #frame = 0;
   #movedAt = 0;
@@ -102,7 +98,6 @@ export class EditorMap {
     this.#scene = scene;
     this.#events = events;
     this.#context = context2d(canvas);
-    this.#pictureContext = context2d(this.#picture);
   }
 
   /** Listens to the canvas until the returned function is called. */
@@ -137,7 +132,7 @@ export class EditorMap {
     const hasChanged = scene.drawing !== this.#scene.drawing;
     if (scene.tool !== this.#scene.tool) this.cancel();
     this.#scene = scene;
-    if (hasChanged) this.#isStale = true;
+    if (hasChanged) this.#picture.expire();
     if (hasChanged && !this.#hasFitted && scene.drawing) this.showAll();
     this.#schedule();
   }
@@ -214,14 +209,14 @@ export class EditorMap {
     this.#canvas.width = Math.round(width * ratio);
     this.#canvas.height = Math.round(height * ratio);
     this.#view = resize(this.#view, width, height);
-    this.#pictureView = null;
+    this.#picture.expire();
     if (!this.#hasFitted) this.showAll();
     this.#schedule();
   }
 
   #onTheme = (): void => {
     this.#palette = currentPalette();
-    this.#isStale = true;
+    this.#picture.expire();
     this.#schedule();
   };
 
@@ -238,38 +233,13 @@ export class EditorMap {
   #onFrame = (now: number): void => {
     this.#frame = 0;
     const isMoving = this.#gesture?.kind === 'pan' || now - this.#movedAt < REST_MS;
-    if (this.#needsPicture(isMoving)) this.#takePicture();
-    this.#showPicture();
+    if (this.#picture.mustBePainted(this.#view, isMoving))
+      this.#picture.paint(this.#view, (context, view) => this.#paintPicture(context, view));
+    this.#picture.show(this.#context, this.#view, this.#palette.ground);
     this.#paintOverlay();
   };
 
-  #needsPicture(isMoving: boolean): boolean {
-    const taken = this.#pictureView;
-    if (!taken || this.#isStale) return true;
-    const [has, needs] = [visibleArea(taken), visibleArea(this.#view)];
-    const isCovered =
-      has.left <= needs.left &&
-      has.right >= needs.right &&
-      has.top <= needs.top &&
-      has.bottom >= needs.bottom;
-    const zoom = this.#view.scale / taken.scale;
-    return !isCovered || (isMoving ? zoom > 1.8 || zoom < 0.6 : zoom !== 1);
-  }
-
-  #takePicture(): void {
-    const ratio = pixelRatio();
-    const view = resize(
-      this.#view,
-      this.#view.width + 2 * PICTURE_MARGIN,
-      this.#view.height + 2 * PICTURE_MARGIN,
-    );
-    const [width, height] = [Math.round(view.width * ratio), Math.round(view.height * ratio)];
-    if (this.#picture.width !== width || this.#picture.height !== height) {
-      this.#picture.width = width;
-      this.#picture.height = height;
-    }
-    const context = this.#pictureContext;
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  #paintPicture(context: CanvasRenderingContext2D, view: Viewport): void {
     const { drawing, stageLabel } = this.#scene;
     if (drawing)
       paint(
@@ -289,8 +259,6 @@ export class EditorMap {
       );
     else this.#paintEmpty(context, view);
     this.#paintGrid(context, view);
-    this.#pictureView = view;
-    this.#isStale = false;
   }
 
   #paintEmpty(context: CanvasRenderingContext2D, view: Viewport): void {
@@ -328,19 +296,6 @@ export class EditorMap {
     context.strokeStyle = this.#palette.ink;
     context.stroke();
     context.globalAlpha = 1;
-  }
-
-  #showPicture(): void {
-    const taken = this.#pictureView;
-    if (!taken) return;
-    const ratio = pixelRatio();
-    const corner = visibleArea(taken);
-    const from = toScreen(this.#view, corner.left, corner.top);
-    const zoom = this.#view.scale / taken.scale;
-    this.#context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    this.#context.fillStyle = this.#palette.ground;
-    this.#context.fillRect(0, 0, this.#view.width, this.#view.height);
-    this.#context.drawImage(this.#picture, from.x, from.y, taken.width * zoom, taken.height * zoom);
   }
 
   #paintOverlay(): void {
@@ -697,14 +652,4 @@ function grown(area: Bounds, by: number): Bounds {
     top: area.top - by,
     bottom: area.bottom + by,
   };
-}
-
-function pixelRatio(): number {
-  return Math.min(PIXEL_RATIO_MAX, window.devicePixelRatio || 1);
-}
-
-function context2d(canvas: HTMLCanvasElement): CanvasRenderingContext2D {
-  const context = canvas.getContext('2d');
-  if (!context) throw new Error('no canvas');
-  return context;
 }
