@@ -11,6 +11,9 @@ use urr_storage::{BatchKey, DbResult, SetWrite, StorageError, Tx};
 
 use crate::PaymentService;
 
+/// The steps of purchases.
+const PURCHASES: BatchKey = BatchKey::named("purchases");
+
 /// The listener that is called at every point. Clones share it.
 #[derive(Clone, Default)]
 pub struct FaultPoints(Option<Arc<FaultListener>>);
@@ -82,13 +85,13 @@ impl PaymentService {
         self.0.faults.around(name, work).await
     }
 
-    /// The same for a step that is written for several payments at once.
+    /// The same for a step that is written for several payments at once. All of these share a commit.
     pub(crate) async fn commit_in_set<W: SetWrite>(
         &self,
         name: &'static str,
         member: W,
     ) -> Result<W::Answer, W::Error> {
-        let work = self.0.db.write_in_set(BatchKey::named(name), member);
+        let work = self.0.db.write_in_set(PURCHASES, member);
         self.0.faults.around(name, work).await
     }
 

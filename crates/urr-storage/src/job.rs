@@ -1,6 +1,6 @@
 //! A transaction on its way through the queue of an engine.
 
-use std::any::Any;
+use std::any::{Any, TypeId};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tokio::sync::oneshot;
@@ -26,6 +26,11 @@ pub(crate) trait Job: Send {
 
     /// What it is about, if it may be one of a set; no two of a set are about the same.
     fn subject(&self) -> Option<String> {
+        None
+    }
+
+    /// Which others can be one of its set; none if it is alone.
+    fn kind(&self) -> Option<TypeId> {
         None
     }
 
@@ -120,6 +125,10 @@ impl<W: SetWrite> Job for SetJob<W> {
 
     fn subject(&self) -> Option<String> {
         Some(self.member.subject())
+    }
+
+    fn kind(&self) -> Option<TypeId> {
+        Some(TypeId::of::<W>())
     }
 
     fn run_set(&mut self, others: &mut [Box<dyn Job>], tx: &mut Tx<'_>) -> SetRun {

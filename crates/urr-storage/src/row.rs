@@ -1,5 +1,6 @@
 //! Rows and the types read from them.
 
+use std::cell::Cell;
 use std::error::Error;
 
 use serde::de::DeserializeOwned;
@@ -10,27 +11,57 @@ use crate::value::POSTGRES_EPOCH_MICROS;
 use crate::{DbResult, StorageError, Value};
 
 /// One row of an answer. Columns are read by name: `row.get::<Uuid>("id")?`.
-pub enum Row<'a> {
-    #[doc(hidden)]
+pub struct Row<'a> {
+    columns: RowColumns<'a>,
+    /// Where the next column is looked for first: most are read in the order of the statement.
+    next: Cell<usize>,
+}
+
+enum RowColumns<'a> {
     Sqlite(&'a rusqlite::Row<'a>),
-    #[doc(hidden)]
     Postgres(&'a tokio_postgres::Row),
 }
 
-impl Row<'_> {
+impl<'a> Row<'a> {
+    pub(crate) fn of_sqlite(row: &'a rusqlite::Row<'a>) -> Row<'a> {
+        Row { columns: RowColumns::Sqlite(row), next: Cell::new(0) }
+    }
+
+    pub(crate) fn of_postgres(row: &'a tokio_postgres::Row) -> Row<'a> {
+        Row { columns: RowColumns::Postgres(row), next: Cell::new(0) }
+    }
+
     pub fn get<T: FromColumn>(&self, name: &str) -> DbResult<T> {
-        let decoded = match self {
-            Row::Sqlite(row) => {
-                let index = row.as_ref().column_index(name).map_err(|_| no_column(name))?;
+        let index = self.position(name).ok_or_else(|| no_column(name))?;
+        self.next.set(index + 1);
+        let decoded = match self.columns {
+            RowColumns::Sqlite(row) => {
                 let value = row.get_ref(index).map_err(|_| no_column(name))?;
                 Value::from_sqlite(value).and_then(T::from_column)
             }
-            Row::Postgres(row) => {
-                let raw: RawColumn = row.try_get(name).map_err(|_| no_column(name))?;
+            RowColumns::Postgres(row) => {
+                let raw: RawColumn = row.try_get(index).map_err(|_| no_column(name))?;
                 Value::from_postgres(&raw).and_then(T::from_column)
             }
         };
         decoded.map_err(|reason| StorageError::Decode { column: name.to_owned(), reason })
+    }
+
+    fn position(&self, name: &str) -> Option<usize> {
+        let next = self.next.get();
+        match self.columns {
+            RowColumns::Sqlite(row) => {
+                let statement = row.as_ref();
+                let is_next = statement.column_name(next).is_ok_and(|found| found == name);
+                if is_next { Some(next) } else { statement.column_index(name).ok() }
+            }
+            RowColumns::Postgres(row) => {
+                let columns = row.columns();
+                let is_next = columns.get(next).is_some_and(|column| column.name() == name);
+                let mut others = columns.iter();
+                if is_next { Some(next) } else { others.position(|column| column.name() == name) }
+            }
+        }
     }
 
     /// A value that is stored as a JSON document; a null column is JSON's `null`.

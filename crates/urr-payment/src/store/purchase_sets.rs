@@ -324,7 +324,8 @@ pub fn payments_charge(
                  from_status text, from_step text, status text, updated_at timestamptz, \
                  payment_key text, method text, approved_at timestamptz, receipt_url text, \
                  charged bigint, confirmed_event_id uuid, provider_key text) \
-                 where payments.id = one.id and payments.status = one.from_status \
+                 where payments.id = one.id \
+                 and payments.status is not distinct from one.from_status \
                  and coalesce(payments.step, '') = one.from_step returning payments.id as id",
                 params![rows],
                 |row| row.get("id"),

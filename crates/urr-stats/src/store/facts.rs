@@ -107,8 +107,11 @@ impl<F: StoredFact + Clone> FactSet<F> {
             return Ok(());
         }
         let list = ids.iter().map(Uuid::to_string).collect::<Vec<String>>().join(",");
+        // `offset 0` keeps the inner query apart: one look by the key for each id, whatever the
+        // planner believes of a table that has just begun to fill.
         let sql = format!(
-            "{} where id = any(string_to_array($1, ',')::uuid[]){filter}",
+            "select fact.* from unnest(string_to_array($1, ',')::uuid[]) as asked (asked_id) \
+             cross join lateral ({} where id = asked_id{filter} offset 0) as fact",
             F::TABLE.select()
         );
         self.known.extend(ids.iter().map(|id| (*id, None)));

@@ -38,6 +38,8 @@ fn run_members(
     if members.len() == 1 || shared.dangerous_acknowledge_before_commit {
         return run_apart(worker, members, shared);
     }
+    // They came at the same moment, so that any order is right: those of one kind form larger sets.
+    members.sort_by_key(|member| member.kind());
     let (mut attempt, mut is_careful) = (0, false);
     loop {
         let tried = match worker.connection() {
@@ -171,14 +173,13 @@ fn run_in_sets(
     Ok(())
 }
 
-/// How many of the first members can be done at once: no two of them are about the same.
+/// How many of the first members can be done at once: they are of one kind, and no two of them are
+/// about the same.
 fn set_length(members: &[Box<dyn Job>]) -> usize {
+    let Some(kind) = members.first().and_then(|first| first.kind()) else { return 1 };
     let mut subjects = HashSet::new();
-    let subjects_in_order = members.iter().map(|member| member.subject());
-    let is_new = |subject: &Option<String>| {
-        subject.as_ref().is_some_and(|subject| subjects.insert(subject.clone()))
-    };
-    subjects_in_order.take_while(is_new).count().max(1)
+    let of_kind = members.iter().take_while(|member| member.kind() == Some(kind));
+    of_kind.take_while(|member| subjects.insert(member.subject())).count()
 }
 
 fn run_set(

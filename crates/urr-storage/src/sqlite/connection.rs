@@ -25,6 +25,13 @@ const STEPS_BETWEEN_TIMER_CHECKS: i32 = 10_000;
 
 const STATEMENTS_CACHED_MAX: usize = 256;
 
+/// The pages that the writer keeps in memory, in KiB: those of a sale, with their indexes.
+const WRITER_CACHE_KIB: u32 = 16 * 1024;
+
+/// After so many pages the log is copied into the file. A page that changed many times meanwhile is
+/// copied once; the log takes 16 MiB at most while nobody reads an old state.
+const PAGES_BETWEEN_CHECKPOINTS: u32 = 4_000;
+
 pub(crate) struct SqliteConnection {
     inner: rusqlite::Connection,
     translated: RefCell<HashMap<String, Arc<str>>>,
@@ -86,6 +93,8 @@ impl SqliteConnection {
         connection.pragma("journal_mode", "wal")?;
         connection.pragma("synchronous", "full")?;
         connection.pragma("foreign_keys", "on")?;
+        connection.pragma("cache_size", &format!("-{WRITER_CACHE_KIB}"))?;
+        connection.pragma("wal_autocheckpoint", &PAGES_BETWEEN_CHECKPOINTS.to_string())?;
         connection.require_safe_settings()?;
         Ok(connection)
     }
@@ -258,7 +267,7 @@ impl SqliteConnection {
         let mut statement = self.inner.prepare_cached(&self.translate(sql)).map_err(explain)?;
         let mut rows = statement.query(rusqlite::params_from_iter(params)).map_err(explain)?;
         while let Some(row) = rows.next().map_err(explain)? {
-            take(&Row::Sqlite(row))?;
+            take(&Row::of_sqlite(row))?;
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use urr_kernel::{CancelPolicy, Timestamp, Uuid, Won};
-use urr_storage::{DbResult, Row, Tx, from_row, params};
+use urr_storage::{BatchKey, DbResult, Row, Tx, from_row, params};
 
 use crate::{Inventory, SalePolicy};
 
@@ -145,6 +145,11 @@ pub fn ticket_type_insert(
         params![new.id, event_id, new.name, new.description, new.price, new.total, new.total, now],
     )?;
     Ok(rows == 1)
+}
+
+/// The batch of the writes that wait for the lock of this sale anyway.
+pub fn sale_batch(event_id: Uuid) -> BatchKey {
+    BatchKey { name: "sale", id: event_id }
 }
 
 /// Takes the lock that orders all changes of an event, and `numbers` fencing tokens: the last of

@@ -5,8 +5,9 @@
 
 use urr_contracts::internal::queue::FinishSlot;
 use urr_kernel::{CallContext, Timestamp, Uuid};
-use urr_storage::{BatchKey, DbResult, Tx};
+use urr_storage::{DbResult, Tx};
 
+use crate::inventory::store::sale_batch;
 use crate::reservations::cancel::check_owner;
 use crate::reservations::hold_steps::{HoldStepCall, HoldStepResult, Purchase};
 use crate::reservations::rules::{
@@ -88,8 +89,7 @@ impl TicketService {
     /// Takes a step with a hold, in one transaction with those of other holds of the same event: all
     /// of them wait for the lock of its sale. A wrong event costs that time and nothing else.
     async fn take_step(&self, event_id: Option<Uuid>, step: HoldStepCall) -> HoldStepResult {
-        let key = BatchKey { name: "payables", id: event_id.unwrap_or_default() };
-        self.db.write_in_set(key, step).await
+        self.db.write_in_set(sale_batch(event_id.unwrap_or_default()), step).await
     }
 
     /// Pins a hold for a payment that is about to charge. It does not expire any more.

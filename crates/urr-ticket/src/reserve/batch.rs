@@ -11,6 +11,7 @@ use urr_storage::{Db, DbResult, StorageError, Tx};
 
 use crate::alerts::store::seat_alerts_mark_taken;
 use crate::inventory::rules::NotOnSale;
+use crate::inventory::store::sale_batch;
 use crate::reserve::persons::person_insert;
 use crate::reserve::rules::{
     Hold, HoldDecision, HoldRejection, HoldRequest, HoldTerms, RequestedItems, decide_hold,
@@ -106,7 +107,8 @@ async fn decide_part(
     loop {
         attempt += 1;
         let batch = Arc::clone(part);
-        let failure = match db.write(move |tx| decide_together(tx, &batch)).await {
+        let key = sale_batch(part.inventory.event_id);
+        let failure = match db.write_batched(key, move |tx| decide_together(tx, &batch)).await {
             Ok(outcomes) | Err(NotCommitted::NothingNew(outcomes)) => return Ok(outcomes),
             Err(failure) => failure,
         };
