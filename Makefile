@@ -32,12 +32,13 @@ web: web/build/routes.json ## Build the pages that the program carries, if their
 web/build/routes.json: $(web_sources)
 	scripts/build-web.sh
 
-servers: ## Install what tests need (PostgreSQL, Redis, Kafka, SQS, Schemathesis, Chromium)
+servers: ## Install what tests need (PostgreSQL, Redis, Kafka, SQS, Schemathesis, Chromium, promtool)
 	scripts/install-test-servers.sh
 
 test: web ## Run all tests, on the embedded engines, on the real servers and in a browser
 	scripts/install-test-servers.sh || test "$${CI:-}" != true
 	cargo test --workspace --locked
+	scripts/test-deploy.sh
 	scripts/test-web.sh
 
 bench: build ## Print speeds beside a baseline of the same run

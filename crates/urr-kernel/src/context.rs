@@ -49,6 +49,19 @@ impl TraceContext {
         TraceContext { span_id: id.as_u64_pair().1, ..self }
     }
 
+    pub fn trace_number(self) -> u128 {
+        self.trace_id
+    }
+
+    pub fn span_id(self) -> u64 {
+        self.span_id
+    }
+
+    /// Whether whoever began the trace wants it recorded.
+    pub fn is_sampled(self) -> bool {
+        self.sampled
+    }
+
     /// The trace id as logs and error bodies show it.
     pub fn trace_id(self) -> String {
         format!("{:032x}", self.trace_id)

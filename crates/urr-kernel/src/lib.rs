@@ -20,6 +20,7 @@ mod panic;
 pub mod percent;
 pub mod search;
 mod secret;
+mod span;
 mod text;
 mod ticket_type;
 mod tier;
@@ -41,6 +42,7 @@ pub use secret::Secret;
 /// For [`define_id!`].
 #[doc(hidden)]
 pub use serde;
+pub use span::{FinishedSpan, SPAN_TARGET, SpanKind};
 pub use text::{UnfitText, fits_in_line, mask_email, one_line, paragraphs};
 pub use ticket_type::{InvalidTicketType, TicketTypeDraft, limits as ticket_type_limits};
 pub use tier::{Tier, presale_delay};

@@ -27,6 +27,7 @@ mod settlement;
 mod store;
 mod ticket_calls;
 mod ticket_reconciliation;
+mod unknown_charges;
 mod webhooks;
 
 use std::sync::Arc;

@@ -97,7 +97,8 @@ fn compare_order(ours: Option<&Payment>, theirs: &ProviderPayment) -> OrderFindi
     let order_id = theirs.order_id.clone();
     let Some(ours) = ours else {
         return match taken {
-            Won::ZERO => OrderFinding::Agrees,
+            // Nobody has anything left of it.
+            amount if amount == theirs.refunded => OrderFinding::Agrees,
             amount => OrderFinding::Differs(ProviderDifference::UnknownOrder { order_id, amount }),
         };
     };
@@ -397,6 +398,8 @@ mod tests {
         let (paid, open) = (theirs(Paid, 0), theirs(Open, 0));
         assert_eq!(word(None, &paid), "unknown");
         assert_eq!(word(None, &open), "agrees");
+        assert_eq!(word(None, &theirs(Refunded, 100_000)), "agrees");
+        assert_eq!(word(None, &theirs(Paid, 1)), "unknown");
         assert_eq!(word(Some(charged(PaymentStatus::Confirmed, None)), &paid), "agrees");
         assert_eq!(
             word(Some(charged(PaymentStatus::Confirmed, None)), &theirs(Paid, 1)),

@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::Response;
 use tokio::time::Instant;
 use tracing::Span;
-use urr_kernel::{CallContext, IdSource, Language, TraceContext};
+use urr_kernel::{CallContext, FinishedSpan, IdSource, Language, SpanKind, TraceContext};
 use uuid::Uuid;
 
 use crate::deadline::Deadline;
@@ -50,6 +50,8 @@ pub(crate) struct RequestRecord {
     route: RequestRoute,
     language: Language,
     pub span: Span,
+    /// The span of the caller, if it said one.
+    parent_id: Option<u64>,
 }
 
 /// Where a request goes: a route that the router found, or the path of an internal call.
@@ -63,19 +65,22 @@ impl RequestRecord {
     /// Gives a request its context.
     pub fn note(state: &ContextState, request: &mut Request) -> RequestRecord {
         let given = request.extensions().get::<CallMetadata>().map(|call| call.context);
-        let context = context_of(given, request.headers(), &state.kit.ids);
+        let (context, parent_id) = context_of(given, request.headers(), &state.kit.ids);
         let route = request.extensions().get::<MatchedPath>().cloned();
         let route = route.map_or(RequestRoute::Unmatched, RequestRoute::Matched);
         let language = preferred_language(request.headers());
         request.extensions_mut().insert(context);
         let method = request.method().clone();
-        RequestRecord { language, ..RequestRecord::new(state, context, method, route) }
+        let record = RequestRecord::new(state, context, method, route);
+        RequestRecord { language, parent_id, ..record }
     }
 
     /// The record of a call inside the process.
     pub fn of_call(state: &ContextState, spec: &CallSpec, call: &CallMetadata) -> RequestRecord {
-        let context = context_of(Some(call.context), &HeaderMap::new(), &state.kit.ids);
-        RequestRecord::new(state, context, spec.method(), RequestRoute::Call(spec.path))
+        let given = Some(call.context);
+        let (context, parent_id) = context_of(given, &HeaderMap::new(), &state.kit.ids);
+        let route = RequestRoute::Call(spec.path);
+        RequestRecord { parent_id, ..RequestRecord::new(state, context, spec.method(), route) }
     }
 
     fn new(
@@ -95,7 +100,7 @@ impl RequestRecord {
             span.record("trace_id", context.trace.trace_id());
         }
         let (begun, language) = (Instant::now(), Language::English);
-        RequestRecord { begun, context, method, route, language, span }
+        RequestRecord { begun, context, method, route, language, span, parent_id: None }
     }
 
     /// Gives its answer an error body, if it is an error, and its request id, and counts it.
@@ -124,6 +129,20 @@ impl RequestRecord {
             kit.metrics.count_error(service, error);
         }
         let (method, route) = (&self.method, label.unwrap_or(self.route.name()));
+        if FinishedSpan::is_wanted() {
+            FinishedSpan {
+                trace: self.context.trace,
+                parent_id: self.parent_id,
+                kind: SpanKind::Request,
+                service,
+                name: &format!("{method} {route}"),
+                ended_at: kit.clock.now(),
+                took,
+                outcome: status.as_str(),
+                is_failure: status.is_server_error(),
+            }
+            .record();
+        }
         kit.metrics.count_answer(&AnsweredRequest { service, method, route, status, took });
         self.span.in_scope(|| tracing::debug!(status = status.as_u16(), ?took, "answered"));
     }
@@ -142,19 +161,23 @@ impl RequestRoute {
 
 /// The context that a caller in this process gave, or that of the headers, or a new one. Malformed
 /// headers are ignored.
-fn context_of(given: Option<CallContext>, headers: &HeaderMap, ids: &IdSource) -> CallContext {
+/// Also returns the span of the caller.
+fn context_of(
+    given: Option<CallContext>,
+    headers: &HeaderMap,
+    ids: &IdSource,
+) -> (CallContext, Option<u64>) {
     let fresh = ids.next_id();
     if let Some(context) = given {
-        return CallContext { trace: context.trace.child(fresh), ..context };
+        let parent_id = Some(context.trace.span_id());
+        return (CallContext { trace: context.trace.child(fresh), ..context }, parent_id);
     }
     let correlation_id = id_in(headers, &CORRELATION_ID).or_else(|| id_in(headers, &REQUEST_ID));
     let correlation_id = correlation_id.unwrap_or(fresh);
     let trace = text_in(headers, &TRACEPARENT).and_then(|text| TraceContext::from_str(text).ok());
-    CallContext {
-        correlation_id,
-        causation_id: None,
-        trace: trace.unwrap_or_else(|| TraceContext::root(correlation_id)).child(fresh),
-    }
+    let parent_id = trace.map(TraceContext::span_id);
+    let trace = trace.unwrap_or_else(|| TraceContext::root(correlation_id)).child(fresh);
+    (CallContext { correlation_id, causation_id: None, trace }, parent_id)
 }
 
 /// Removes the context headers, which a client may have set.
@@ -235,20 +258,22 @@ mod tests {
         };
         let mut headers = HeaderMap::new();
         write_context(&sent, &mut headers);
-        let arrived = context_of(None, &headers, &ids());
+        let (arrived, parent_id) = context_of(None, &headers, &ids());
         assert_eq!(arrived.correlation_id, sent.correlation_id);
         assert_eq!(arrived.trace.trace_id(), sent.trace.trace_id());
         assert_ne!(arrived.trace, sent.trace, "a call is a span of its own");
+        assert_eq!(parent_id, Some(sent.trace.span_id()), "below that of its caller");
     }
 
     #[test]
     fn a_malformed_context_is_replaced() {
         for bad in ["", "1", "no-uuid", "00000000-0000-0000-0000-000000000000", "<script>"] {
             let sent = headers(&[(CORRELATION_ID, bad), (REQUEST_ID, bad), (TRACEPARENT, bad)]);
-            let context = context_of(None, &sent, &ids());
+            let (context, parent_id) = context_of(None, &sent, &ids());
             let fresh = ids().next_id();
             assert_eq!(context.correlation_id, fresh, "{bad}");
             assert_eq!(context.trace.trace_id(), fresh.simple().to_string());
+            assert_eq!(parent_id, None, "a new trace begins");
         }
     }
 
@@ -256,6 +281,6 @@ mod tests {
     fn a_request_id_serves_as_correlation_id() {
         let id = Uuid::from_u128(77);
         let sent = headers(&[(REQUEST_ID, &id.to_string())]);
-        assert_eq!(context_of(None, &sent, &ids()).correlation_id, id);
+        assert_eq!(context_of(None, &sent, &ids()).0.correlation_id, id);
     }
 }

@@ -10,6 +10,8 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, Request};
+use axum::http::{HeaderValue, header};
+use futures_util::TryFutureExt;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -34,11 +36,32 @@ const CONNECTIONS_MAX: usize = 16_384;
 /// The pause after an error of `accept`, which is most often too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(250);
 
+/// How a server is stopped. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct ServerStop {
+    /// First: answers end their connections, so that clients with a pool of them go elsewhere before
+    /// the listener closes.
+    pub not_ready: CancellationToken,
+    /// Then: no new connections, and the request in flight is the last one of its connection.
+    pub shutdown: CancellationToken,
+}
+
 /// Serves until `shutdown`, then for at most `grace` longer.
 pub async fn serve(
     listener: TcpListener,
     router: Router,
     shutdown: CancellationToken,
+    grace: Duration,
+) -> io::Result<()> {
+    let stop = ServerStop { shutdown, ..ServerStop::default() };
+    serve_until(listener, router, stop, grace).await
+}
+
+/// Serves until it is stopped, then for at most `grace` longer.
+pub async fn serve_until(
+    listener: TcpListener,
+    router: Router,
+    stop: ServerStop,
     grace: Duration,
 ) -> io::Result<()> {
     let address = listener.local_addr()?;
@@ -49,10 +72,10 @@ pub async fn serve(
     loop {
         tokio::select! {
             biased;
-            () = shutdown.cancelled() => break,
+            () = stop.shutdown.cancelled() => break,
             Some(ended) = connections.join_next() => log_ended(ended),
             (stream, peer, slot) = accept(&listener, &slots) => {
-                let connection = connection(stream, peer, router.clone(), shutdown.clone());
+                let connection = connection(stream, peer, router.clone(), stop.clone());
                 connections.spawn(async move {
                     connection.await;
                     drop(slot);
@@ -94,19 +117,22 @@ async fn accept(
 }
 
 /// Serves one connection. At shutdown the request in flight, if any, is the last one.
-async fn connection(
-    stream: TcpStream,
-    peer: SocketAddr,
-    router: Router,
-    shutdown: CancellationToken,
-) {
+async fn connection(stream: TcpStream, peer: SocketAddr, router: Router, stop: ServerStop) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, %peer, "TCP_NODELAY could not be set");
     }
+    let not_ready = stop.not_ready;
     let service = service_fn(move |request: Request<Incoming>| {
         let mut request = request.map(Body::new);
         request.extensions_mut().insert(ConnectInfo(peer));
-        router.clone().oneshot(request)
+        let (answer, not_ready) = (router.clone().oneshot(request), not_ready.clone());
+        answer.map_ok(move |mut response| {
+            if not_ready.is_cancelled() {
+                let close = HeaderValue::from_static("close");
+                response.headers_mut().insert(header::CONNECTION, close);
+            }
+            response
+        })
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -116,7 +142,7 @@ async fn connection(
     tokio::pin!(connection);
     let served = tokio::select! {
         served = connection.as_mut() => served,
-        () = shutdown.cancelled() => {
+        () = stop.shutdown.cancelled() => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }

@@ -40,6 +40,6 @@ pub use migrate::{Migration, Schema};
 pub use postgres::{ServiceRole, provision, reach_postgres};
 pub use row::{FromColumn, Row};
 pub use sets::SetWrite;
-pub use sqlite::check_sqlite;
+pub use sqlite::{SqliteCut, check_sqlite};
 pub use tx::Tx;
 pub use value::{TIME_MAX, TIME_MIN, ToValue, Value, storable_time};

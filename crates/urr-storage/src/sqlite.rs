@@ -1,6 +1,7 @@
 //! The SQLite engine: one writer thread that commits in groups, several readers.
 
 mod connection;
+mod cut;
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -10,6 +11,7 @@ use std::time::Duration;
 use tracing::warn;
 
 pub(crate) use connection::SqliteConnection;
+pub use cut::SqliteCut;
 
 use crate::db::SqliteOptions;
 use crate::engine::{

@@ -2,16 +2,20 @@
 
 mod admin;
 mod audit;
+mod backup;
 mod dlq;
 mod doctor;
+mod health;
 mod migrate;
 mod operator;
 mod queue;
+mod return_charges;
 mod run;
 mod rush;
 mod seed;
 mod solve;
 mod stats;
+mod top;
 mod worker;
 
 use std::io::{self, Write};
@@ -82,6 +86,18 @@ enum Command {
     },
     /// Check whether URR can run here, and say what to change.
     Doctor,
+    /// Ask the process of this configuration whether it is ready; the exit code says it to scripts.
+    Health,
+    /// Watch a running system: requests, lines, sales, money, bus, storages; once a second.
+    Top(top::TopArgs),
+    /// Copy the data folder while it is used: all databases as they are at one moment.
+    Backup(backup::BackupArgs),
+    /// Put a backup back, into a data folder that does not exist yet.
+    Restore(backup::RestoreArgs),
+    /// After a restore, refund what was charged for orders that the backup does not have.
+    ///
+    /// Not if another shop uses the same account at the provider: its orders are unknown here too.
+    ReturnCharges(return_charges::ReturnChargesArgs),
     /// Administrators' accounts.
     Admin {
         #[command(subcommand)]
@@ -183,6 +199,13 @@ fn run_command(cli: Cli) -> Result<()> {
         Command::Seed => seed_command(shared),
         Command::Config { json, defaults } => show_config(shared, json, defaults),
         Command::Doctor => doctor::doctor(load_for_inspection(shared)),
+        Command::Health => health::run(&load_for_inspection(shared)?),
+        Command::Top(args) => top::run(&load_for_inspection(shared)?, &args),
+        Command::Backup(args) => backup::back_up(&load_for_inspection(shared)?, &args),
+        Command::ReturnCharges(args) => {
+            return_charges::run(&load_for_inspection(shared).map_err(CommandNotRun::wrap)?, args)
+        }
+        Command::Restore(args) => backup::restore_into(&load_for_inspection(shared)?, &args),
         Command::Admin { command } => admin::run(&load_for_inspection(shared)?, command),
         Command::Solve { purpose, url } => solve::run(&load_for_inspection(shared)?, &purpose, url),
         Command::Queue(args) => queue::run(&load_for_inspection(shared)?, args),

@@ -26,7 +26,7 @@ use urr_queue::QueueService;
 use urr_service::{InternalCredentials, Service, ServiceKit};
 use urr_storage::Db;
 
-use self::builder::Builder;
+use self::builder::{Builder, RolePairs};
 use crate::config::Config;
 use crate::data_folder::DataFolder;
 use crate::internal_router::internal_router;
@@ -62,18 +62,21 @@ pub struct System {
     /// The services that run here, for callers in this process.
     pub services: Vec<Service>,
     pub kit: ServiceKit,
-    /// Cancelled first: no new requests.
+    /// Cancelled first: health says that this process is not ready, and it serves on.
+    pub not_ready: CancellationToken,
+    /// Cancelled second: no new requests.
     pub draining: CancellationToken,
     pub supervisor: TaskSupervisor,
     auth: Option<AuthService>,
     catalog: Option<CatalogService>,
     queue: Option<QueueService>,
-    /// Cancelled second: relays, consumers and jobs finish their current step.
+    /// Cancelled third: relays, consumers and jobs finish their current step.
     stopping: CancellationToken,
     tasks: TaskTracker,
     databases: Vec<Db>,
     bus: Option<Bus>,
     rooms: Option<queue::OpenRooms>,
+    calls: RolePairs,
     _folder: Option<DataFolder>,
 }
 
@@ -98,7 +101,9 @@ impl System {
         Ok(System {
             public,
             internal,
+            calls: builder.calls(),
             services: builder.services,
+            not_ready: builder.not_ready,
             draining: builder.draining,
             supervisor: builder.supervisor,
             auth: builder.auth,
@@ -123,6 +128,11 @@ impl System {
             }
         }
         Ok(())
+    }
+
+    /// Who calls whom, as far as it was set up in this process.
+    pub fn calls(&self) -> &RolePairs {
+        &self.calls
     }
 
     /// The catalog service, if it runs here.
@@ -157,6 +167,7 @@ impl System {
     /// Stops in order, after the listeners: background tasks finish their current step, then the
     /// last transactions are committed.
     pub async fn stop(self) {
+        self.not_ready.cancel();
         self.draining.cancel();
         self.stopping.cancel();
         self.tasks.close();

@@ -36,7 +36,7 @@ pub use mail::*;
 pub use payments::*;
 pub use queue::*;
 pub use seats::*;
-pub use secrets::FIRST_START_MARK;
+pub use secrets::{FIRST_START_MARK, secrets_path};
 pub use server::*;
 pub use source::DEFAULT_TOML;
 pub use storage::*;
@@ -66,6 +66,7 @@ config! {
     data: DataConfig,
     server: ServerConfig,
     log: LogConfig,
+    traces: TracesConfig,
     demo: DemoConfig,
     database: DatabaseConfig,
     service_databases: ServiceDatabases,

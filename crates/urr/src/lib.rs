@@ -3,6 +3,8 @@
 //! Everything is a library so that tests can run the whole system in their own process; `main.rs`
 //! only hands over the command line.
 
+mod backup;
+mod call_graph;
 pub mod command;
 pub mod compose;
 pub mod config;
@@ -14,6 +16,7 @@ pub mod openapi;
 pub mod role;
 mod supervisor;
 mod text_table;
+mod traces;
 
 pub use data_folder::{DataFolder, FolderError};
 pub use engines::migrate_storage;

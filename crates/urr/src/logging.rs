@@ -12,9 +12,16 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
+use tracing::Subscriber;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::util::SubscriberInitExt;
+use urr_kernel::SPAN_TARGET;
 
 use crate::config::{LogConfig, LogFormat};
+use crate::traces::SpanCollector;
 
 const LINES_WAITING_MAX: usize = 8_192;
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
@@ -23,24 +30,42 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 #[must_use]
 pub struct LogGuard(LogQueue);
 
-/// Starts logging for this process. A second start changes nothing.
-pub fn start(config: &LogConfig) -> anyhow::Result<LogGuard> {
+/// Starts logging for this process, and the collection of spans if they are exported. A second start
+/// changes nothing.
+pub fn start(config: &LogConfig, spans: Option<SpanCollector>) -> anyhow::Result<LogGuard> {
     let filter = EnvFilter::try_new(&config.level)
         .map_err(|error| anyhow::anyhow!("log.level = {:?}: {error}", config.level))?;
+    // Spans are no lines of the log, whatever its level is.
+    let filter = filter.add_directive(format!("{SPAN_TARGET}=off").parse()?);
     let queue = LogQueue::start(io::stderr());
-    let writer = queue.clone();
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        // It would report them by a macro that panics when standard error is closed.
-        .log_internal_errors(false)
-        .with_writer(move || writer.clone());
-    let started = match config.format {
-        LogFormat::Text => builder.with_ansi(io::stderr().is_terminal()).try_init(),
-        LogFormat::Json => builder.with_ansi(false).json().flatten_event(true).try_init(),
+    let registry = tracing_subscriber::registry();
+    let started = match spans {
+        // One filter of everything costs less than one per layer.
+        None => registry.with(filter).with(log_layer(config, &queue)).try_init(),
+        Some(spans) => {
+            let is_span = filter_fn(|metadata| metadata.target() == SPAN_TARGET);
+            let log = log_layer(config, &queue).with_filter(filter);
+            registry.with(log).with(spans.with_filter(is_span)).try_init()
+        }
     };
     // Only a second start fails, and the first one goes on.
     drop(started);
     Ok(LogGuard(queue))
+}
+
+fn log_layer<S>(config: &LogConfig, queue: &LogQueue) -> Box<dyn Layer<S> + Send + Sync>
+where
+    S: Subscriber + for<'span> LookupSpan<'span>,
+{
+    let writer = queue.clone();
+    let layer = tracing_subscriber::fmt::layer()
+        // It would report them by a macro that panics when standard error is closed.
+        .log_internal_errors(false)
+        .with_writer(move || writer.clone());
+    match config.format {
+        LogFormat::Text => layer.with_ansi(io::stderr().is_terminal()).boxed(),
+        LogFormat::Json => layer.with_ansi(false).json().flatten_event(true).boxed(),
+    }
 }
 
 impl Drop for LogGuard {

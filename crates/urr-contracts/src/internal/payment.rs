@@ -25,6 +25,8 @@ internal_calls! {
         AuditLedger -> LedgerAudit: Get "/internal/payment/audit", OPERATOR, AUDIT_DEADLINE;
         AuditProvider -> ProviderAudit:
             Get "/internal/payment/audit/provider", OPERATOR, AUDIT_DEADLINE;
+        ReturnUnknownCharges -> ReturnedCharges:
+            Post "/internal/payment/audit/return-unknown", OPERATOR, AUDIT_DEADLINE;
         AuditTickets -> TicketAudit:
             Get "/internal/payment/audit/tickets", OPERATOR, AUDIT_DEADLINE;
         ListPaymentProblems -> ProblemList:
@@ -102,6 +104,25 @@ pub struct ProviderAudit {
     /// Providers whose answer is missing or incomplete.
     #[serde(default)]
     pub silent: Vec<String>,
+}
+
+/// Refunds what the providers charged for orders that we do not have, as after a restore.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReturnUnknownCharges {
+    pub since: Timestamp,
+}
+
+/// The answer of [`ReturnUnknownCharges`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReturnedCharges {
+    pub returned: Vec<AuditFinding>,
+    /// Charges whose refund did not work.
+    pub kept: Vec<AuditFinding>,
+    /// Providers that did not answer.
+    pub silent: Vec<String>,
+    /// Whether to ask again.
+    pub has_more: bool,
 }
 
 /// Compares a page of paid reservations with our payments.

@@ -291,6 +291,13 @@ fn visit_payment(visitor: &mut impl CallVisitor) {
         silent: Vec::new(),
     };
     visitor.visit(AuditProvider { since: time("2026-12-01T00:00:00Z") }, provider);
+    let returned = ReturnedCharges {
+        returned: vec![finding("returned")],
+        kept: Vec::new(),
+        silent: Vec::new(),
+        has_more: false,
+    };
+    visitor.visit(ReturnUnknownCharges { since: time("2026-12-01T00:00:00Z") }, returned);
     let differences = vec![finding("noTicket")];
     let tickets = TicketAudit { reservations: 200, payments: 199, differences, next: Some(id(10)) };
     visitor.visit(AuditTickets { after: None }, tickets);

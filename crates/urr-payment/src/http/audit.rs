@@ -6,7 +6,7 @@ use axum::extract::State;
 use serde::Serialize;
 use urr_contracts::internal::payment::{
     AccountBalance, AuditFinding, AuditLedger, AuditProvider, AuditTickets, LedgerAudit,
-    ProviderAudit, TicketAudit,
+    ProviderAudit, ReturnUnknownCharges, ReturnedCharges, TicketAudit,
 };
 use urr_kernel::{CallContext, Won};
 use urr_service::{Admin, ApiError, Errors, InternalCalls, Json};
@@ -36,6 +36,7 @@ pub fn calls(payments: PaymentService) -> InternalCalls<PaymentService> {
     InternalCalls::new(payments)
         .serve(audit_ledger)
         .serve(audit_provider)
+        .serve(return_unknown)
         .serve(audit_tickets)
         .serve(get_payment_records)
         .serve(list_payable_payments)
@@ -137,6 +138,33 @@ async fn audit_provider(
         reopened,
         differences: differences.iter().map(provider_finding).collect(),
         silent: silent.into_iter().map(str::to_owned).collect(),
+    })
+}
+
+async fn return_unknown(
+    payments: PaymentService,
+    call: ReturnUnknownCharges,
+    _: CallContext,
+) -> Result<ReturnedCharges, ApiError> {
+    let (since, now) = (storable_time(call.since), payments.0.clock.now());
+    let done = payments.return_unknown_charges(since.min(now), now).await?;
+    let of_order = |kind: &str, order_id: &str, amount: Won, sentence: String| {
+        let order_id = Some(order_id.to_owned());
+        AuditFinding { order_id, ..finding(kind, amount, sentence) }
+    };
+    let returned = done.returned.iter().map(|(order_id, amount)| {
+        let sentence = format!("order {order_id}: {amount} were returned");
+        of_order("returned", order_id, *amount, sentence)
+    });
+    let kept = done.kept.iter().map(|(order_id, amount, code)| {
+        let sentence = format!("order {order_id}: {amount} could not be returned ({code})");
+        of_order("kept", order_id, *amount, sentence)
+    });
+    Ok(ReturnedCharges {
+        returned: returned.collect(),
+        kept: kept.collect(),
+        silent: done.silent.iter().map(|name| (*name).to_owned()).collect(),
+        has_more: done.has_more,
     })
 }
 

@@ -21,7 +21,7 @@ use crate::config::Config;
 use crate::engines;
 use crate::role::ProcessRole;
 
-const PAYMENTS: OperatorTarget = OperatorTarget {
+pub(super) const PAYMENTS: OperatorTarget = OperatorTarget {
     role: ProcessRole::Payment,
     noun: "the payments",
     variable: "PAYMENT_SERVICE_URL",

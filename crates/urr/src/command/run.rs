@@ -10,6 +10,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 use urr_kernel::{Clock, Secret};
+use urr_service::ServerStop;
 
 use super::{block_on, print_line};
 use crate::compose::{ClockAndIds, System};
@@ -18,6 +19,7 @@ use crate::data_folder::{DataFolder, write_private};
 use crate::engines;
 use crate::logging;
 use crate::role::{ProcessRole, ProcessRoles};
+use crate::traces::{self, SpanExporter};
 
 /// The part of the grace period that is kept for the last commits, after requests in flight.
 const CLOSING_SHARE: Duration = Duration::from_secs(2);
@@ -74,14 +76,23 @@ fn start_and_serve(
     config: &Config,
     start: impl Future<Output = Result<(System, Listeners)>>,
 ) -> Result<()> {
-    let _log = logging::start(&config.log)?;
+    let (spans, exporter) = traces::open(&config.traces).unzip();
+    let _log = logging::start(&config.log, spans)?;
     config.dangers().iter().for_each(|danger| warn!("{danger}"));
     block_on(async {
         let mut signals = StopSignals::listen()?;
+        let exporter = exporter.map(SpanExporter::start);
         tokio::select! {
             started = start => {
                 let (system, listeners) = started?;
-                run(system, listeners, config, signals).await
+                if let Some(exporter) = &exporter {
+                    exporter.register(&system.kit.metrics);
+                }
+                let ended = run(system, listeners, config, signals).await;
+                if let Some(exporter) = exporter {
+                    exporter.stop().await;
+                }
+                ended
             }
             () = signals.next() => {
                 info!("stop signal during the start");
@@ -182,6 +193,8 @@ async fn run(
     let grace = Duration::from_secs(config.server.shutdown_grace_seconds);
     let drain = grace.saturating_sub(CLOSING_SHARE);
     let (draining, supervisor) = (system.draining.clone(), system.supervisor.clone());
+    let not_ready = system.not_ready.clone();
+    let stop = ServerStop { not_ready: not_ready.clone(), shutdown: draining.clone() };
     let main = match &system.public {
         Some(public) if listeners.is_public => public.clone(),
         _ => system.internal.clone(),
@@ -190,7 +203,7 @@ async fn run(
     let servers = TaskTracker::new();
     for (listener, router) in [(Some(listeners.main), main), (listeners.internal, internal)] {
         if let Some(listener) = listener {
-            let server = urr_service::serve(listener, router, draining.clone(), drain).map(drop);
+            let server = urr_service::serve_until(listener, router, stop.clone(), drain).map(drop);
             servers.spawn(supervisor.supervise("an HTTP server", draining.clone(), server));
         }
     }
@@ -199,14 +212,26 @@ async fn run(
         () = signals.next() => {}
         () = draining.cancelled() => {}
     }
-    info!("stopping: finishing requests and jobs in progress");
-    draining.cancel();
+    not_ready.cancel();
+    let serve_on = Duration::from_secs(config.server.not_ready_seconds);
+    if !serve_on.is_zero() && !draining.is_cancelled() {
+        info!(seconds = serve_on.as_secs(), "stopping: not ready, and serving on for a while");
+    }
     let ended = async {
-        servers.wait().await;
-        system.stop().await;
+        tokio::select! {
+            () = tokio::time::sleep(serve_on) => {}
+            () = draining.cancelled() => {}
+        }
+        info!("stopping: finishing requests and jobs in progress");
+        draining.cancel();
+        let ended = async {
+            servers.wait().await;
+            system.stop().await;
+        };
+        tokio::time::timeout(grace, ended).await
     };
     tokio::select! {
-        ended = tokio::time::timeout(grace, ended) => {
+        ended = ended => {
             if ended.is_err() {
                 warn!("not everything ended in time; what was acknowledged is stored");
             }

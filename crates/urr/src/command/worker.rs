@@ -15,7 +15,7 @@ pub fn run(config: &Config) -> Result<()> {
     if !config.sqs.enabled {
         bail!("the notices are switched off; set sqs.enabled (SQS_ENABLED) to true");
     }
-    let _log = logging::start(&config.log)?;
+    let _log = logging::start(&config.log, None)?;
     block_on(async {
         let mut signals = StopSignals::listen()?;
         let worker = NoticeWorker::new(compose::sqs_queue(&config.sqs)?);

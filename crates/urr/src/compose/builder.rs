@@ -1,8 +1,9 @@
 //! Starts the services of a process one after the other, each with its storage, relay, consumer and
 //! jobs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -25,6 +26,7 @@ use urr_storage::{Db, StorageError};
 
 use super::consumers::{self, EventConsumer};
 use super::{ClockAndIds, auth, catalog, community, mail, payment, queue, ticket};
+use crate::call_graph::{ServerKind, connections_of};
 use crate::config::Config;
 use crate::engines;
 use crate::role::{ProcessRole, ProcessRoles};
@@ -37,6 +39,7 @@ pub struct Builder<'a> {
     pub config: &'a Config,
     pub kit: &'a ServiceKit,
     pub redis: Option<Redis>,
+    pub not_ready: CancellationToken,
     pub draining: CancellationToken,
     pub stopping: CancellationToken,
     pub supervisor: TaskSupervisor,
@@ -56,7 +59,12 @@ pub struct Builder<'a> {
     local: BTreeMap<ProcessRole, LocalService>,
     /// Spawned when all services have started, because jobs call other services.
     jobs: Vec<(&'static str, BackgroundTask)>,
+    /// Who calls whom, as far as it was set up here.
+    calls: Mutex<RolePairs>,
 }
+
+/// Pairs of a caller and whom it calls.
+pub type RolePairs = BTreeSet<(ProcessRole, ProcessRole)>;
 
 /// What every service of this process shares.
 pub fn service_kit(config: &Config, sources: ClockAndIds) -> ServiceKit {
@@ -78,12 +86,20 @@ impl<'a> Builder<'a> {
         if has_storage {
             warn_of_local_state(config, roles);
         }
+        let needs_redis =
+            |role: &ProcessRole| connections_of(*role).servers.contains(&ServerKind::Redis);
+        let redis = match roles.iter().any(needs_redis) {
+            true => engines::open_redis(config).await?,
+            false => None,
+        };
         let draining = CancellationToken::new();
         Ok(Builder {
             config,
             kit,
-            redis: engines::open_redis(config).await?,
+            redis,
             supervisor: TaskSupervisor::new(draining.clone()),
+            // A process that drains is not ready either.
+            not_ready: CancellationToken::new(),
             draining,
             stopping: CancellationToken::new(),
             tasks: TaskTracker::new(),
@@ -99,6 +115,7 @@ impl<'a> Builder<'a> {
             client: HttpClient::new(),
             local: roles.iter().map(|role| (*role, LocalService::default())).collect(),
             jobs: Vec::new(),
+            calls: Mutex::default(),
         })
     }
 
@@ -140,6 +157,7 @@ impl<'a> Builder<'a> {
 
     /// A service as one of its callers reaches it: in this process, or at its address.
     pub fn upstream(&self, caller: Caller, role: ProcessRole) -> Result<Upstream> {
+        self.note_call(caller, role);
         if let Some(service) = self.local.get(&role) {
             return Ok(Upstream::local(caller, role.name(), service.clone(), self.kit));
         }
@@ -150,6 +168,21 @@ impl<'a> Builder<'a> {
             client: self.client.clone(),
         };
         Ok(Upstream::remote(caller, role.name(), remote, self.kit))
+    }
+
+    /// Network policies follow the table of calls: what is not in it would work only in tests.
+    fn note_call(&self, caller: Caller, role: ProcessRole) {
+        let caller = ProcessRole::parse(caller.as_str()).expect("a role makes the call");
+        assert!(
+            connections_of(caller).calls.contains(&role),
+            "{caller} calls {role}, and call_graph.rs does not have it"
+        );
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner).insert((caller, role));
+    }
+
+    /// Who calls whom.
+    pub fn calls(&self) -> RolePairs {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn remote_url(&self, role: ProcessRole) -> Result<ServiceUrl> {
@@ -251,7 +284,7 @@ impl<'a> Builder<'a> {
 
     /// The health of everything in this process.
     pub fn health(&self, name: &'static str) -> Health {
-        let mut health = Health::new(name, self.draining.clone());
+        let mut health = Health::new(name, self.not_ready.clone());
         for (db, service) in self.databases.iter().zip(&self.services) {
             let db = db.clone();
             health = health.check(service.name(), move || {

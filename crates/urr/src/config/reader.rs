@@ -10,7 +10,9 @@ use urr_kernel::Secret;
 
 use super::describe::Setting;
 use super::rule::{ValueRule, ValueVisibility, mask_address, optional};
-use super::source::{Environment, RawValue, SettingSource, TomlEntries, default_comments};
+use super::source::{
+    Environment, FILE_SUFFIX, RawValue, SettingSource, TomlEntries, default_comments,
+};
 
 /// Everything that was written down anywhere, in rising priority.
 pub struct ConfigSources {
@@ -126,7 +128,9 @@ impl<'a> SettingReader<'a> {
         }
         for name in self.sources.environment.names() {
             let ours = name.starts_with("URR_") && !name.starts_with("URR_TEST_");
-            let explained = names.contains(&name) || self.sources.environment.is_service_link(name);
+            let value_name = name.strip_suffix(FILE_SUFFIX).unwrap_or(name);
+            let is_known = names.contains(&name) || names.contains(&value_name);
+            let explained = is_known || self.sources.environment.is_service_link(name);
             if ours && !explained {
                 let hint = suggest(name, &names);
                 problems.push(format!("environment variable {name}: unknown{hint}"));

@@ -8,8 +8,8 @@ use urr_kernel::Secret;
 
 use super::reader::SettingReader;
 use super::rule::{
-    OWN_SECRET_BYTES_MIN, choice, flag, ip_address, log_filter, number, optional, path, port,
-    secret, service_url,
+    OWN_SECRET_BYTES_MIN, choice, flag, http_url, ip_address, log_filter, number, optional, path,
+    port, secret, service_url,
 };
 use super::section::section;
 use crate::role::ProcessRole;
@@ -26,6 +26,7 @@ section! {
         port: u16 = value(port()), "PORT";
         /// 0: there is no internal listener beside the gateway's.
         management_port: u16 = value(number(0..=u16::MAX)), "MANAGEMENT_PORT";
+        not_ready_seconds: u64 = value(number(0..=600));
         shutdown_grace_seconds: u64 = value(number(0..=600));
     }
 }
@@ -43,6 +44,14 @@ section! {
         /// Levels in the syntax of `tracing_subscriber::EnvFilter`.
         level: String = value(log_filter());
         format: LogFormat = value(choice(LOG_FORMATS));
+    }
+}
+
+section! {
+    TracesConfig = "traces" {
+        /// None: spans are not exported.
+        otlp_url: Option<String> = value(optional(http_url()));
+        sampled_percent: u8 = value(number(0..=100));
     }
 }
 

@@ -3,12 +3,20 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use toml::de::{DeTable, DeValue};
 
 /// The defaults, and the only list of what can be set together with its explanation.
 pub const DEFAULT_TOML: &str = include_str!("../../../../config/default.toml");
+
+/// A variable `URR_X_FILE` names a file that holds the value of `URR_X`, as containers get secrets.
+pub const FILE_SUFFIX: &str = "_FILE";
+
+/// Values are short: this one is no setting.
+const VALUE_BYTES_MAX: u64 = 64 * 1024;
 
 /// Where a value in force came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -173,8 +181,21 @@ impl Environment {
         Environment { variables: variables.into_iter().filter_map(utf8_name).collect() }
     }
 
-    /// The value of a variable. An empty one counts as not set: container files pass `NAME=` on.
+    /// The value of a variable, or of the file that `<NAME>_FILE` names. An empty variable counts as
+    /// not set: container files pass `NAME=` on.
     pub fn get(&self, name: &str) -> Option<Result<String, String>> {
+        let file_name = format!("{name}{FILE_SUFFIX}");
+        match (self.text(name), self.text(&file_name)) {
+            (own, None) => own,
+            (None, Some(Ok(path))) => Some(read_value(&file_name, Path::new(&path))),
+            (None, Some(Err(problem))) => Some(Err(problem)),
+            (Some(_), Some(_)) => {
+                Some(Err(format!("environment variables {name} and {file_name}: keep one of them")))
+            }
+        }
+    }
+
+    fn text(&self, name: &str) -> Option<Result<String, String>> {
         let value = self.variables.get(name)?;
         match value.to_str() {
             Some(text) if text.trim().is_empty() || self.is_service_link(name) => None,
@@ -192,6 +213,23 @@ impl Environment {
 
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.variables.keys().map(String::as_str)
+    }
+}
+
+/// The value that a file holds, without the spaces and line breaks around it. The value is not
+/// repeated in a problem: it may be a secret.
+fn read_value(variable: &str, path: &Path) -> Result<String, String> {
+    let problem = |what: &str| {
+        Err(format!("environment variable {variable}: the file {} {what}", path.display()))
+    };
+    let mut text = String::new();
+    let read =
+        File::open(path).and_then(|file| file.take(VALUE_BYTES_MAX + 1).read_to_string(&mut text));
+    match read {
+        Err(error) => problem(&format!("cannot be read: {error}")),
+        Ok(bytes) if bytes as u64 > VALUE_BYTES_MAX => problem("is too long for a setting"),
+        Ok(_) if text.trim().is_empty() => problem("is empty"),
+        Ok(_) => Ok(text.trim().to_owned()),
     }
 }
 

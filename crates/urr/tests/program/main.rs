@@ -5,6 +5,7 @@
 
 mod admin;
 mod audit;
+mod backup;
 mod config;
 mod distributed_purchase;
 mod dlq;
@@ -14,8 +15,11 @@ mod migrate;
 mod openapi_fuzz;
 mod process;
 mod queue;
+mod rolling_restart;
 mod rush;
 mod serve;
 mod startup_errors;
 mod stats;
+mod traces;
 mod up;
+mod watch;

@@ -121,6 +121,10 @@ impl Process {
         Ok(fs::read_to_string(self.output.path().join(where_to))?)
     }
 
+    pub fn is_running(&mut self) -> Result<bool> {
+        Ok(self.child.try_wait()?.is_none())
+    }
+
     pub fn await_end(self) -> Result<CommandOutput> {
         self.await_end_within(PATIENCE)
     }
@@ -164,10 +168,18 @@ impl Running {
         self.process.child.id()
     }
 
+    pub fn signal(&self, signal: &str) -> Result<()> {
+        send_signal(self.pid(), signal)
+    }
+
+    pub fn await_end(self) -> Result<CommandOutput> {
+        self.process.await_end()
+    }
+
     /// Sends a signal and waits for the end.
     pub fn stop(self, signal: &str) -> Result<CommandOutput> {
-        send_signal(self.pid(), signal)?;
-        self.process.await_end()
+        self.signal(signal)?;
+        self.await_end()
     }
 }
 

@@ -29,7 +29,7 @@ fn assert_fails(output: &CommandOutput, code: i32, said: &str) {
 }
 
 /// A seated event of the demo data that is on sale.
-fn event_on_sale(installation: &Installation) -> Result<String> {
+pub fn event_on_sale(installation: &Installation) -> Result<String> {
     let mut found = None;
     eventually("an event of the demo data is on sale", || {
         let rooms = installation.run(&["queue", "status", "--json"])?.succeeded()?;

@@ -150,3 +150,38 @@ fn an_alias_and_our_own_name_may_agree_but_not_differ() {
           keep one"]
     );
 }
+
+#[test]
+fn a_file_holds_the_value_of_a_variable() {
+    let folder = Folder::with_file("");
+    let file = folder.0.join("token");
+    let path = file.to_str().unwrap();
+    fs::write(&file, "  a secret of this test, for the calls\n").unwrap();
+    let config = inspect(&[("INTERNAL_API_TOKEN_FILE", path)]);
+    assert!(config.internal.token.matches("a secret of this test, for the calls"));
+    let source = &setting(&config, "internal.token").source;
+    assert_eq!(*source, SettingSource::Environment("INTERNAL_API_TOKEN".to_owned()));
+    assert_eq!(inspect(&[("URR_INTERNAL_TOKEN_FILE", "")]).internal.token.expose(), "");
+}
+
+#[test]
+fn a_file_that_gives_no_value_is_named_and_its_content_is_not() {
+    let folder = Folder::with_file("");
+    let file = folder.0.join("token");
+    let path = file.to_str().unwrap();
+    let wrong = |env: &[(&str, &str)], part: &str| {
+        let problems = problems_of(env).concat();
+        assert!(problems.contains(part), "{part:?} is not in {problems}");
+        assert!(!problems.contains("hunter2"), "{problems}");
+    };
+    wrong(&[("URR_INTERNAL_TOKEN_FILE", path)], "token cannot be read");
+    fs::write(&file, "\n").unwrap();
+    wrong(&[("URR_INTERNAL_TOKEN_FILE", path)], "token is empty");
+    fs::write(&file, "hunter2".repeat(10_000)).unwrap();
+    wrong(&[("URR_INTERNAL_TOKEN_FILE", path)], "token is too long");
+    fs::write(&file, "hunter2").unwrap();
+    wrong(&[("URR_INTERNAL_TOKEN_FILE", path)], "internal.token");
+    let both = [("URR_INTERNAL_TOKEN_FILE", path), ("URR_INTERNAL_TOKEN", "hunter2")];
+    wrong(&both, "keep one of them");
+    wrong(&[("URR_INTERNAL_TOKNE_FILE", path)], "URR_INTERNAL_TOKNE_FILE: unknown");
+}

@@ -1,0 +1,99 @@
+//! The table against the code that makes calls, the contracts, the documents and the deployment.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+
+use urr_contracts::internal;
+use urr_service::Caller;
+use urr_test::snapshot::assert_fresh;
+
+use super::{CONNECTIONS, kubernetes};
+use crate::compose::{ClockAndIds, System};
+use crate::config::{self, CommandLineOverrides, LoadMode, LoadOptions};
+use crate::data_folder::DataFolder;
+use crate::role::ProcessRole;
+
+const ARCHITECTURE: &str = include_str!("../../../../docs/ARCHITECTURE.md");
+
+type RolePairs = BTreeSet<(ProcessRole, ProcessRole)>;
+
+fn table() -> RolePairs {
+    let calls = |row: &super::RoleConnections| {
+        let role = row.role;
+        row.calls.iter().map(move |called| (role, *called)).collect::<Vec<_>>()
+    };
+    CONNECTIONS.iter().flat_map(calls).collect()
+}
+
+#[test]
+fn the_table_has_a_row_for_every_role_in_their_order() {
+    assert_eq!(CONNECTIONS.map(|row| row.role), ProcessRole::ALL);
+}
+
+/// A row that nobody uses would open the network for nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_composition_makes_exactly_the_calls_of_the_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let overrides =
+        CommandLineOverrides { data_dir: Some(folder.path().into()), ..Default::default() };
+    let options = LoadOptions { mode: LoadMode::Embedded, config_file: None, overrides };
+    let config = config::load(options, std::iter::empty::<(OsString, OsString)>()).unwrap();
+    let locked = DataFolder::lock(folder.path()).unwrap();
+    let (roles, sources) = (ProcessRole::all(), ClockAndIds::system());
+    let system = System::start(&config, &roles, sources, Some(locked)).await.unwrap();
+    let made: RolePairs = system.calls().clone();
+    system.stop().await;
+    assert_eq!(made, table());
+}
+
+/// A call that no contract allows is refused by the service that is called.
+#[test]
+fn the_contracts_allow_the_calls_of_the_table_and_name_no_others() {
+    let role = |name: &str| ProcessRole::parse(name).ok();
+    let target = |path: &str| role(path.split('/').nth(2).unwrap()).unwrap();
+    let calls: Vec<_> = internal::calls().collect();
+    for (caller, called) in table().into_iter().filter(|(from, _)| *from != ProcessRole::Gateway) {
+        let allows = |call: &&&urr_service::CallSpec| {
+            let named = call.callers.iter().any(|one| role(one.as_str()) == Some(caller));
+            target(call.path) == called && named
+        };
+        assert!(calls.iter().find(allows).is_some(), "{caller} calls {called} without a contract");
+    }
+    let closed = calls.iter().filter(|call| call.callers.len() < Caller::ALL.len());
+    for call in closed {
+        for caller in call.callers.iter().filter_map(|one| role(one.as_str())) {
+            let pair = (caller, target(call.path));
+            assert!(table().contains(&pair), "{pair:?} of {} is not in the table", call.path);
+        }
+    }
+}
+
+/// The roles that the last column of the table of roles names.
+#[test]
+fn the_architecture_names_the_calls_of_the_table() {
+    let head = "| role | publishes | consumes | calls |\n";
+    let rows = ARCHITECTURE.split_once(head).unwrap().1.lines().skip(1);
+    let rows: Vec<&str> = rows.take_while(|line| line.starts_with('|')).collect();
+    assert_eq!(rows.len(), ProcessRole::ALL.len());
+    for row in rows {
+        let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
+        let caller = ProcessRole::parse(cells[0]).unwrap();
+        let words = cells[3].split(|letter: char| !letter.is_ascii_lowercase());
+        let named: BTreeSet<_> = words.filter_map(|word| ProcessRole::parse(word).ok()).collect();
+        let called = super::connections_of(caller).calls.iter().copied().collect();
+        match cells[3].starts_with("every service") {
+            true => assert_eq!(called, ProcessRole::SERVICES.into_iter().collect(), "{row}"),
+            false => assert_eq!(named, called, "{row}"),
+        }
+    }
+}
+
+#[test]
+fn the_deployments_of_kubernetes_are_made_from_the_table() {
+    assert_fresh("deploy/kubernetes/roles.yaml", &kubernetes::roles());
+}
+
+#[test]
+fn the_network_policies_are_made_from_the_table() {
+    assert_fresh("deploy/kubernetes/network-policies.yaml", &kubernetes::network_policies());
+}
