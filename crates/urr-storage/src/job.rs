@@ -38,6 +38,10 @@ pub(crate) trait Job: Send {
     fn as_member(&mut self) -> Option<&mut dyn Any> {
         None
     }
+
+    /// What a trace calls it: the path of the closure.
+    #[cfg(feature = "simulation")]
+    fn name(&self) -> &'static str;
 }
 
 /// How the run of a set ended.
@@ -139,6 +143,11 @@ impl<W: SetWrite> Job for SetJob<W> {
     fn as_member(&mut self) -> Option<&mut dyn Any> {
         Some(self)
     }
+
+    #[cfg(feature = "simulation")]
+    fn name(&self) -> &'static str {
+        std::any::type_name::<W>()
+    }
 }
 
 impl TxDecision {
@@ -199,5 +208,10 @@ where
 
     fn finish(self: Box<Self>, outcome: DbResult<()>) {
         finish(self.result, self.reply, outcome);
+    }
+
+    #[cfg(feature = "simulation")]
+    fn name(&self) -> &'static str {
+        std::any::type_name::<F>()
     }
 }
