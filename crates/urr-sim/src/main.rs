@@ -82,7 +82,7 @@ fn run_many(arguments: &Arguments, sabotage: Option<Sabotage>) -> Result<ExitCod
     let seeds = if arguments.nightly { NIGHTLY_SEEDS } else { arguments.seeds };
     let (first_seed, threads) = (arguments.from, arguments.threads);
     let begun = Instant::now();
-    let report = search(&SearchOptions { first_seed, seeds, threads, sabotage });
+    let report = search(&SearchOptions { first_seed, seeds, threads, sabotage, is_shrunk: true });
     let took = begun.elapsed();
     let mut out = stdout().lock();
     let (run, steps) = (report.seeds, report.steps);

@@ -16,6 +16,8 @@ pub struct SearchOptions {
     pub seeds: u64,
     pub threads: usize,
     pub sabotage: Option<Sabotage>,
+    /// Whether a failure is made short.
+    pub is_shrunk: bool,
 }
 
 /// What many runs came to.
@@ -28,7 +30,7 @@ pub struct SearchReport {
     pub failure: Option<RunReport>,
 }
 
-/// Runs seeds until one fails. The failure is shrunk.
+/// Runs seeds until one fails.
 pub fn search(options: &SearchOptions) -> SearchReport {
     let (next, has_failed) = (AtomicU64::new(0), AtomicBool::new(false));
     let work = || search_on_thread(options, &next, &has_failed);
@@ -52,12 +54,15 @@ fn search_on_thread(
             break;
         }
         let seed = options.first_seed + number;
-        let options = RunOptions { seed, sabotage: options.sabotage, ..RunOptions::default() };
-        let one = run(&databases, &options);
-        report.add(&one);
-        if one.violation.is_some() {
+        let one = RunOptions { seed, sabotage: options.sabotage, ..RunOptions::default() };
+        let done = run(&databases, &one);
+        report.add(&done);
+        if done.violation.is_some() {
             has_failed.store(true, Ordering::Relaxed);
-            report.failure = Some(shrink(&databases, &options, &one));
+            report.failure = Some(match options.is_shrunk {
+                true => shrink(&databases, &one, &done),
+                false => done,
+            });
         }
     }
     report

@@ -7,14 +7,17 @@ use urr_sim::search::{SearchOptions, replay_command, search};
 /// Guards that are off must be noticed within so many seeds.
 const SEEDS_TO_NOTICE: u64 = 1_000;
 
+fn seeds(seeds: u64, sabotage: Option<Sabotage>) -> SearchOptions {
+    SearchOptions { first_seed: 1, seeds, threads: 1, sabotage, is_shrunk: true }
+}
+
 fn options(seed: u64) -> RunOptions {
     RunOptions { seed, ..RunOptions::default() }
 }
 
 #[test]
 fn no_seed_breaks_a_rule_and_all_of_a_sale_happens() {
-    let options = SearchOptions { first_seed: 1, seeds: 300, threads: 2, sabotage: None };
-    let report = search(&options);
+    let report = search(&SearchOptions { threads: 2, ..seeds(300, None) });
     if let Some(failure) = &report.failure {
         let again = replay_command(failure, None);
         let violation = failure.violation.as_ref().expect("a failure breaks a rule");
@@ -46,8 +49,7 @@ fn a_seed_repeats_its_trace_and_another_seed_has_another() {
 #[test]
 fn a_failure_is_made_short_and_can_be_repeated() {
     let sabotage = Some(Sabotage::SlotInJournal);
-    let options = SearchOptions { first_seed: 1, seeds: SEEDS_TO_NOTICE, threads: 1, sabotage };
-    let failure = search(&options).failure.expect("it is noticed");
+    let failure = search(&seeds(SEEDS_TO_NOTICE, sabotage)).failure.expect("it is noticed");
     assert!(failure.happened.actions.len() <= 3, "{:?}", failure.happened);
     assert!(failure.happened.faults.is_empty(), "{:?}", failure.happened);
     let kept = Some(failure.happened.clone());
@@ -59,13 +61,8 @@ fn a_failure_is_made_short_and_can_be_repeated() {
 
 /// Switches off a guard. The rule that is broken is named, so that none is found by accident.
 fn is_noticed(sabotage: Sabotage, rule: &str) {
-    let options = SearchOptions {
-        first_seed: 1,
-        seeds: SEEDS_TO_NOTICE,
-        threads: 1,
-        sabotage: Some(sabotage),
-    };
-    let report = search(&options);
+    let options = seeds(SEEDS_TO_NOTICE, Some(sabotage));
+    let report = search(&SearchOptions { is_shrunk: false, ..options });
     let failure = report.failure.unwrap_or_else(|| panic!("{sabotage:?} was not noticed"));
     let violation = failure.violation.expect("a failure breaks a rule");
     let is_expected = rule.split(" or ").any(|rule| violation.invariant.starts_with(rule));
