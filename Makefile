@@ -47,6 +47,7 @@ bench: build ## Print speeds beside a baseline of the same run
 		-p urr-ticket -p urr-queue -p urr-room --bench storage --bench logins --bench rate_limit --bench throughput --bench overload \
 		--bench reservations --bench seat_map --bench expiry \
 		--bench recovery --bench polls --bench redis_room --bench estimate --bench purchases
+	cargo run --release --locked -p urr-sim -- --seeds 10000
 	scripts/bench-web.sh
 
 lint: ## Check format and lints; warnings fail

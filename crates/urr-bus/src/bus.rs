@@ -64,6 +64,12 @@ impl Bus {
         Ok(Bus { engine: Arc::new(engine) })
     }
 
+    /// The embedded bus on a database that has the tables of [`crate::EMBEDDED_SCHEMA`].
+    #[cfg(feature = "simulation")]
+    pub fn on_database(db: urr_storage::Db, clock: &Clock) -> Bus {
+        Bus { engine: Arc::new(BusEngine::Embedded(EmbeddedBus::on(db, clock))) }
+    }
+
     /// Prepares to use Kafka. The broker need not be there yet. Call it inside the async runtime.
     pub fn connect_kafka(options: KafkaOptions) -> Result<Bus, BusError> {
         let engine = BusEngine::Kafka(KafkaBus::connect(options)?);

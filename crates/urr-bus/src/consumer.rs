@@ -106,6 +106,7 @@ impl Consumer {
     ) -> Result<(), Stopped> {
         let lag_reader = subscription.lag_reader();
         let outcome = tokio::select! {
+            biased;
             outcome = self.consume(&mut subscription, cancel) => outcome,
             () = self.observe_lag(&lag_reader) => unreachable!("the lag is read for ever"),
         };
@@ -121,6 +122,7 @@ impl Consumer {
         let (mut failures, mut handled) = (0, HandledBatches::default());
         loop {
             let batch = tokio::select! {
+                biased;
                 () = cancel.cancelled() => {
                     self.acknowledge(subscription, &mut handled, cancel).await?;
                     return Err(Stopped);
@@ -146,11 +148,13 @@ impl Consumer {
             };
             failures = 0;
             tokio::select! {
+                biased;
                 outcome = self.handle_batch(&batch, cancel) => outcome?,
                 never = subscription.keep_alive() => match never {},
             }
             handled.add(&batch);
             tokio::select! {
+                biased;
                 () = cancel.cancelled() => {}
                 () = tokio::time::sleep_until(begun + GATHER) => {}
             }
@@ -467,6 +471,7 @@ impl Consumer {
         cancel: &CancellationToken,
     ) -> Result<(), Stopped> {
         tokio::select! {
+            biased;
             () = cancel.cancelled() => Err(Stopped),
             () = tokio::time::sleep(backoff::delay(attempt, salt)) => Ok(()),
         }

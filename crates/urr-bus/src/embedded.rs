@@ -7,10 +7,11 @@ mod log;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::Notify;
 use tracing::error;
 use urr_kernel::{Clock, Timestamp};
 use urr_storage::{Db, Schema, SqliteOptions, migrate};
@@ -20,7 +21,7 @@ use crate::reader::{PAGE_MAX, PartitionRange};
 use crate::subscription::{BATCH_MAX, PartitionLag};
 use crate::{BusError, BusMessage, Delivery, DeliveryBatch, MessagePosition};
 
-const SCHEMA: Schema = Schema {
+pub const SCHEMA: Schema = Schema {
     name: "bus",
     migrations: urr_storage::migrations![1 "log" => "../migrations/0001_log.sql"],
 };
@@ -33,8 +34,8 @@ type PartitionKey = (String, i32);
 pub(crate) struct EmbeddedBus {
     db: Db,
     clock: Clock,
-    /// Counts publications, to wake those who wait for one.
-    appended: watch::Sender<u64>,
+    /// Wakes those who wait for a publication, always in the same order.
+    appended: Arc<Notify>,
     /// Which group consumes which topic at present.
     consuming: Arc<Mutex<HashSet<(String, String)>>>,
 }
@@ -43,12 +44,13 @@ impl EmbeddedBus {
     pub(crate) fn open(path: &Path, clock: &Clock) -> Result<EmbeddedBus, BusError> {
         migrate::migrate_sqlite(path, &SCHEMA, clock.now())?;
         let options = SqliteOptions { readers: 2, ..SqliteOptions::default() };
-        Ok(EmbeddedBus {
-            db: Db::open_sqlite(path, &options)?,
-            clock: clock.clone(),
-            appended: watch::Sender::new(0),
-            consuming: Arc::default(),
-        })
+        Ok(EmbeddedBus::on(Db::open_sqlite(path, &options)?, clock))
+    }
+
+    /// `db` has the tables.
+    pub(crate) fn on(db: Db, clock: &Clock) -> EmbeddedBus {
+        let (appended, consuming) = (Arc::default(), Arc::default());
+        EmbeddedBus { db, clock: clock.clone(), appended, consuming }
     }
 
     pub(crate) async fn ensure_topics(&self, topics: &[TopicSpec]) -> Result<(), BusError> {
@@ -89,7 +91,7 @@ impl EmbeddedBus {
             .await;
         match outcome {
             Ok(results) => {
-                self.appended.send_modify(|count| *count += 1);
+                self.appended.notify_waiters();
                 results
             }
             Err(error) => vec![Err(error); count],
@@ -109,7 +111,7 @@ impl EmbeddedBus {
             self.db.write(move |tx| log::group_offset_start(tx, &group, &topics)).await?;
         Ok(EmbeddedSubscription {
             reader,
-            appended: self.appended.subscribe(),
+            appended: Arc::clone(&self.appended),
             positions,
             _claim: claim,
         })
@@ -152,6 +154,8 @@ impl EmbeddedBus {
         let db = self.db.clone();
         let closing = tokio::task::spawn_blocking(move || db.close());
         closing.await.expect("closing the storage does not panic");
+        // Those who wait learn that it is closed.
+        self.appended.notify_waiters();
     }
 }
 
@@ -211,7 +215,7 @@ impl Drop for TopicClaim {
 
 pub(crate) struct EmbeddedSubscription {
     reader: EmbeddedLagReader,
-    appended: watch::Receiver<u64>,
+    appended: Arc<Notify>,
     /// What the next batch starts with, per partition.
     positions: BTreeMap<PartitionKey, i64>,
     _claim: TopicClaim,
@@ -219,8 +223,11 @@ pub(crate) struct EmbeddedSubscription {
 
 impl EmbeddedSubscription {
     pub(crate) async fn next_batch(&mut self) -> Result<DeliveryBatch, BusError> {
+        let appended = Arc::clone(&self.appended);
         loop {
-            self.appended.mark_unchanged();
+            // From before the read, so that no publication is missed.
+            let mut is_appended = pin!(appended.notified());
+            is_appended.as_mut().enable();
             let deliveries = self.read().await?;
             if !deliveries.is_empty() {
                 let batch = DeliveryBatch { deliveries };
@@ -230,8 +237,8 @@ impl EmbeddedSubscription {
                 return Ok(batch);
             }
             tokio::select! {
-                // The sender is gone when the bus is: then the next read says so.
-                _ = self.appended.changed() => {}
+                biased;
+                () = is_appended => {}
                 () = tokio::time::sleep(POLL) => {}
             }
         }

@@ -36,6 +36,8 @@ pub use consumer::{
     decode_event,
 };
 pub use dead_letters::{DeadLetter, DeadLetterError};
+#[cfg(feature = "simulation")]
+pub use embedded::SCHEMA as EMBEDDED_SCHEMA;
 pub use error::BusError;
 pub use kafka::KafkaOptions;
 pub use message::{

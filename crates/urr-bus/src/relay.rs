@@ -133,6 +133,7 @@ pub async fn run(relay: Relay, cancel: CancellationToken) {
         }
         relay.do_chores(&mut chores, round, &mut progress.logged_not_ours).await;
         tokio::select! {
+            biased;
             () = cancel.cancelled() => {}
             () = relay.wait_after(round, failures, begun) => {}
         }
@@ -146,6 +147,7 @@ impl Relay {
             RelayRound::ReadOn | RelayRound::Closed => {}
             RelayRound::Busy => tokio::time::sleep_until(begun + self.options.gather).await,
             RelayRound::Idle => tokio::select! {
+                biased;
                 () = self.db.outbox_filled() => {}
                 () = tokio::time::sleep(self.options.poll) => {}
             },
@@ -272,6 +274,7 @@ impl Relay {
         tokio::pin!(publishing);
         loop {
             tokio::select! {
+                biased;
                 results = &mut publishing => return Some(results),
                 () = tokio::time::sleep(self.options.lease / 3) => {
                     match self.has_lease(leased_at).await {

@@ -38,7 +38,7 @@ use urr_contracts::clients::TicketClient;
 use urr_kernel::{Clock, IdSource, Timestamp, Uuid};
 use urr_room::{AdmissionRules, AdmissionState, Rooms};
 use urr_service::token::TokenKey;
-use urr_service::{Service, ServiceKit};
+use urr_service::{InternalCalls, Service, ServiceKit};
 use urr_storage::{Db, DbResult, Schema, migrations};
 use utoipa::openapi::OpenApi;
 
@@ -209,6 +209,11 @@ impl QueueService {
         self.0.metrics.register(&kit.metrics);
         self.0.notices.register(&kit.metrics);
         Service::new("queue", http::routes().with_state(self.clone()), kit)
-            .with_calls(http::internal::calls(self.clone()))
+            .with_calls(self.internal_calls())
+    }
+
+    /// What other services can ask it.
+    pub fn internal_calls(&self) -> InternalCalls<QueueService> {
+        http::internal::calls(self.clone())
     }
 }

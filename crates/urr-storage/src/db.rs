@@ -89,6 +89,12 @@ impl Db {
         Ok(Db { engine, shared })
     }
 
+    /// A handle on an engine of a simulation.
+    #[cfg(feature = "simulation")]
+    pub(crate) fn of_engine(engine: StorageEngine, shared: Arc<EngineShared>) -> Db {
+        Db { engine: Arc::new(engine), shared }
+    }
+
     /// Runs a closure in a transaction: committed if it returns `Ok`, undone otherwise.
     ///
     /// The closure may run more than once; it runs to its end even when the caller goes away.

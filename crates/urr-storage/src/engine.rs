@@ -33,6 +33,9 @@ pub(crate) struct StorageEngine {
     /// None if the engine commits all writes in groups.
     batches: Option<Arc<WriteBatches>>,
     threads: Mutex<EngineThreads>,
+    /// Only in a simulation: there are no threads, and all work waits here.
+    #[cfg(feature = "simulation")]
+    stepped: Option<crate::stepped::StepQueue>,
 }
 
 /// The queues of an engine.
@@ -67,10 +70,32 @@ impl StorageEngine {
         let batches = limits.batch_max.map(|max| WriteBatches::new(writes.clone(), max));
         let threads = Mutex::new(start(write_queue, read_queue)?);
         let senders = RwLock::new(Some(JobSenders { writes, reads }));
-        Ok(StorageEngine { senders, batches, threads })
+        Ok(StorageEngine {
+            senders,
+            batches,
+            threads,
+            #[cfg(feature = "simulation")]
+            stepped: None,
+        })
+    }
+
+    /// An engine without threads, whose work waits for a simulation.
+    #[cfg(feature = "simulation")]
+    pub(crate) fn stepped(queue: crate::stepped::StepQueue) -> StorageEngine {
+        StorageEngine {
+            senders: RwLock::new(None),
+            batches: None,
+            threads: Mutex::default(),
+            stepped: Some(queue),
+        }
     }
 
     pub(crate) fn submit(&self, access: Access, job: Box<dyn Job>) -> DbResult<()> {
+        #[cfg(feature = "simulation")]
+        if let Some(queue) = &self.stepped {
+            queue.push(access, job);
+            return Ok(());
+        }
         let senders = self.senders.read().unwrap_or_else(PoisonError::into_inner);
         let JobSenders { writes, reads } = senders.as_ref().ok_or(StorageError::Closed)?;
         let queue = if access == Access::Write { writes } else { reads };

@@ -43,6 +43,10 @@ pub(crate) trait Job: Send {
     fn as_member(&mut self) -> Option<&mut dyn Any> {
         None
     }
+
+    /// What a trace calls it: the path of the closure.
+    #[cfg(feature = "simulation")]
+    fn name(&self) -> &'static str;
 }
 
 /// How the run of a set ended.
@@ -148,6 +152,11 @@ impl<W: SetWrite> Job for SetJob<W> {
     fn as_member(&mut self) -> Option<&mut dyn Any> {
         Some(self)
     }
+
+    #[cfg(feature = "simulation")]
+    fn name(&self) -> &'static str {
+        std::any::type_name::<W>()
+    }
 }
 
 impl TxDecision {
@@ -208,5 +217,10 @@ where
 
     fn finish(self: Box<Self>, outcome: DbResult<()>) {
         finish(self.result, self.reply, outcome);
+    }
+
+    #[cfg(feature = "simulation")]
+    fn name(&self) -> &'static str {
+        std::any::type_name::<F>()
     }
 }

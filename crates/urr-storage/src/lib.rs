@@ -29,6 +29,8 @@ mod postgres;
 mod row;
 mod sets;
 mod sqlite;
+#[cfg(feature = "simulation")]
+mod stepped;
 mod tx;
 mod typed_columns;
 mod value;
@@ -41,5 +43,7 @@ pub use postgres::{ServiceRole, provision, reach_postgres};
 pub use row::{FromColumn, Row};
 pub use sets::SetWrite;
 pub use sqlite::{SqliteCut, check_sqlite};
+#[cfg(feature = "simulation")]
+pub use stepped::{PendingStep, StepFault, StepQueue, StepReport, SteppedDatabase};
 pub use tx::Tx;
 pub use value::{TIME_MAX, TIME_MIN, ToValue, Value, storable_time};

@@ -168,7 +168,7 @@ fn take_turn(path: &Path) -> DbResult<SqliteConnection> {
     }
 }
 
-fn migrate_in_transaction(
+pub(crate) fn migrate_in_transaction(
     connection: &SqliteConnection,
     schema: &Schema,
     now: Timestamp,

@@ -251,7 +251,7 @@ impl CommitGroup<'_> {
     }
 }
 
-enum ClosureOutcome {
+pub(crate) enum ClosureOutcome {
     /// What the closure wrote, if anything, is part of the transaction or undone, as it asked.
     Stands { decision: TxDecision, has_outbox_rows: bool },
     /// It failed after it had written, and there is no savepoint to go back to.
@@ -259,7 +259,7 @@ enum ClosureOutcome {
 }
 
 /// Runs one closure. An error means that the surrounding transaction is gone.
-fn run_closure(
+pub(crate) fn run_closure(
     connection: &SqliteConnection,
     shared: &EngineShared,
     job: &mut dyn Job,

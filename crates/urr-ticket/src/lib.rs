@@ -43,7 +43,7 @@ use std::sync::Arc;
 
 use urr_kernel::{Clock, IdSource, Uuid};
 use urr_service::admin_log::AdminAction;
-use urr_service::{Service, ServiceKit};
+use urr_service::{InternalCalls, Service, ServiceKit};
 use urr_storage::{Db, Schema, migrations};
 use utoipa::openapi::OpenApi;
 
@@ -242,6 +242,11 @@ impl TicketService {
     pub fn service(&self, kit: &ServiceKit) -> Service {
         self.metrics.register(&kit.metrics);
         Service::new("ticket", http::routes().with_state(self.clone()), kit)
-            .with_calls(http::internal_calls(self.clone()))
+            .with_calls(self.internal_calls())
+    }
+
+    /// What other services can ask it.
+    pub fn internal_calls(&self) -> InternalCalls<TicketService> {
+        http::internal_calls(self.clone())
     }
 }

@@ -99,6 +99,15 @@ impl SqliteConnection {
         Ok(connection)
     }
 
+    /// An empty database that ends with the connection.
+    #[cfg(feature = "simulation")]
+    pub(crate) fn open_in_memory(limit: Duration) -> DbResult<Self> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+        let connection = Self::open(Path::new(":memory:"), flags, limit)?;
+        connection.pragma("foreign_keys", "on")?;
+        Ok(connection)
+    }
+
     pub(crate) fn open_reader(path: &Path, limit: Duration) -> DbResult<Self> {
         let connection = Self::open(path, OpenFlags::SQLITE_OPEN_READ_WRITE, limit)?;
         connection.pragma("query_only", "on")?;

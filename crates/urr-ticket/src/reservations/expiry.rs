@@ -5,8 +5,9 @@
 //! does not answer in time is postponed: neither stops the others.
 
 use std::collections::{BTreeMap, HashMap};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use tokio::time::Instant;
 use urr_kernel::{CallContext, Timestamp, Uuid};
 use urr_storage::{DbResult, StorageError, Tx};
 

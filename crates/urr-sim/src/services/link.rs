@@ -1,0 +1,100 @@
+//! Calls between services: each message waits for the schedule, and can be lost or repeated.
+
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use urr_contracts::internal::queue::{CheckSlots, FinishSlot};
+use urr_contracts::internal::ticket::{
+    Acknowledged, CancelReservation, ConfirmPayable, GetPayable, ListPaidReservations,
+    MarkPayableRefunded, PinPayable, ReleaseHold, UnpinPayable, ValidatePayable,
+};
+use urr_kernel::CallContext;
+use urr_service::{ApiError, Caller, InternalCall, InternalCalls, Service, ServiceKit, Upstream};
+use utoipa_axum::router::OpenApiRouter;
+
+use super::{Registry, Role};
+use crate::network::{MessageFate, Network};
+use crate::sabotage::Sabotage;
+
+/// The way from one service to another.
+#[derive(Clone)]
+pub(super) struct Link {
+    pub caller: Caller,
+    pub to: Role,
+    pub network: Network,
+    pub registry: Registry,
+    pub sabotage: Option<Sabotage>,
+    pub caller_died: CancellationToken,
+}
+
+impl Link {
+    /// What the caller believes to be the other service.
+    pub fn service(self, kit: &ServiceKit) -> Upstream {
+        let (caller, to) = (self.caller, self.to);
+        let calls = InternalCalls::new(self)
+            .serve(forward::<GetPayable>)
+            .serve(forward::<ValidatePayable>)
+            .serve(pin)
+            .serve(forward::<UnpinPayable>)
+            .serve(forward::<ConfirmPayable>)
+            .serve(forward::<MarkPayableRefunded>)
+            .serve(forward::<ListPaidReservations>)
+            .serve(forward::<CancelReservation>)
+            .serve(forward::<ReleaseHold>)
+            .serve(forward::<CheckSlots>)
+            .serve(forward::<FinishSlot>);
+        let service = Service::new(to.name(), OpenApiRouter::new(), kit).with_calls(calls);
+        Upstream::local(caller, to.name(), &service, kit)
+    }
+
+    async fn send(&self, what: &str, is_repeatable: bool) -> Result<MessageFate, ApiError> {
+        if self.caller_died.is_cancelled() {
+            // A dead process sends nothing.
+            std::future::pending::<()>().await;
+        }
+        let label = format!("{} → {}: {what}", self.caller.as_str(), self.to.name());
+        match self.network.send(label, is_repeatable).await {
+            MessageFate::Lost => Err(unavailable()),
+            fate => Ok(fate),
+        }
+    }
+}
+
+fn unavailable() -> ApiError {
+    let retry_after = Duration::from_secs(1);
+    ApiError::unavailable("SERVICE_UNAVAILABLE", "The message was lost.", retry_after)
+}
+
+async fn forward<C: InternalCall>(
+    link: Link,
+    request: C,
+    context: CallContext,
+) -> Result<C::Answer, ApiError> {
+    let name = C::SPEC.name;
+    let fate = link.send(name, true).await?;
+    let Some(target) = link.registry.find(link.to) else { return Err(unavailable()) };
+    let upstream = target.upstreams.iter().find(|(caller, _)| *caller == link.caller);
+    let Some((_, upstream)) = upstream.cloned() else { return Err(unavailable()) };
+    if fate == MessageFate::Repeated {
+        let (upstream, request) = (upstream.clone(), request.clone());
+        tokio::spawn(async move { drop(upstream.ask(&request, &context).await) });
+    }
+    let answer = tokio::select! {
+        biased;
+        () = target.died.cancelled() => return Err(unavailable()),
+        answer = upstream.ask(&request, &context) => answer?,
+    };
+    link.send(&format!("answer to {name}"), false).await?;
+    Ok(answer)
+}
+
+async fn pin(
+    link: Link,
+    request: PinPayable,
+    context: CallContext,
+) -> Result<Acknowledged, ApiError> {
+    match link.sabotage == Some(Sabotage::Pin) {
+        true => Ok(Acknowledged {}),
+        false => forward(link, request, context).await,
+    }
+}
