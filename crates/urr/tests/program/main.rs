@@ -5,6 +5,7 @@
 
 mod admin;
 mod audit;
+mod chaos;
 mod config;
 mod distributed_purchase;
 mod dlq;
@@ -19,3 +20,4 @@ mod serve;
 mod startup_errors;
 mod stats;
 mod up;
+mod whole_audit;
