@@ -41,14 +41,10 @@ test: web ## Run all tests, on the embedded engines, on the real servers and in 
 	scripts/test-deploy.sh
 	scripts/test-web.sh
 
-bench: build ## Print speeds beside a baseline of the same run
+bench: build ## Print all speeds in one table; BENCH=full adds the long ones
 	scripts/install-test-servers.sh
-	cargo bench --locked --no-fail-fast -p urr-test -p urr-e2e -p urr-gateway \
-		-p urr-ticket -p urr-queue -p urr-room --bench storage --bench logins --bench rate_limit --bench throughput --bench overload \
-		--bench reservations --bench seat_map --bench expiry \
-		--bench recovery --bench polls --bench redis_room --bench estimate --bench purchases
-	cargo run --release --locked -p urr-sim -- --seeds 10000
-	scripts/bench-web.sh
+	scripts/bench.sh
+	test "$${BENCH:-}" != full || scripts/bench-web.sh
 
 lint: ## Check format and lints; warnings fail
 	cargo fmt --all --check

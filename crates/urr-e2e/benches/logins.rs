@@ -38,6 +38,7 @@ use urr::compose::{ClockAndIds, System};
 use urr::config::{self, CommandLineOverrides, Config, LoadMode, LoadOptions};
 use urr_auth::solve_challenge;
 use urr_service::serve;
+use urr_test::figures::{BenchFigure, RatioTarget};
 
 const LOGINS_PER_SECOND: u32 = 1_000;
 const STORM: Duration = Duration::from_secs(10);
@@ -80,8 +81,15 @@ fn main() {
     let failed = before.iter().chain(&during).filter(|answer| answer.status != 200).count();
     println!("looks that failed {failed:>8}");
     let (before, during) = (p99_millis(&before), p99_millis(&during));
-    println!("p99 of looks      {before:>8.1} ms before, {during:.1} ms during the storm");
-    println!("ratio             {:>8.1}   (target: at most {P99_RATIO_MAX})", during / before);
+    let figure = BenchFigure {
+        name: "p99 of polls during a storm of logins",
+        value: during,
+        unit: "ms",
+        baseline: "before",
+        baseline_value: before,
+        target: RatioTarget::AtMost(P99_RATIO_MAX),
+    };
+    figure.show();
     server.block_on(system.stop());
 }
 

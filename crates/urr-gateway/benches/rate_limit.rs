@@ -15,6 +15,7 @@ use tokio::runtime::Runtime;
 use urr_gateway::{Quota, RateLimiter};
 use urr_kernel::{Clock, Secret};
 use urr_redis::{Redis, RedisTopology};
+use urr_test::figures::{BenchFigure, RatioTarget};
 use urr_test::servers::{self, Server};
 
 const MEMORY_CHECKS: usize = 2_000_000;
@@ -45,9 +46,15 @@ fn bench_memory(runtime: &Runtime) -> bool {
     let limiter = RateLimiter::local(Clock::System);
     let mut passed = true;
     let mut report = |name: &str, rate: f64| {
-        let verdict = if rate >= MEMORY_RATE_MIN { "ok" } else { "BELOW TARGET" };
-        println!("{name:<44} {rate:>11.0} checks/s (target ≥ {MEMORY_RATE_MIN}) {verdict}");
-        passed &= rate >= MEMORY_RATE_MIN;
+        let figure = BenchFigure {
+            name: &format!("rate limit, {name}"),
+            value: rate,
+            unit: "checks/s",
+            baseline: "needed",
+            baseline_value: MEMORY_RATE_MIN,
+            target: RatioTarget::AtLeast(1.0),
+        };
+        passed &= figure.show();
     };
     let one = |limiter: &RateLimiter, names: &Arc<[String]>, quota: Quota| {
         runtime.block_on(run(limiter.clone(), Arc::clone(names), quota))
@@ -114,12 +121,15 @@ async fn bench_redis() -> Result<bool> {
     let stats = limiter.stats();
     ensure!(stats.fallback == 0, "Redis did not decide all: {stats:?}");
     let seconds = (ROUND * ROUNDS).as_secs_f64();
-    let ratio = ours as f64 / bare as f64;
-    println!("{:<44} {:>11.0} checks/s", "Redis, 64 callers", ours as f64 / seconds);
-    println!("{:<44} {:>11.0} calls/s", "bare EVALSHA, same script", bare as f64 / seconds);
-    let verdict = if ratio >= REDIS_RATIO_MIN { "ok" } else { "BELOW TARGET" };
-    println!("{:<44} {ratio:>11.2} (target ≥ {REDIS_RATIO_MIN}) {verdict}", "ratio");
-    Ok(ratio >= REDIS_RATIO_MIN)
+    let figure = BenchFigure {
+        name: "rate limit, Redis, 64 callers",
+        value: ours as f64 / seconds,
+        unit: "checks/s",
+        baseline: "bare EVALSHA, same script",
+        baseline_value: bare as f64 / seconds,
+        target: RatioTarget::AtLeast(REDIS_RATIO_MIN),
+    };
+    Ok(figure.show())
 }
 
 /// How often callers, each waiting for its answer, get one in a round.

@@ -23,6 +23,7 @@ use urr_gateway::{Gateway, GatewaySettings, RateLimiter, RateLimits};
 use urr_kernel::{Clock, IdSource, Uuid};
 use urr_service::token::{ACCESS, AccessClaims, TokenFacts, TokenKey};
 use urr_service::{Caller, Metrics, RequestLimits, Service, ServiceKit, Upstream, UserRole, serve};
+use urr_test::figures::{BenchFigure, RatioTarget};
 use utoipa_axum::router::OpenApiRouter;
 
 const CONNECTIONS: u32 = 64;
@@ -48,10 +49,15 @@ fn main() {
         gateways.push(machine.block_on(full_load(&gateway)));
     }
     let (bare_rate, gateway_rate) = (median(&mut bares), median(&mut gateways));
-    let ratio = gateway_rate / bare_rate;
-    println!("bare axum route   {bare_rate:>8.0} requests/s");
-    println!("whole gateway     {gateway_rate:>8.0} requests/s");
-    println!("ratio             {ratio:>8.2}   (target: at least {RATIO_MIN})");
+    let figure = BenchFigure {
+        name: "gateway",
+        value: gateway_rate,
+        unit: "requests/s",
+        baseline: "bare axum route",
+        baseline_value: bare_rate,
+        target: RatioTarget::AtLeast(RATIO_MIN),
+    };
+    figure.show();
 
     let half = gateway_rate / 2.0;
     let (mut bares, mut gateways) = (Vec::new(), Vec::new());
@@ -60,11 +66,15 @@ fn main() {
         gateways.push(machine.block_on(p99_micros(&gateway, half)));
     }
     let (bare_p99, gateway_p99) = (median(&mut bares), median(&mut gateways));
-    let ratio = gateway_p99 / bare_p99;
-    println!("at {half:.0} requests/s, half of what the gateway can do:");
-    println!("bare p99          {bare_p99:>8.0} us");
-    println!("gateway p99       {gateway_p99:>8.0} us");
-    println!("ratio             {ratio:>8.2}   (target: at most {P99_RATIO_MAX})");
+    let figure = BenchFigure {
+        name: "gateway, p99 at half load",
+        value: gateway_p99,
+        unit: "us",
+        baseline: "bare axum route",
+        baseline_value: bare_p99,
+        target: RatioTarget::AtMost(P99_RATIO_MAX),
+    };
+    figure.show();
 }
 
 async fn listen(router: Router) -> SocketAddr {

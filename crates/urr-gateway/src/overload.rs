@@ -8,6 +8,10 @@
 //! browsing is shed first and payments last. Webhooks come from anybody, so they share a few permits
 //! of their own beside those of their service.
 //!
+//! A busy processor makes everything slow, although no service is: then fewer permits make nothing
+//! faster. So the permits do not shrink below a floor for users who are inside, whose number the
+//! waiting room bounds: for paying, holding seats, seat maps and the own reservations, in this order.
+//!
 //! Joining a line and asking for one's position take permits of their own, whose number is fixed.
 //! Serving them costs hardly more than a refusal, and everybody who is refused asks again: a crowd
 //! that is refused makes more work than one that is served.
@@ -23,7 +27,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use urr_service::ApiError;
 
-use crate::routes::{Priority, ROUTES, RateClass, Route};
+use crate::routes::{Policy, Priority, ROUTES, RateClass, Route};
 
 /// How many webhooks may be in progress. Providers send those again that are shed.
 const WEBHOOKS_MAX: usize = 16;
@@ -56,11 +60,35 @@ pub struct ConcurrencyLimits {
     pub start: usize,
     pub min: usize,
     pub max: usize,
+    /// How many permits of a service users who are inside have at least.
+    pub inside_min: usize,
+}
+
+impl ConcurrencyLimits {
+    /// Few of those who are inside ask at the same moment.
+    const INSIDE_PER_PERMIT: usize = 4;
+    const INSIDE_MIN_MAX: usize = 256;
+
+    /// For a waiting room that lets so many users in at once.
+    pub fn for_threshold(threshold: u32) -> ConcurrencyLimits {
+        let limits = ConcurrencyLimits::default();
+        let inside = usize::try_from(threshold).unwrap_or(usize::MAX);
+        let inside_min = inside / ConcurrencyLimits::INSIDE_PER_PERMIT;
+        let inside_min = inside_min.clamp(limits.min, ConcurrencyLimits::INSIDE_MIN_MAX);
+        ConcurrencyLimits { inside_min, ..limits }
+    }
 }
 
 impl Default for ConcurrencyLimits {
     fn default() -> ConcurrencyLimits {
-        ConcurrencyLimits { total_max: 2_048, line: 8_192, start: 512, min: 32, max: 1_024 }
+        ConcurrencyLimits {
+            total_max: 2_048,
+            line: 8_192,
+            start: 512,
+            min: 32,
+            max: 1_024,
+            inside_min: 0,
+        }
     }
 }
 
@@ -71,6 +99,7 @@ pub struct OverloadControl {
     webhooks: PermitPool,
     line: PermitPool,
     recent: RecentRequests,
+    inside_min: usize,
     services: BTreeMap<&'static str, ServicePermits>,
     /// One per route.
     baselines: Vec<LatencyBaseline>,
@@ -120,9 +149,9 @@ impl PermitPool {
         PermitPool { limit: AtomicUsize::new(limit), used: AtomicUsize::new(0) }
     }
 
-    /// Takes a permit if one is left for this priority.
-    fn try_acquire(&self, priority: Priority) -> bool {
-        let limit = share(self.limit.load(Ordering::Relaxed), priority);
+    /// Takes a permit if one is left for this priority, or of the `floor`.
+    fn try_acquire(&self, priority: Priority, floor: usize) -> bool {
+        let limit = share(self.limit.load(Ordering::Relaxed), priority).max(floor);
         let more = |used| (used < limit).then_some(used + 1);
         self.used.fetch_update(Ordering::AcqRel, Ordering::Relaxed, more).is_ok()
     }
@@ -145,6 +174,18 @@ fn share(limit: usize, priority: Priority) -> usize {
         // It has permits of its own.
         Priority::Line => limit,
         Priority::Browse => limit - limit * 3 / 10,
+    }
+}
+
+/// How many permits of its service a request may use however far they have shrunk. Each step leaves
+/// some for the next one.
+fn floor(route: &Route, inside_min: usize) -> usize {
+    match (route.priority, route.policy) {
+        (Priority::Pay, _) => inside_min,
+        (Priority::Hold, Policy::Admitted) => inside_min * 3 / 4,
+        (Priority::Browse, Policy::Admitted) => inside_min / 2,
+        (Priority::Browse, Policy::User) => inside_min / 4,
+        _ => 0,
     }
 }
 
@@ -196,7 +237,7 @@ impl OverloadControl {
         services: impl Iterator<Item = &'static str>,
         limits: ConcurrencyLimits,
     ) -> OverloadControl {
-        let ConcurrencyLimits { total_max, line, start, min, max } = limits;
+        let ConcurrencyLimits { total_max, line, start, min, max, inside_min } = limits;
         let started_at = Instant::now();
         let service = |name| {
             let window =
@@ -209,6 +250,7 @@ impl OverloadControl {
             webhooks: PermitPool::new(WEBHOOKS_MAX),
             line: PermitPool::new(line),
             recent: RecentRequests::default(),
+            inside_min: inside_min.min(max),
             services: services.map(service).collect(),
             baselines: ROUTES.iter().map(|_| LatencyBaseline::new()).collect(),
             started_at,
@@ -222,12 +264,17 @@ impl OverloadControl {
     }
 
     /// Takes a permit for a request, or none.
-    fn acquire(&self, service: &str, priority: Priority) -> Option<OverloadPermit<'_>> {
+    fn acquire(
+        &self,
+        service: &str,
+        priority: Priority,
+        floor: usize,
+    ) -> Option<OverloadPermit<'_>> {
         let permits = &self.services[service];
-        if !self.total.try_acquire(priority) {
+        if !self.total.try_acquire(priority, 0) {
             return None;
         }
-        if !permits.pool.try_acquire(priority) {
+        if !permits.pool.try_acquire(priority, floor) {
             self.total.release();
             return None;
         }
@@ -239,10 +286,10 @@ impl OverloadControl {
     pub fn acquire_for(&self, route: &Route) -> Result<OverloadPermit<'_>, ApiError> {
         let permit = match route.priority {
             Priority::Line => {
-                let is_free = self.line.try_acquire(Priority::Line);
+                let is_free = self.line.try_acquire(Priority::Line, 0);
                 is_free.then(|| OverloadPermit { control: self, kind: PermitKind::Line })
             }
-            priority => self.acquire(route.service, priority),
+            priority => self.acquire(route.service, priority, floor(route, self.inside_min)),
         };
         let permit = permit.and_then(|permit| self.with_webhook(permit, route));
         let second = Instant::now().duration_since(self.started_at).as_secs();
@@ -264,7 +311,7 @@ impl OverloadControl {
         if let PermitKind::Service { is_webhook, .. } = &mut permit.kind
             && route.rate_class == RateClass::Webhook
         {
-            if !self.webhooks.try_acquire(route.priority) {
+            if !self.webhooks.try_acquire(route.priority, 0) {
                 return None;
             }
             *is_webhook = true;
@@ -388,10 +435,10 @@ pub fn overloaded(retry_after: Duration) -> ApiError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::routes::find_route;
+    use crate::routes::{RouteMatch, find_route, match_route};
 
     const SMALL: ConcurrencyLimits =
-        ConcurrencyLimits { total_max: 20, line: 5, start: 10, min: 4, max: 12 };
+        ConcurrencyLimits { total_max: 20, line: 5, start: 10, min: 4, max: 12, inside_min: 0 };
 
     fn overload() -> OverloadControl {
         OverloadControl::new(["catalog", "ticket", "payment"].into_iter(), SMALL)
@@ -401,13 +448,20 @@ mod tests {
         overload.services["catalog"].pool.limit.load(Ordering::Relaxed)
     }
 
+    fn route_of(method: &str, path: &str) -> (usize, &'static Route) {
+        match match_route(&method.parse().unwrap(), path) {
+            RouteMatch::Route(index, route) => (index, route),
+            _ => panic!("{method} {path} has no route"),
+        }
+    }
+
     #[test]
     fn browsing_leaves_permits_for_holding_and_holding_for_paying() {
         let overload = overload();
         let mut permits = Vec::new();
         let mut fill = |service, priority| {
             let before = permits.len();
-            permits.extend(std::iter::from_fn(|| overload.acquire(service, priority)));
+            permits.extend(std::iter::from_fn(|| overload.acquire(service, priority, 0)));
             permits.len() - before
         };
         assert_eq!(fill("ticket", Priority::Browse), 7);
@@ -420,12 +474,12 @@ mod tests {
         assert_eq!(fill("payment", Priority::Pay), 2);
         drop(permits);
         assert_eq!(overload.total.used.load(Ordering::Relaxed), 0);
-        assert!(overload.acquire("payment", Priority::Browse).is_some());
+        assert!(overload.acquire("payment", Priority::Browse, 0).is_some());
     }
 
     #[test]
     fn webhooks_have_few_permits_and_leave_the_others() {
-        let limits = ConcurrencyLimits { total_max: 100, line: 5, start: 50, min: 4, max: 50 };
+        let limits = ConcurrencyLimits { total_max: 100, start: 50, max: 50, ..SMALL };
         let overload = OverloadControl::new(["payment"].into_iter(), limits);
         let [webhook, pay] = ["/api/payments/webhooks/toss", "/api/payments/confirm"]
             .map(|path| find_route(path).unwrap());
@@ -495,7 +549,7 @@ mod tests {
         busy: usize,
     ) {
         let permits: Vec<_> =
-            (0..busy).filter_map(|_| overload.acquire("catalog", Priority::Pay)).collect();
+            (0..busy).filter_map(|_| overload.acquire("catalog", Priority::Pay, 0)).collect();
         for _ in 0..count {
             tokio::time::advance(Duration::from_millis(5)).await;
             overload.record(&permits[0], at, Duration::from_millis(millis));
@@ -529,6 +583,65 @@ mod tests {
         respond(&other, 1, 50, 1).await;
         respond(&other, 90, 500, 1).await;
         assert_eq!(limit(&other), 10);
+    }
+
+    /// Lets `fans` ask for seat maps all the time while they share a processor that needs 2 ms for
+    /// each answer. Returns how many of a thousand requests are shed in the end.
+    async fn shed_by_a_busy_processor(inside_min: usize, fans: usize) -> usize {
+        let limits = ConcurrencyLimits { inside_min, ..ConcurrencyLimits::default() };
+        let overload = OverloadControl::new(["ticket"].into_iter(), limits);
+        let (at, route) = route_of("GET", "/api/seats/events/1");
+        for _ in 0..50 {
+            overload.acquire_for(route).unwrap().complete(at, Duration::from_millis(2));
+        }
+        let mut shed = 0;
+        for round in 0..2_000 / fans * 20 {
+            let permits: Vec<_> =
+                (0..fans).filter_map(|_| overload.acquire_for(route).ok()).collect();
+            // Everybody waits for everybody else, so less at once is not more per second.
+            let latency = Duration::from_millis(2) * u32::try_from(permits.len()).unwrap();
+            tokio::time::advance(latency).await;
+            if round >= 1_000 / fans * 20 {
+                shed += fans - permits.len();
+            }
+            permits.into_iter().for_each(|permit| permit.complete(at, latency));
+        }
+        shed / 20
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_busy_processor_takes_no_permits_from_users_who_are_inside() {
+        assert_eq!(shed_by_a_busy_processor(256, 100).await, 0);
+        // Without the floor more than half of them are shed, although nothing gets faster by it.
+        let control = shed_by_a_busy_processor(0, 100).await;
+        assert!(control > 400, "{control} of 1000");
+        // And there is still a bound: more than can be inside are shed.
+        let flood = shed_by_a_busy_processor(256, 1_000).await;
+        assert!(flood > 700, "{flood} of 1000");
+    }
+
+    #[test]
+    fn the_floor_leaves_permits_for_paying_and_the_rest_has_none() {
+        let limits = ConcurrencyLimits { start: 4, max: 100, total_max: 200, ..SMALL };
+        let limits = ConcurrencyLimits { inside_min: 40, ..limits };
+        let overload = OverloadControl::new(["ticket", "payment", "catalog"].into_iter(), limits);
+        let mut held = Vec::new();
+        let mut fill = |method, path| {
+            let (before, (_, route)) = (held.len(), route_of(method, path));
+            held.extend(std::iter::from_fn(|| overload.acquire_for(route).ok()).take(100));
+            held.len() - before
+        };
+        assert_eq!(fill("GET", "/api/reservations/1"), 10);
+        assert_eq!(fill("GET", "/api/seats/events/1"), 10);
+        assert_eq!(fill("POST", "/api/seats/reserve"), 10);
+        assert_eq!(fill("POST", "/api/payments/confirm"), 40);
+        assert_eq!(fill("GET", "/api/events"), 3, "who is not inside has no floor");
+    }
+
+    #[test]
+    fn the_floor_follows_the_threshold() {
+        let floor = |threshold| ConcurrencyLimits::for_threshold(threshold).inside_min;
+        assert_eq!([0, 100, 400, 1_000, 100_000].map(floor), [32, 32, 100, 250, 256]);
     }
 
     /// G9: when all services share what is slow, payments are shed last.

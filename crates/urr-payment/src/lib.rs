@@ -25,6 +25,7 @@ mod saga;
 mod settings;
 mod settlement;
 mod store;
+mod table_audit;
 mod ticket_calls;
 mod ticket_reconciliation;
 mod unknown_charges;
@@ -60,6 +61,7 @@ pub use saga::{
 pub use settings::PaymentSettings;
 pub use settlement::{EventMoneyError, EventSettlement, LedgerRow, MethodSales};
 pub use store::payments::PaymentFilter;
+pub use table_audit::{SandboxAudit, SharedPayments};
 pub use ticket_reconciliation::{CompareError, TicketComparison, TicketDifference};
 
 /// The tables of the payment service.

@@ -35,6 +35,7 @@ use urr_service::{
 };
 use urr_storage::{Db, StorageError, params};
 use urr_test::engines::{Database, Engine};
+use urr_test::figures::{BenchFigure, RatioTarget};
 use utoipa_axum::router::OpenApiRouter;
 
 const CONNECTIONS: usize = 64;
@@ -76,25 +77,25 @@ fn main() -> Result<()> {
     }
     let mut passed = true;
     for (what, rates) in [("polls", polls), ("checks", checks)] {
-        passed &= report(
-            &format!("{what}, a million against bare axum"),
-            rates[2] / bare,
-            BARE_RATIO_MIN,
-        );
-        passed &= report(
-            &format!("{what}, a million against a thousand"),
-            rates[2] / rates[0],
-            CROWD_RATIO_MIN,
-        );
+        let figure = BenchFigure {
+            name: &format!("{what}, a million waiting"),
+            value: rates[2],
+            unit: "requests/s",
+            baseline: "bare axum, JSON of the same size",
+            baseline_value: bare,
+            target: RatioTarget::AtLeast(BARE_RATIO_MIN),
+        };
+        passed &= figure.show();
+        let figure = BenchFigure {
+            baseline: "a thousand waiting",
+            baseline_value: rates[0],
+            target: RatioTarget::AtLeast(CROWD_RATIO_MIN),
+            ..figure
+        };
+        passed &= figure.show();
     }
     ensure!(passed, "a figure is below its target");
     Ok(())
-}
-
-fn report(what: &str, ratio: f64, target: f64) -> bool {
-    let verdict = if ratio >= target { "ok" } else { "BELOW TARGET" };
-    println!("{what:<40} {ratio:>6.2} (target ≥ {target}) {verdict}");
-    ratio >= target
 }
 
 /// Whom to ask what.

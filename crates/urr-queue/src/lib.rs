@@ -143,6 +143,12 @@ pub struct QueueParts {
     pub live_sources: LiveSources,
 }
 
+/// The events that have a room: for the audit.
+pub async fn room_event_list(db: &Db) -> DbResult<Vec<Uuid>> {
+    let sql = "select event_id from rooms order by event_id";
+    db.read(move |tx| tx.query(sql, &[], |row| row.get("event_id"))).await
+}
+
 /// The interface description, for a process that does not run the service.
 pub fn openapi() -> OpenApi {
     http::routes().into_openapi()

@@ -20,6 +20,7 @@ use urr_room::JOURNAL;
 use urr_room::memory::MemoryRooms;
 use urr_room::{AdmissionRules, AdmissionState, RoomRequest, UserStatus};
 use urr_storage::{Db, SqliteOptions, StorageError, migrate, params};
+use urr_test::figures::{BenchFigure, RatioTarget};
 
 const EVENT: Uuid = Uuid::from_u128(1);
 const CROWD: u32 = 1_000_000;
@@ -66,11 +67,16 @@ async fn joins(folder: &Path) {
         all.join_all().await;
         let rate = f64::from(joined.load(Ordering::Relaxed)) / begun.elapsed().as_secs_f64();
         let commits = db.stats().groups as f64 / begun.elapsed().as_secs_f64();
-        println!(
-            "durable joins, {tasks:>5} at once  {rate:>10.0} per second  ratio {:.2}  \
-             ({commits:.0} commits per second)",
-            rate / baseline
-        );
+        println!("{tasks} at once: {commits:.0} commits per second");
+        let figure = BenchFigure {
+            name: &format!("durable joins, {tasks} at once"),
+            value: rate,
+            unit: "joins/s",
+            baseline: "plain inserts, 256 to a commit",
+            baseline_value: baseline,
+            target: RatioTarget::None,
+        };
+        figure.show();
         rooms.close().await;
         db.close();
     }

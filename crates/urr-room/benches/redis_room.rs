@@ -19,6 +19,7 @@ use urr_kernel::{Clock, IdSource, Secret, Uuid};
 use urr_redis::{Redis, RedisOptions, RedisTopology};
 use urr_room::redis::{RedisRooms, RoomTime};
 use urr_room::{AdmissionRules, AdmissionState, RoomRequest, UserStatus};
+use urr_test::figures::{BenchFigure, RatioTarget};
 use urr_test::servers::{self, Server};
 
 const SIZES: [usize; 3] = [1_000, 100_000, 1_000_000];
@@ -97,10 +98,6 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-fn verdict(is_met: bool) -> &'static str {
-    if is_met { "ok" } else { "MISSES ITS TARGET" }
-}
-
 impl Bench {
     async fn new(url: &str) -> Result<Bench> {
         let place = RedisTopology::Single(Secret::new(url));
@@ -146,12 +143,15 @@ impl Bench {
             baseline += self.redis_benchmark(call)? / f64::from(ROUNDS);
         }
         let (name, ratio) = (if call == Call::Check { "checks" } else { "looks" }, ours / baseline);
-        println!(
-            "{:>9} wait: {name:<6} {ours:>9.0}/s, redis-benchmark {baseline:>9.0}/s, ratio \
-             {ratio:.2} {}",
-            self.users.len(),
-            verdict(ratio >= RATIO_MIN)
-        );
+        let figure = BenchFigure {
+            name: &format!("room in Redis, {name}, {} waiting", self.users.len()),
+            value: ours,
+            unit: "calls/s",
+            baseline: "redis-benchmark",
+            baseline_value: baseline,
+            target: RatioTarget::AtLeast(RATIO_MIN),
+        };
+        figure.show();
         Ok((ours, ratio))
     }
 

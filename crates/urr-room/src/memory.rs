@@ -12,7 +12,7 @@
 mod draw_task;
 mod fenwick;
 mod flow_counters;
-mod journal;
+pub(crate) mod journal;
 mod line;
 mod pending_writes;
 mod queue_counts;

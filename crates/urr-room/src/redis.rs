@@ -2,8 +2,8 @@
 //!
 //! The keys of an event share a hash tag: `queue` (user → number), `active` (user → end of the
 //! slot), `seen` (when users were last seen, in parts), `slots` (user → id and begin of the slot),
-//! `room` (the last number, totals, the listing, the sweeps) and `pace` (the last seconds). See
-//! also [`queue_limit`] and [`occupied_rooms`]. The numbers of an empty room stay for 90 days.
+//! `room` (the last number, totals, the listing, the sweeps), `pace` (the last seconds) and
+//! `room:log` ([`crate::slot_log`]). See also [`queue_limit`] and [`occupied_rooms`]. The numbers of an empty room stay for 90 days.
 //!
 //! An answer is as durable as Redis: with `appendonly yes` it survives a crash of Redis, with
 //! `appendfsync always` that of the machine. Every script may run twice, as when a call times out
@@ -27,14 +27,15 @@ use urr_redis::{FromRedisValue, Redis, RedisError, Script, ToRedisArgs};
 use self::keys::{RoomKeys, cleared_line, void_mark};
 use self::queue_limit::QueueReservation;
 use self::scripts::{
-    ADMIT, CHECK, CLEAR, CROWD, ENTRANTS, FINISH, HOLDS_SLOT, LEAVE, LOCATE, POLL, RENUMBER, SWEEP,
-    TAKE_CLEARED,
+    ADMIT, CHECK, CLEAR, CROWD, ENTRANTS, FINISH, HOLDS_SLOT, LEAVE, LOCATE, POLL, READ_ROOM,
+    READ_SLOT_LOG, RENUMBER, SWEEP, TAKE_CLEARED,
 };
 use super::{
     Admission, AdmissionRules, AdmissionState, ClearedCounts, Crowd, LinePace, LinePosition,
     MARKS_MAX, RoomError, RoomRequest, Slot, StatusSnapshot, UserLocation, UserStatus,
     sweep_gap_max_us,
 };
+use crate::slot_log::{RoomEnd, SlotChange, SlotLogEntry};
 
 /// Which clock decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -420,6 +421,67 @@ impl RedisRooms {
             }
         }
     }
+}
+
+/// Some entries of the log of slots of an event, from an index on.
+pub(crate) async fn read_slot_log(
+    redis: &Redis,
+    event_id: Uuid,
+    from: i64,
+    count: i64,
+) -> Result<Vec<SlotLogEntry>, RedisError> {
+    let key = RoomKeys::of(event_id).slot_log();
+    let raw: Vec<Vec<u8>> =
+        redis.run(&READ_SLOT_LOG, &[key.as_str()], (from, from + count - 1)).await?;
+    let parsed = (from + 1..).zip(&raw).map(|(entry, raw)| {
+        parse_slot_log(entry, raw)
+            .ok_or_else(|| RedisError::Rejected(format!("entry {entry} of {key} cannot be read")))
+    });
+    parsed.collect()
+}
+
+/// An entry as `slot_log.lua` writes it.
+fn parse_slot_log(entry: i64, raw: &[u8]) -> Option<SlotLogEntry> {
+    let (letter, rest) = raw.split_first()?;
+    let (user_id, rest) = match letter {
+        b'C' => (None, rest),
+        _ => {
+            let (user, rest) = rest.split_at_checked(16)?;
+            (Some(Uuid::from_slice(user).ok()?), rest)
+        }
+    };
+    let words: Vec<&str> = std::str::from_utf8(rest).ok()?.split(' ').collect();
+    let at = Timestamp::from_microsecond(words.first()?.parse().ok()?).ok()?;
+    let change = match letter {
+        b'A' => SlotChange::Admitted {
+            number: match *words.get(1)? {
+                "-" => None,
+                number => Some(number.parse().ok()?),
+            },
+            last_number: words.get(2)?.parse().ok()?,
+            inside_max: words.get(3)?.parse().ok()?,
+        },
+        b'E' => SlotChange::Ended,
+        _ => SlotChange::Cleared,
+    };
+    Some(SlotLogEntry { entry, user_id, at, change })
+}
+
+/// The room of an event as it is.
+pub(crate) async fn read_room(redis: &Redis, event_id: Uuid) -> Result<RoomEnd, RedisError> {
+    let keys = RoomKeys::of(event_id);
+    let [queue, active, _, _, room, _] = keys.all();
+    let (inside, twice, first, _): (Vec<Vec<u8>>, Vec<Vec<u8>>, String, u64) =
+        redis.run(&READ_ROOM, &[queue, active, room], 0).await?;
+    let unreadable = |_| RedisError::Rejected("a user's id cannot be read".to_owned());
+    Ok(RoomEnd {
+        inside: uuids(inside).map_err(unreadable)?,
+        twice: uuids(twice).map_err(unreadable)?,
+        first_number: first.parse().ok(),
+        // The log may have expired before the room's count.
+        admitted: None,
+        last_entry: None,
+    })
 }
 
 fn snapshot(answer: &ScriptAnswer, rules: &AdmissionRules) -> Result<StatusSnapshot, RoomError> {

@@ -22,6 +22,13 @@ pub struct Behaviour {
     pub changes_of_mind: f64,
     /// Who cancels after paying.
     pub cancels: f64,
+    /// Who lists the tickets for sale after paying; as large a share of those who come too late
+    /// buys such tickets.
+    pub transfers: f64,
+    /// Who reads the crowd document while they wait, and asks for their own position when it is near.
+    pub crowd_readers: f64,
+    /// A fan tries again so often after an error of the system.
+    pub tries: u32,
     /// The mean time on the seat map and at the checkout.
     pub choosing: Duration,
     pub paying: Duration,
@@ -37,6 +44,9 @@ impl Default for Behaviour {
             declines: 0.05,
             changes_of_mind: 0.03,
             cancels: 0.03,
+            transfers: 0.03,
+            crowd_readers: 0.3,
+            tries: 5,
             choosing: Duration::from_secs(8),
             paying: Duration::from_secs(12),
         }
@@ -53,6 +63,8 @@ pub enum FanKind {
     TokenThief,
     /// Reserves without waiting.
     QueueSkipper,
+    /// Waits as a person does, and books from two devices with one entry token.
+    TokenSharer,
 }
 
 /// An interruption while waiting.
@@ -76,6 +88,10 @@ pub struct FanDecisions {
     pub is_declined_first: bool,
     pub changes_mind: bool,
     pub cancels: bool,
+    /// Sells the tickets again, or buys from somebody who does.
+    pub trades: bool,
+    pub reads_crowd: bool,
+    pub tries: u32,
     pub choosing: Duration,
     pub paying: Duration,
 }
@@ -93,7 +109,10 @@ impl FanDecisions {
         let is_declined_first = happens(behaviour.declines);
         let changes_mind = happens(behaviour.changes_of_mind);
         let cancels = happens(behaviour.cancels);
-        let kinds = [FanKind::FastPoller, FanKind::TokenThief, FanKind::QueueSkipper];
+        let trades = happens(behaviour.transfers);
+        let reads_crowd = happens(behaviour.crowd_readers);
+        let kinds =
+            [FanKind::FastPoller, FanKind::TokenThief, FanKind::QueueSkipper, FanKind::TokenSharer];
         let kind = kinds[random.random_range(0..kinds.len())];
         let interruptions = [Interruption::Reload, Interruption::Offline(Duration::from_secs(15))];
         let interruption = interruptions[random.random_range(0..interruptions.len())];
@@ -110,6 +129,9 @@ impl FanDecisions {
             is_declined_first,
             changes_mind,
             cancels,
+            trades,
+            reads_crowd,
+            tries: behaviour.tries,
             choosing: exponential(behaviour.choosing, &mut random),
             paying: exponential(behaviour.paying, &mut random),
         }

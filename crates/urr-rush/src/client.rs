@@ -24,6 +24,7 @@ use urr_kernel::Uuid;
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
 const ENTRY_TOKEN: HeaderName = HeaderName::from_static("x-queue-entry-token");
+const PROOF_OF_WORK: HeaderName = HeaderName::from_static("x-proof-of-work");
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// The system that is rehearsed.
@@ -60,6 +61,8 @@ pub struct FanRequest {
     pub token: Option<String>,
     pub entry_token: Option<String>,
     pub key: Option<Uuid>,
+    /// Of work.
+    pub proof: Option<String>,
     pub body: Option<Value>,
 }
 
@@ -73,7 +76,15 @@ impl FanRequest {
     }
 
     fn new(method: Method, path: String) -> FanRequest {
-        FanRequest { method, path, token: None, entry_token: None, key: None, body: None }
+        FanRequest {
+            method,
+            path,
+            token: None,
+            entry_token: None,
+            key: None,
+            proof: None,
+            body: None,
+        }
     }
 
     pub fn token(self, token: &str) -> FanRequest {
@@ -86,6 +97,10 @@ impl FanRequest {
 
     pub fn key(self, key: Uuid) -> FanRequest {
         FanRequest { key: Some(key), ..self }
+    }
+
+    pub fn proof(self, proof: String) -> FanRequest {
+        FanRequest { proof: Some(proof), ..self }
     }
 
     pub fn body(self, body: Value) -> FanRequest {
@@ -181,6 +196,9 @@ impl FanClient {
         }
         if let Some(token) = request.entry_token {
             http = http.header(ENTRY_TOKEN, token);
+        }
+        if let Some(proof) = request.proof.filter(|proof| !proof.is_empty()) {
+            http = http.header(PROOF_OF_WORK, proof);
         }
         if let Some(key) = request.key {
             http = http.header(IDEMPOTENCY_KEY, key.to_string());

@@ -56,7 +56,7 @@ pub struct ExpectationResult {
     pub passed: bool,
 }
 
-const FIGURES: &str = "p50, p99 or max with .check, .poll, .map, .reserve, .pay, .cancel or .leave; \
+const FIGURES: &str = "p50, p99 or max with .check, .poll, .map, .reserve, .pay, .cancel, .leave, .crowd or .transfer; \
     failed, deferred, seats-sold, bought, unfinished, programs-succeeded, out-of-order, \
     estimates-within";
 

@@ -18,19 +18,25 @@ use crate::seat_map::SeatStatuses;
 
 /// A fan who is asked to wait this often gives up.
 const DEFERRALS_MAX: u32 = 60;
-/// A fan tries again so often after an error of the system.
-const FAILURES_MAX: u32 = 5;
 const PAUSE: Duration = Duration::from_secs(1);
 const FAST_POLL: Duration = Duration::from_millis(200);
 /// A fan tries so often to get seats.
 const CHOICES_MAX: u32 = 8;
 /// How long a fan waits for a payment whose outcome is not known yet.
 const OUTCOME_POLLS_MAX: u32 = 60;
+/// And for one whose answer was lost: it may never have begun.
+const LOST_POLLS_MAX: u32 = 5;
+/// A fan who reads the crowd document asks for the own position at least this often, and when so many
+/// or fewer are in front.
+const CROWD_READS_MAX: u32 = 20;
+const NEAR: i64 = 200;
+/// How often a fan looks for tickets of others.
+const TRANSFER_LOOKS_MAX: u32 = 5;
 /// A thief waits so long for a token to steal.
 const THEFT_POLLS_MAX: u32 = 120;
 
 /// Refusals that belong to a sale.
-const REFUSALS: [&str; 13] = [
+const REFUSALS: [&str; 24] = [
     "SEAT_TAKEN",
     "SEAT_BEING_DECIDED",
     "SOLD_OUT",
@@ -44,6 +50,17 @@ const REFUSALS: [&str; 13] = [
     "ENTRY_TOKEN_INVALID",
     "ENTRY_TOKEN_OTHER_EVENT",
     "SLOT_ENDED",
+    "HOLD_IN_PROGRESS",
+    "MEMBERSHIP_REQUIRED",
+    "ALREADY_PAID",
+    "TRANSFER_SOLD",
+    "SEAT_LIMIT",
+    "OWN_TRANSFER",
+    "TRANSFER_CANCELLED",
+    "TRANSFER_BEING_PAID",
+    "TRANSFER_LISTED",
+    "RESERVATION_NOT_CONFIRMED",
+    "PAYMENT_IN_PROGRESS",
 ];
 /// Refusals that ask the fan to wait.
 const DEFERRALS: [&str; 4] = ["RATE_LIMITED", "OVERLOADED", "QUEUE_FULL", "ROOM_NOT_READY"];
@@ -91,11 +108,14 @@ impl Fan {
         sleep_until(self.arrives_at).await;
         self.rush.recorder.arrived();
         let outcome = match self.decisions.kind {
-            FanKind::Person | FanKind::FastPoller => self.visit().await,
+            FanKind::Person | FanKind::FastPoller | FanKind::TokenSharer => self.visit().await,
             FanKind::QueueSkipper => self.reserve_as_program(None).await,
             FanKind::TokenThief => self.steal().await,
         };
-        let outcome = outcome.unwrap_or_else(|early| early);
+        let mut outcome = outcome.unwrap_or_else(|early| early);
+        if outcome == FanOutcome::SoldOut && self.decisions.trades {
+            outcome = self.buy_from_other().await.unwrap_or(outcome);
+        }
         self.rush.recorder.finished(outcome);
     }
 
@@ -117,13 +137,18 @@ impl Fan {
             return Ok(FanOutcome::ChangedMind);
         }
         self.pay(&hold).await?;
-        self.rush.recorder.sold(hold.seats, hold.amount);
+        self.rush.recorder.sold(&hold.id, hold.seats, hold.amount);
+        if self.decisions.trades {
+            self.list_for_sale(&hold).await;
+            return Ok(FanOutcome::Bought);
+        }
         if !self.decisions.cancels {
             return Ok(FanOutcome::Bought);
         }
         sleep(self.decisions.choosing).await;
+        self.rush.recorder.cancels(&hold.id);
         let refund = self.cancel(&hold).await.ok_or(FanOutcome::Bought)?;
-        self.rush.recorder.refunded(refund);
+        self.rush.recorder.paid(-refund);
         Ok(FanOutcome::BoughtAndCancelled)
     }
 
@@ -153,6 +178,9 @@ impl Fan {
             }
             polls += 1;
             sleep(self.pause_until_poll(&status, polls)).await;
+            if let Some(number) = status["number"].as_i64().filter(|_| self.decisions.reads_crowd) {
+                self.watch_crowd(number).await;
+            }
             let reloads = polls == 3 && self.decisions.interruption == Some(Interruption::Reload)
                 || status["status"] == "not_in_queue";
             let (operation, request) = match reloads {
@@ -161,6 +189,56 @@ impl Fan {
             };
             status = self.ask(operation, Instant::now(), request.clone()).await?;
         }
+    }
+
+    /// Reads the crowd document until this number is near the front.
+    async fn watch_crowd(&self, number: i64) {
+        let crowd = FanRequest::get(format!("/api/queue/crowd/{}", self.rush.event.id));
+        for _ in 0..CROWD_READS_MAX {
+            let asked = self.ask(Operation::Crowd, Instant::now(), crowd.clone()).await;
+            let Ok(answer) = asked else { return };
+            let first = answer["marks"][0][0].as_i64();
+            // Without a line the fan may have been admitted.
+            let Some(first) = first.filter(|_| answer["soldOut"] != true) else { return };
+            if number - first < NEAR {
+                return;
+            }
+            sleep(3 * PAUSE).await;
+        }
+    }
+
+    /// Offers the tickets to others.
+    async fn list_for_sale(&self, hold: &Hold) {
+        let request = FanRequest::post("/api/transfers").body(json!({ "reservationId": hold.id }));
+        // From now on somebody else may have paid for it.
+        self.rush.recorder.cancels(&hold.id);
+        drop(self.request(Operation::Transfer, Instant::now(), request).await);
+    }
+
+    /// Looks for tickets of others and buys the first that can be had.
+    async fn buy_from_other(&self) -> Option<FanOutcome> {
+        let event_id = self.rush.event.id;
+        for _ in 0..TRANSFER_LOOKS_MAX {
+            let list = FanRequest::get(format!("/api/transfers?eventId={event_id}&limit=20"));
+            let list = self.ask(Operation::Transfer, Instant::now(), list).await.ok()?;
+            let offers = list["transfers"].as_array().into_iter().flatten();
+            let mut free = offers.filter(|it| it["isBeingPaid"] != true && it["isMine"] != true);
+            if let Some(offer) = free.nth(self.number % 3) {
+                let body = json!({
+                    "paymentType": "transfer", "referenceId": offer["id"],
+                    "paymentMethod": "approve",
+                });
+                let request = FanRequest::post("/api/payments/process").body(body);
+                let paid = self.request(Operation::Pay, Instant::now(), request).await.ok()?;
+                if paid.status == StatusCode::OK && paid.body["success"] == true {
+                    let won = |name: &str| offer[name].as_i64().unwrap_or(0);
+                    self.rush.recorder.paid(won("totalPrice") - won("originalPrice"));
+                    return Some(FanOutcome::BoughtTransfer);
+                }
+            }
+            sleep(2 * PAUSE).await;
+        }
+        None
     }
 
     fn pause_until_poll(&self, status: &Value, polls: u32) -> Duration {
@@ -229,14 +307,16 @@ impl Fan {
 
     /// Reserves; some click twice, which must make one hold.
     async fn reserve(&self, request: FanRequest) -> Result<FanResponse, FanOutcome> {
+        if self.decisions.kind == FanKind::TokenSharer {
+            return self.reserve_from_two_devices(request).await;
+        }
         let request = request.key(self.rush.ids.next_id());
         let wanted = Instant::now();
         if !self.decisions.clicks_twice {
-            return self.request(Operation::Reserve, wanted, request).await;
+            return self.send_until_answered(Operation::Reserve, wanted, request).await;
         }
-        let again = self.request(Operation::Reserve, wanted, request.clone());
-        let (first, second) =
-            tokio::join!(self.request(Operation::Reserve, wanted, request), again);
+        let click = || self.send_until_answered(Operation::Reserve, wanted, request.clone());
+        let (first, second) = tokio::join!(click(), click());
         let (first, second) = (first?, second?);
         let id = |response: &FanResponse| response.body["reservation"]["id"].clone();
         if first.code().is_empty() && second.code().is_empty() && id(&first) != id(&second) {
@@ -247,6 +327,40 @@ impl Fan {
         Ok(if first.code().is_empty() { first } else { second })
     }
 
+    /// Two devices ask with one entry token, each for itself: there must be one hold.
+    async fn reserve_from_two_devices(
+        &self,
+        request: FanRequest,
+    ) -> Result<FanResponse, FanOutcome> {
+        let wanted = Instant::now();
+        let device = |key| self.request(Operation::Reserve, wanted, request.clone().key(key));
+        let (first, second) =
+            tokio::join!(device(self.rush.ids.next_id()), device(self.rush.ids.next_id()));
+        let (first, second) = (first?, second?);
+        let id = |response: &FanResponse| response.body["reservation"]["id"].clone();
+        let both = first.code().is_empty() && second.code().is_empty();
+        if both && id(&first) != id(&second) {
+            return Err(FanOutcome::ProgramSucceeded);
+        }
+        Ok(if first.code().is_empty() { first } else { second })
+    }
+
+    /// The same request with the same key, as a page repeats it after the network was gone.
+    async fn send_until_answered(
+        &self,
+        operation: Operation,
+        wanted: Instant,
+        request: FanRequest,
+    ) -> Result<FanResponse, FanOutcome> {
+        for _ in 1..self.decisions.tries {
+            match self.request(operation, wanted, request.clone()).await {
+                Ok(response) => return Ok(response),
+                Err(_) => sleep(PAUSE).await,
+            }
+        }
+        self.request(operation, wanted, request).await
+    }
+
     async fn pay(&self, hold: &Hold) -> Result<(), FanOutcome> {
         let cards: &[&str] = match self.decisions.is_declined_first {
             true => &["decline", "approve"],
@@ -255,10 +369,18 @@ impl Fan {
         for card in cards {
             let body = json!({ "reservationId": hold.id, "paymentMethod": card });
             let request = FanRequest::post("/api/payments/process").body(body);
-            let response = self.request(Operation::Pay, Instant::now(), request).await?;
+            let wanted = Instant::now();
+            let sent = self.request(Operation::Pay, wanted, request.clone()).await;
+            // Whether it was paid is not known: the page asks, and pays again if it was not.
+            let response = match sent {
+                Ok(response) => response,
+                Err(_) if self.await_outcome(hold, LOST_POLLS_MAX).await.is_ok() => return Ok(()),
+                Err(_) => self.send_until_answered(Operation::Pay, wanted, request).await?,
+            };
             match response.status {
                 StatusCode::OK if response.body["success"] == true => return Ok(()),
-                StatusCode::ACCEPTED => return self.await_outcome(hold).await,
+                StatusCode::ACCEPTED => return self.await_outcome(hold, OUTCOME_POLLS_MAX).await,
+                _ if response.code() == "ALREADY_PAID" => return Ok(()),
                 _ => sleep(PAUSE).await,
             }
         }
@@ -266,8 +388,8 @@ impl Fan {
     }
 
     /// The outcome of a payment is not known yet: the page asks until it is.
-    async fn await_outcome(&self, hold: &Hold) -> Result<(), FanOutcome> {
-        for _ in 0..OUTCOME_POLLS_MAX {
+    async fn await_outcome(&self, hold: &Hold, polls_max: u32) -> Result<(), FanOutcome> {
+        for _ in 0..polls_max {
             sleep(PAUSE).await;
             let request = FanRequest::get(format!("/api/reservations/{}", hold.id));
             let found = self.ask(Operation::Poll, Instant::now(), request).await?;
@@ -339,7 +461,7 @@ impl Fan {
         wanted: Instant,
         request: FanRequest,
     ) -> Result<Value, FanOutcome> {
-        for _ in 0..FAILURES_MAX {
+        for _ in 0..self.decisions.tries {
             match self.request(operation, wanted, request.clone()).await {
                 Ok(response) if response.status.is_success() => return Ok(response.body),
                 Ok(response) if response.code() == "SALE_ENDED" => return Err(FanOutcome::SoldOut),

@@ -24,10 +24,15 @@ mod fan;
 mod histogram;
 mod monitor;
 mod plot;
+mod proxy;
 mod recorder;
+mod registration;
 mod report;
 mod report_html;
 mod run;
+#[cfg(test)]
+mod run_tests;
+mod sale;
 mod seat_map;
 
 pub use accounts::{FanAccount, read_accounts, write_accounts};
@@ -36,7 +41,10 @@ pub use behaviour::Behaviour;
 pub use client::Site;
 pub use compare::compare;
 pub use expectation::Expectation;
+pub use proxy::CuttingProxy;
 pub use recorder::LiveFigures;
+pub use registration::register_fans;
 pub use report::RushReport;
 pub use report_html::to_html;
 pub use run::{RushPlan, run};
+pub use sale::create_sale;

@@ -8,8 +8,10 @@ const LEFT: f64 = 64.0;
 const BOTTOM: f64 = 28.0;
 const TOP: f64 = 12.0;
 const RIGHT: f64 = 12.0;
-const COLOURS: [&str; 7] =
-    ["#d9362b", "#2b6cd9", "#1f9d55", "#b7791f", "#805ad5", "#0e7490", "#6b7280"];
+const COLOURS: [&str; 9] = [
+    "#d9362b", "#2b6cd9", "#1f9d55", "#b7791f", "#805ad5", "#0e9fb8", "#6b7280", "#d5489b",
+    "#7a9a1f",
+];
 const TICKS: u32 = 4;
 
 /// Points of one line.
@@ -29,7 +31,7 @@ pub enum PlotStyle {
 pub fn plot(series: &[Series<'_>], unit: &str, style: PlotStyle) -> String {
     let all = || series.iter().flat_map(|it| it.points.iter());
     let x_max = all().map(|(x, _)| *x).fold(1.0, f64::max);
-    let y_max = all().map(|(_, y)| *y).fold(1.0, f64::max) * 1.05;
+    let y_max = round_up(all().map(|(_, y)| *y).fold(1.0, f64::max) * 1.02);
     let x_of = |x: f64| LEFT + x / x_max * (WIDTH - LEFT - RIGHT);
     let y_of = |y: f64| HEIGHT - BOTTOM - y / y_max * (HEIGHT - BOTTOM - TOP);
     let mut svg = format!(r#"<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img">"#);
@@ -45,7 +47,7 @@ pub fn plot(series: &[Series<'_>], unit: &str, style: PlotStyle) -> String {
                 y + 4.0
             ),
         );
-        let (x, label) = (x_of(x_max * share), short(x_max * share));
+        let (x, label) = (x_of(x_max * share), short((x_max * share).round()));
         put(
             &mut svg,
             format_args!(
@@ -87,6 +89,14 @@ pub fn plot(series: &[Series<'_>], unit: &str, style: PlotStyle) -> String {
     svg
 }
 
+/// The next number whose quarters are short.
+fn round_up(number: f64) -> f64 {
+    const STEPS: [f64; 9] = [1.0, 1.2, 1.6, 2.0, 2.4, 3.2, 4.0, 6.0, 8.0];
+    let magnitude = 10_f64.powf(number.log10().floor());
+    let step = STEPS.into_iter().find(|step| step * magnitude >= number);
+    step.unwrap_or(10.0) * magnitude
+}
+
 fn put(text: &mut String, more: std::fmt::Arguments<'_>) {
     text.write_fmt(more).expect("a string takes everything");
 }
@@ -113,6 +123,11 @@ mod tests {
         assert!(lines.contains("waiting") && lines.contains("(fans)"));
         assert_eq!(plot(&series, "fans", PlotStyle::Points).matches("<circle").count(), 2);
         assert!(plot(&[], "", PlotStyle::Lines).contains("</svg>"));
+    }
+
+    #[test]
+    fn a_scale_ends_with_a_round_number() {
+        assert_eq!([1.0, 11.3, 321.0, 9_000.0].map(round_up), [1.0, 12.0, 400.0, 10_000.0]);
     }
 
     #[test]

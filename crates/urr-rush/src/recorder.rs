@@ -1,6 +1,6 @@
 //! Collects what happens to the fans, second by second.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -23,10 +23,14 @@ pub enum Operation {
     Cancel,
     /// Leaves the waiting room.
     Leave,
+    /// Reads the crowd document.
+    Crowd,
+    /// Lists tickets for sale, or looks for some.
+    Transfer,
 }
 
 impl Operation {
-    pub const ALL: [Operation; 7] = [
+    pub const ALL: [Operation; 9] = [
         Operation::Check,
         Operation::Poll,
         Operation::Map,
@@ -34,6 +38,8 @@ impl Operation {
         Operation::Pay,
         Operation::Cancel,
         Operation::Leave,
+        Operation::Crowd,
+        Operation::Transfer,
     ];
 
     pub fn name(self) -> &'static str {
@@ -45,6 +51,8 @@ impl Operation {
             Operation::Pay => "pay",
             Operation::Cancel => "cancel",
             Operation::Leave => "leave",
+            Operation::Crowd => "crowd",
+            Operation::Transfer => "transfer",
         }
     }
 }
@@ -66,6 +74,8 @@ pub enum RequestEnd {
 pub enum FanOutcome {
     Bought,
     BoughtAndCancelled,
+    /// Bought from another fan.
+    BoughtTransfer,
     /// All seats were sold, before or after the fan was admitted.
     SoldOut,
     ChangedMind,
@@ -85,6 +95,7 @@ impl FanOutcome {
         match self {
             FanOutcome::Bought => "bought",
             FanOutcome::BoughtAndCancelled => "bought and cancelled",
+            FanOutcome::BoughtTransfer => "bought from another fan",
             FanOutcome::SoldOut => "sold out",
             FanOutcome::ChangedMind => "changed their mind",
             FanOutcome::NotPaid => "not paid",
@@ -129,6 +140,8 @@ pub struct Records {
     pub seats_sold: u64,
     /// In won.
     pub revenue: i64,
+    /// Reservations of which a fan was told that they are paid, and that the fan did not cancel.
+    pub told_paid: BTreeSet<String>,
 }
 
 /// Shared by all fans.
@@ -155,6 +168,8 @@ pub struct LiveFigures {
     pub latencies: Vec<(&'static str, Duration, Duration)>,
     /// Of the waiting room, if it answered: waiting, inside, threshold.
     pub room: Option<(u64, u64, u64)>,
+    /// Until nobody waits, if it goes on as in the last ten seconds.
+    pub time_left: Option<Duration>,
 }
 
 const FAILURE_KINDS_MAX: usize = 50;
@@ -221,16 +236,23 @@ impl Recorder {
         self.update(|records, second| records.seconds[second].admitted += 1);
     }
 
-    pub fn sold(&self, seats: u32, amount: i64) {
+    pub fn sold(&self, reservation_id: &str, seats: u32, amount: i64) {
         self.update(|records, second| {
+            records.told_paid.insert(reservation_id.to_owned());
             records.seconds[second].seats_sold += seats;
             records.seats_sold += u64::from(seats);
             records.revenue += amount;
         });
     }
 
-    pub fn refunded(&self, amount: i64) {
-        self.update(|records, _| records.revenue -= amount);
+    /// The fan begins to cancel: from now on both is right.
+    pub fn cancels(&self, reservation_id: &str) {
+        self.lock().told_paid.remove(reservation_id);
+    }
+
+    /// Paid back if below zero.
+    pub fn paid(&self, amount: i64) {
+        self.update(|records, _| records.revenue += amount);
     }
 
     pub fn visited(&self, visit: QueueVisit) {
@@ -260,7 +282,11 @@ impl Recorder {
             (histogram.count() > 0)
                 .then(|| (operation.name(), histogram.quantile(0.5), histogram.quantile(0.99)))
         };
+        let admitted: u32 = recent.iter().map(|second| second.admitted).sum();
+        let waiting = room.map(|(waiting, ..)| waiting).filter(|_| admitted > 0);
+        let seconds = |waiting: u64| waiting * recent.len() as u64 / u64::from(admitted);
         LiveFigures {
+            time_left: waiting.map(|waiting| Duration::from_secs(seconds(waiting))),
             elapsed,
             fans,
             arrived: sum(|second| second.arrived),
@@ -289,8 +315,8 @@ mod tests {
         recorder.request(Operation::Pay, wanted, &RequestEnd::Done);
         recorder.request(Operation::Pay, wanted, &RequestEnd::Deferred);
         recorder.request(Operation::Pay, wanted, &RequestEnd::Failed("500".to_owned()));
-        recorder.sold(2, 300);
-        recorder.refunded(100);
+        recorder.sold("1", 2, 300);
+        recorder.paid(-100);
         let records = recorder.records();
         assert_eq!(records.seconds.len(), 3);
         let pay = Operation::Pay as usize;

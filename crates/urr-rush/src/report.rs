@@ -1,6 +1,6 @@
 //! The report of a rush, as JSON.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -72,6 +72,9 @@ pub struct RushReport {
     pub room: Vec<RoomSample>,
     pub seconds: Vec<SecondReport>,
     pub expectations: Vec<ExpectationResult>,
+    /// Reservations that a fan has paid by what the fan was told.
+    #[serde(skip)]
+    pub told_paid: BTreeSet<String>,
 }
 
 impl RushReport {
@@ -100,6 +103,7 @@ impl RushReport {
             room,
             seconds: second_reports(records),
             expectations: Vec::new(),
+            told_paid: records.told_paid.clone(),
             setup,
         }
     }

@@ -5,10 +5,11 @@ use crate::recorder::Operation;
 use crate::report::{RushReport, SecondReport};
 
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:780px;margin:2rem auto;\
-    padding:0 1rem;color:#1a1a1a;background:#fff}h1{font-size:1.5rem}h2{font-size:1.1rem;\
+    padding:0 1rem;color:#1a1a1a;background:#fff}.wide{overflow-x:auto}p{overflow-wrap:anywhere}h1{font-size:1.5rem}h2{font-size:1.1rem;\
     margin:2rem 0 .3rem}table{border-collapse:collapse;width:100%}td,th{padding:.25rem .5rem;\
-    text-align:right;border-bottom:1px solid #8883}td:first-child,th:first-child{text-align:left}\
-    svg{width:100%;height:auto}svg text{font-size:11px;fill:currentColor}.legend{margin:0;\
+    text-align:right;white-space:nowrap;border-bottom:1px solid #8883}td:first-child,th:first-child{text-align:left}\
+    svg{width:100%;height:auto}svg text{font-size:11px;fill:currentColor}@media(max-width:500px){svg text{font-size:20px}\
+    td,th{padding:.25rem .4rem;font-size:13px}}.legend{margin:0;\
     font-size:13px}.bad{color:#d9362b;font-weight:600}@media(prefers-color-scheme:dark){\
     body{color:#eee;background:#16161a}}";
 
@@ -53,7 +54,7 @@ fn facts(report: &RushReport) -> String {
         setup.seed,
         report.seats_sold,
         setup.capacity,
-        report.revenue,
+        grouped(report.revenue),
         outcomes.collect::<Vec<_>>().join(", ")
     )
 }
@@ -65,7 +66,7 @@ fn expectations(report: &RushReport) -> String {
         format!("<tr class=\"{class}\"><td>{text}<td>{:.1}<td>{verdict}</tr>", it.value)
     };
     let rows: String = report.expectations.iter().map(row).collect();
-    format!("<table>{rows}</table>")
+    format!("<div class=\"wide\"><table>{rows}</table></div>")
 }
 
 fn operations(report: &RushReport) -> String {
@@ -81,8 +82,8 @@ fn operations(report: &RushReport) -> String {
     };
     let failures: String = report.failures.iter().map(failure).collect();
     format!(
-        "<table><tr><th><th>done<th>refused<th>deferred<th>failed<th>p50 ms<th>p99 ms<th>max ms\
-         </tr>{rows}</table><table>{failures}</table>"
+        "<div class=\"wide\"><table><tr><th><th>done<th>refused<th>deferred<th>failed<th>p50 ms\
+         <th>p99 ms<th>max ms</tr>{rows}</table><table>{failures}</table></div>"
     )
 }
 
@@ -163,6 +164,20 @@ fn estimates(report: &RushReport) -> String {
     plot(&series, "seconds waited over seconds told", PlotStyle::Points) + &text
 }
 
+/// With a comma after every three digits.
+fn grouped(won: i64) -> String {
+    let digits = won.unsigned_abs().to_string();
+    let first = digits.len() % 3;
+    let mut text = if won < 0 { "-".to_owned() } else { String::new() };
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && index % 3 == first {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
@@ -170,6 +185,12 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn money_is_grouped() {
+        let texts = [0, 999, 1_000, -12_345, 4_506_000].map(grouped);
+        assert_eq!(texts, ["0", "999", "1,000", "-12,345", "4,506,000"]);
+    }
 
     #[test]
     fn the_page_is_whole_and_texts_are_escaped() {

@@ -14,6 +14,7 @@
 //!
 //! Deliberately absent: any call to another service.
 
+mod audit;
 mod consumer;
 mod domain;
 mod http;
@@ -25,6 +26,7 @@ use urr_service::{Service, ServiceKit};
 use urr_storage::{Db, Schema, migrations};
 use utoipa::openapi::OpenApi;
 
+pub use audit::{CounterAudit, SharedFacts};
 pub use consumer::{GROUP, TOPICS, handle_all};
 pub use domain::day_in_korea;
 pub use rebuild::{RebuildError, RebuildReport, RebuildUpdate};

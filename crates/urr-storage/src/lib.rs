@@ -27,6 +27,7 @@ pub mod migrate;
 pub mod outbox;
 mod postgres;
 mod row;
+mod row_difference;
 mod sets;
 mod sqlite;
 #[cfg(feature = "simulation")]
@@ -41,6 +42,7 @@ pub use error::{ConstraintKind, DbResult, StorageError};
 pub use migrate::{Migration, Schema};
 pub use postgres::{ServiceRole, provision, reach_postgres};
 pub use row::{FromColumn, Row};
+pub use row_difference::RowDifference;
 pub use sets::SetWrite;
 pub use sqlite::{SqliteCut, check_sqlite};
 #[cfg(feature = "simulation")]

@@ -20,6 +20,7 @@ use urr_storage::{
     Db, Migration, PostgresOptions, Schema, ServiceRole, SqliteOptions, StorageError, Tx, migrate,
     params, provision,
 };
+use urr_test::figures::{BenchFigure, RatioTarget};
 use urr_test::servers::{self, Server};
 
 const SCHEMA: Schema = Schema {
@@ -73,12 +74,15 @@ fn main() -> Result<()> {
 }
 
 fn report(name: &str, ours: f64, baseline_name: &str, baseline: f64, target: f64) -> bool {
-    let ratio = ours / baseline;
-    println!("{name:<34} {ours:>9.0} transactions/s");
-    println!("{baseline_name:<34} {baseline:>9.0} transactions/s");
-    let verdict = if ratio >= target { "ok" } else { "BELOW TARGET" };
-    println!("{:<34} {ratio:>9.2} (target ≥ {target}) {verdict}\n", "ratio");
-    ratio >= target
+    let figure = BenchFigure {
+        name,
+        value: ours,
+        unit: "transactions/s",
+        baseline: baseline_name,
+        baseline_value: baseline,
+        target: RatioTarget::AtLeast(target),
+    };
+    figure.show()
 }
 
 fn reserve(tx: &mut Tx<'_>, seat_id: i64, id: Uuid, now: Timestamp) -> Result<(), StorageError> {

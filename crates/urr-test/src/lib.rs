@@ -4,6 +4,7 @@
 pub mod consistency;
 pub mod engines;
 mod eventually;
+pub mod figures;
 pub mod servers;
 pub mod snapshot;
 

@@ -21,6 +21,7 @@ use urr_layout::{GradeRows, Grid, Layout};
 use urr_storage::{
     Db, PostgresOptions, ServiceRole, SqliteOptions, StorageError, Tx, migrate, params, provision,
 };
+use urr_test::figures::{BenchFigure, RatioTarget};
 use urr_test::servers;
 use urr_ticket::inventory::store::{NewSale, SaleFacts, sale_create};
 use urr_ticket::{
@@ -88,9 +89,15 @@ fn run(machine: &Runtime, name: &str, db: Db, analyze: impl FnOnce()) {
     let rate = swept.ended as f64 / took.as_secs_f64();
     println!("{name}:");
     println!("  holds ended          {rate:>8.0} per second ({:.1} s)", took.as_secs_f64());
-    println!("  reservations before  {:>8.0} per second", before.per_second);
-    println!("  reservations meanwhile {:>6.0} per second", meanwhile.per_second);
-    println!("  ratio                {:>8.2}", meanwhile.per_second / before.per_second);
+    let figure = BenchFigure {
+        name: &format!("reservations while holds end, {name}"),
+        value: meanwhile.per_second,
+        unit: "reservations/s",
+        baseline: "before",
+        baseline_value: before.per_second,
+        target: RatioTarget::None,
+    };
+    figure.show();
     let millis = |time: Duration| time.as_secs_f64() * 1_000.0;
     println!("  slowest before       {:>8.1} ms", millis(before.slowest));
     println!("  slowest meanwhile    {:>8.1} ms", millis(meanwhile.slowest));

@@ -29,6 +29,7 @@ use urr_kernel::{CallContext, Clock, IdSource, Secret, Uuid, Won};
 use urr_layout::{GradeRows, Grid, Layout};
 use urr_service::{Metrics, RequestLimits, ServiceKit, serve};
 use urr_storage::{Db, SqliteOptions, StorageError, migrate};
+use urr_test::figures::{BenchFigure, RatioTarget};
 use urr_ticket::inventory::store::{NewSale, SaleFacts, sale_create};
 use urr_ticket::{
     Inventory, InventoryKind, RequestedItems, ReserveRequest, SCHEMA, SeatLocks, SeatPreference,
@@ -62,11 +63,15 @@ fn main() {
             maps.push(machine.block_on(full_load(office, &request)));
         }
         let (bare_rate, map_rate) = (median(&mut bares), median(&mut maps));
-        let ratio = map_rate / bare_rate;
-        println!("{name}:");
-        println!("  bare axum route {bare_rate:>8.0} requests/s");
-        println!("  seat map        {map_rate:>8.0} requests/s");
-        println!("  ratio           {ratio:>8.2}   (target: at least {RATIO_MIN})");
+        let figure = BenchFigure {
+            name: &format!("seat map of 50,000 seats, {name}"),
+            value: map_rate,
+            unit: "requests/s",
+            baseline: "bare axum route",
+            baseline_value: bare_rate,
+            target: RatioTarget::AtLeast(RATIO_MIN),
+        };
+        figure.show();
     }
     let (mut by_hand, mut best) = (Vec::new(), Vec::new());
     for round in 0..ROUNDS {
@@ -74,10 +79,15 @@ fn main() {
         best.push(machine.block_on(reserve_all(&ticket, None)));
     }
     let (by_hand, best) = (median(&mut by_hand), median(&mut best));
-    println!("one seat of a grade of 30,000, {CONNECTIONS} people at a time:");
-    println!("  picked by hand  {by_hand:>8.0} reservations/s");
-    println!("  the best one    {best:>8.0} reservations/s");
-    println!("  ratio           {:>8.2}", best / by_hand);
+    let figure = BenchFigure {
+        name: "best seat of 30,000",
+        value: best,
+        unit: "reservations/s",
+        baseline: "picked by hand",
+        baseline_value: by_hand,
+        target: RatioTarget::None,
+    };
+    figure.show();
 }
 
 /// Reservations per second: of given free seats from the back of the hall, or of the best.

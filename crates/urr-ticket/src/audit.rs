@@ -2,6 +2,7 @@
 //! differences. It repairs nothing: a difference is a bug, and repairing it would hide it.
 
 pub(crate) mod problems;
+pub(crate) mod rows;
 pub(crate) mod store;
 
 use std::collections::HashMap;

@@ -51,6 +51,7 @@ pub use alerts::AlertSettings;
 pub use alerts::rules::{AlertSubject, InvalidAlertQuantity};
 pub use alerts::sale_alerts::{SaleAlert, SaleAlertError};
 pub use alerts::seat_alerts::{AskSeatAlert, SeatAlert, SeatAlertError, SeatAlertId};
+pub use audit::rows::{SharedRows, TicketTableAudit};
 pub use audit::store::{AuditDifference, AuditDifferenceKind};
 pub use audit::{AuditReport, Auditor};
 pub use check_in::offline::{CheckInConflict, ReportedScan, ScanReport, ScanResult, ScanVerdict};

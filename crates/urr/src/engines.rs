@@ -112,6 +112,11 @@ pub fn open_room_journal(config: &Config, clock: &Clock) -> Result<Db> {
     open_sqlite(config, &urr_room::JOURNAL, clock).context("the journal of the waiting rooms")
 }
 
+/// Whether there is such a journal, for commands that must not create one.
+pub fn has_room_journal(config: &Config) -> bool {
+    sqlite_path(&config.data.dir, &urr_room::JOURNAL).exists()
+}
+
 /// Brings the role's tables up to date. Returns what was applied now.
 pub fn migrate_storage(config: &Config, role: ProcessRole, now: Timestamp) -> Result<Vec<String>> {
     let Some(schema) = role.schema() else {

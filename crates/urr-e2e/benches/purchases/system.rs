@@ -235,6 +235,10 @@ impl Tokens {
         self.sign(UserRole::User)
     }
 
+    pub fn admin(&self) -> String {
+        self.sign(UserRole::Admin)
+    }
+
     fn sign(&self, role: UserRole) -> String {
         let issue = TokenFacts {
             subject: self.ids.next_id().to_string(),

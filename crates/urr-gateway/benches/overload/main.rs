@@ -25,10 +25,11 @@ use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
-use urr_gateway::{Gateway, GatewaySettings, RateLimiter, RateLimits};
+use urr_gateway::{ConcurrencyLimits, Gateway, GatewaySettings, RateLimiter, RateLimits};
 use urr_kernel::{Clock, IdSource, Uuid};
 use urr_service::token::{ACCESS, AccessClaims, TokenFacts, TokenKey};
 use urr_service::{Caller, Metrics, RequestLimits, Service, ServiceKit, Upstream, UserRole, serve};
+use urr_test::figures::{BenchFigure, RatioTarget};
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::clients::{BenchResponse, BenchTarget, Class, at_once, at_rate};
@@ -71,7 +72,15 @@ fn main() {
     };
     let late = (0..NORMAL_FOR.as_secs()).rev().find(|second| is_late(*second));
     let recovered = late.map_or(0, |second| second + 1);
-    println!("normal again      {recovered:>8} s later   (target: at most {RECOVERY_MAX})");
+    let figure = BenchFigure {
+        name: "normal again after overload",
+        value: recovered as f64,
+        unit: "s",
+        baseline: "allowed",
+        baseline_value: RECOVERY_MAX as f64,
+        target: RatioTarget::AtMost(1.0),
+    };
+    figure.show();
     println!("                  p99 {:.0} ms in all", p99(served(&after)));
 }
 
@@ -80,8 +89,15 @@ fn show_overload(during: &[BenchResponse], peak: f64) {
     let offered = during.len() as f64 / seconds;
     let goodput = served(during).count() as f64 / seconds;
     println!("overload          {offered:>8.0} requests/s, {:.1} times the peak", offered / peak);
-    println!("goodput           {goodput:>8.0} served/s");
-    println!("of the peak       {:>8.2}   (target: at least {GOODPUT_MIN})", goodput / peak);
+    let figure = BenchFigure {
+        name: "served at ten times the load",
+        value: goodput,
+        unit: "requests/s",
+        baseline: "peak",
+        baseline_value: peak,
+        target: RatioTarget::AtLeast(GOODPUT_MIN),
+    };
+    figure.show();
     for class in Class::ALL {
         let asked = during.iter().filter(|answer| answer.class == class).count() as f64;
         let got = served(during).filter(|answer| answer.class == class);
@@ -136,6 +152,7 @@ fn gateway() -> Router {
     let payment = upstream("payment", "/api/payments/{id}", post(work));
     let mut settings = GatewaySettings::new(key(), TokenKey::new(&[2; 32]));
     settings.rate_limits = RateLimits { general: 1_000_000_000, ..RateLimits::default() };
+    settings.concurrency = ConcurrencyLimits::for_threshold(1_000);
     let limiter = RateLimiter::local(clock);
     Gateway::new(vec![ticket, payment], limiter, settings, &kit).router(|_| Router::new(), &kit)
 }

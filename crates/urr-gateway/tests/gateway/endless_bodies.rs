@@ -19,9 +19,14 @@ const ATTACKERS: usize = 40;
 const PLACES: usize = 8;
 
 fn few_places(settings: &mut GatewaySettings) {
-    let start = PLACES;
-    settings.concurrency =
-        ConcurrencyLimits { total_max: PLACES, line: PLACES, start, min: PLACES, max: PLACES };
+    settings.concurrency = ConcurrencyLimits {
+        total_max: PLACES,
+        line: PLACES,
+        start: PLACES,
+        min: PLACES,
+        max: PLACES,
+        inside_min: 0,
+    };
     settings.body_pace = BodyPace { grace: Duration::from_millis(700), bytes_per_second_min: 1024 };
 }
 

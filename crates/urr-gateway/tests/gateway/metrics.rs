@@ -92,6 +92,7 @@ async fn permits_and_shed_requests_are_visible() {
             start: permits,
             min: permits,
             max: permits,
+            inside_min: 0,
         };
     }));
     let taken =

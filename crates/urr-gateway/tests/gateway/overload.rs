@@ -16,8 +16,14 @@ const PERMITS: usize = 40;
 fn small() -> Arc<TestGateway> {
     Arc::new(TestGateway::with_settings(|settings| {
         let permits = PERMITS;
-        settings.concurrency =
-            ConcurrencyLimits { total_max: permits, line: 8, start: permits, min: 8, max: permits };
+        settings.concurrency = ConcurrencyLimits {
+            total_max: permits,
+            line: 8,
+            start: permits,
+            min: 8,
+            max: permits,
+            inside_min: 0,
+        };
     }))
 }
 

@@ -21,10 +21,16 @@ use tracing::{error, info, warn};
 use urr_kernel::Uuid;
 use urr_storage::{Db, DbResult, StorageError};
 
-pub use store::{orphan_room_list, position_list, room_list, slot_list};
+pub use store::{
+    orphan_room_list, position_first, position_list, room_list, slot_list, slot_log_delete_some,
+    slot_log_is_older, slot_log_list, twice_waiting_list,
+};
 
 use crate::RoomError;
+use crate::slot_log::SlotLogEntry;
 
+/// A log of slots to which nothing was added for so long is deleted at the next start.
+pub const LOG_KEPT_FOR: Duration = Duration::from_hours(30 * 24);
 /// Bounds the pending changes, and the size of a batch except for what is appended in one call.
 const RECORDS_MAX: usize = 20_000;
 /// How many times a batch yields to the runtime for more records, as long as more arrive.
@@ -61,6 +67,11 @@ pub enum JournalRecord {
         room: i64,
         user_id: Uuid,
     },
+    /// For the audit. The room of the event had this change of slots.
+    SlotLogged {
+        event_id: Uuid,
+        logged: SlotLogEntry,
+    },
     /// The room continues under another number: all its positions and slots have ended.
     RoomRetired {
         room: i64,
@@ -75,6 +86,8 @@ pub struct RoomTotals {
     pub last_number: i64,
     pub admitted: u64,
     pub left: u64,
+    /// The last entry of the log of slots.
+    pub logged: i64,
 }
 
 pub struct Journal {

@@ -5,7 +5,10 @@ use urr_kernel::Timestamp;
 use urr_storage::{Db, DbResult};
 
 use super::RecoverySummary;
-use super::journal::{RoomTotals, orphan_room_list, position_list, room_list, slot_list};
+use super::journal::{
+    LOG_KEPT_FOR, RoomTotals, orphan_room_list, position_list, room_list, slot_list,
+    slot_log_delete_some, slot_log_is_older,
+};
 use super::line::LineEntry;
 use super::queue_counts::QueueCounts;
 use super::registry::RoomRegistry;
@@ -34,6 +37,10 @@ pub async fn recover(
     let mut recovered = RecoverySummary::default();
     let mut registry = RoomRegistry::default();
     for totals in all {
+        let (event_id, before) = (totals.event_id, now - LOG_KEPT_FOR);
+        if journal.read(move |tx| slot_log_is_older(tx, event_id, before)).await? {
+            while journal.write(move |tx| slot_log_delete_some(tx, event_id)).await? {}
+        }
         let entries = read_line(journal, totals.room, now).await?;
         for entry in &entries {
             queue_counts.restore(entry.user_id);

@@ -52,8 +52,14 @@ impl RoomRegistry {
     ) -> Arc<Mutex<MemoryRoom>> {
         let RoomRegistry { loaded, dormant } = self;
         let room = loaded.entry(event_id).or_insert_with(|| {
-            let new =
-                || RoomTotals { room: number(), event_id, last_number: 0, admitted: 0, left: 0 };
+            let new = || RoomTotals {
+                room: number(),
+                event_id,
+                last_number: 0,
+                admitted: 0,
+                left: 0,
+                logged: 0,
+            };
             let totals = dormant.remove(&event_id).unwrap_or_else(new);
             Arc::new(Mutex::new(MemoryRoom::empty(totals, hasher.clone())))
         });

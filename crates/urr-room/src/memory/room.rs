@@ -18,6 +18,7 @@ use super::line::{EntryIndex, LineEntry, LineKey, WaitingLine, mark_positions};
 use super::pending_writes::{Durability, PendingWrites};
 use super::queue_counts::QueueCounts;
 use super::slots::SlotTable;
+use crate::slot_log::{SlotChange, SlotLogEntry};
 use crate::{
     Admission, AdmissionRules, AdmissionState, ClearedCounts, Crowd, LinePosition, RoomError,
     RoomRequest, StatusSnapshot, UserLocation, UserStatus, sweep_gap_max_us,
@@ -132,7 +133,7 @@ impl MemoryRoom {
             return Err(RoomError::Unavailable);
         }
         if self.line.is_empty() && self.free_slots(rules) > 0 {
-            self.admit_user(request.user_id, context.ids, rules);
+            self.admit_user(request.user_id, None, context.ids, rules);
             let found = self.find(request.user_id, rules).expect("they were just let in");
             return Ok((StatusSnapshot { is_just_admitted: true, ..found.0 }, found.1));
         }
@@ -203,7 +204,8 @@ impl MemoryRoom {
             self.changes
                 .push(JournalRecord::LineLeft { room: self.totals.room, arrival: entry.arrival });
             self.this_second().admitted += 1;
-            let slot_id = self.admit_user(entry.user_id, context.ids, rules);
+            let number = Some(entry.number);
+            let slot_id = self.admit_user(entry.user_id, number, context.ids, rules);
             admitted.push(Admission { user_id: entry.user_id, slot_id });
         }
         admitted
@@ -246,6 +248,7 @@ impl MemoryRoom {
             return (cleared, WaitingLine::new(self.hasher.clone()));
         }
         self.changes.push(JournalRecord::RoomRetired { room: self.totals.room });
+        self.log_slot(SlotChange::Cleared, None);
         self.totals.room = new_number;
         self.slots = SlotTable::new(self.hasher.clone());
         (cleared, std::mem::replace(&mut self.line, WaitingLine::new(self.hasher.clone())))
@@ -345,7 +348,7 @@ impl MemoryRoom {
             self.now_us = now_us;
         }
         while let Some((user_id, _)) = self.slots.pop_expired(self.now_us) {
-            self.changes.push(JournalRecord::SlotEnded { room: self.totals.room, user_id });
+            self.slot_ended(user_id);
         }
     }
 
@@ -393,7 +396,14 @@ impl MemoryRoom {
         }
     }
 
-    fn admit_user(&mut self, user_id: Uuid, ids: &IdSource, rules: &AdmissionRules) -> Uuid {
+    /// `number` is the user's in the line; none if nobody waited.
+    fn admit_user(
+        &mut self,
+        user_id: Uuid,
+        number: Option<i64>,
+        ids: &IdSource,
+        rules: &AdmissionRules,
+    ) -> Uuid {
         let slot_id = ids.next_id();
         self.admissions += 1;
         self.totals.admitted += 1;
@@ -401,6 +411,8 @@ impl MemoryRoom {
         self.slots.insert(user_id, slot_id, self.admissions, self.now_us, rules);
         let (room, admitted_at_us) = (self.totals.room, self.now_us);
         self.changes.push(JournalRecord::SlotGiven { room, user_id, slot_id, admitted_at_us });
+        let (last_number, inside_max) = (self.totals.last_number, rules.threshold);
+        self.log_slot(SlotChange::Admitted { number, last_number, inside_max }, Some(user_id));
         slot_id
     }
 
@@ -441,9 +453,23 @@ impl MemoryRoom {
     fn end_slot(&mut self, user_id: Uuid) -> bool {
         let is_ended = self.slots.remove(user_id).is_some();
         if is_ended {
-            self.changes.push(JournalRecord::SlotEnded { room: self.totals.room, user_id });
+            self.slot_ended(user_id);
         }
         is_ended
+    }
+
+    fn slot_ended(&mut self, user_id: Uuid) {
+        self.changes.push(JournalRecord::SlotEnded { room: self.totals.room, user_id });
+        self.log_slot(SlotChange::Ended, Some(user_id));
+    }
+
+    /// Adds to the log from which the audit replays the room.
+    fn log_slot(&mut self, change: SlotChange, user_id: Option<Uuid>) {
+        self.totals.logged += 1;
+        let at = Timestamp::from_microsecond(self.now_us).expect("it was made from a time");
+        let logged = SlotLogEntry { entry: self.totals.logged, user_id, at, change };
+        let event_id = self.totals.event_id;
+        self.changes.push(JournalRecord::SlotLogged { event_id, logged });
     }
 }
 

@@ -9,7 +9,8 @@ if count <= 0 then
     return {0, {}}
 end
 local users, ends, given = {}, now + math.min(slot_ttl, slot_max), string.format('%.0f', now)
-local to_active, to_slots = {}, {}
+local to_active, to_slots, to_log = {}, {}, {}
+local facts = admission_facts(threshold)
 local popped = redis.call('ZPOPMIN', queue, count)
 for at = 1, #popped, 2 do
     local user = popped[at]
@@ -18,8 +19,10 @@ for at = 1, #popped, 2 do
     seen_forget(user)
     to_active[at], to_active[at + 1] = ends, user
     to_slots[at], to_slots[at + 1] = user, slot .. given
+    to_log[#users] = admission_entry(user, popped[at + 1], facts)
 end
 if #users > 0 then
+    log_entries(to_log)
     redis.call('ZADD', active, unpack(to_active))
     redis.call('HSET', slots, unpack(to_slots))
     redis.call('HINCRBY', room, 'admitted', #users)

@@ -35,6 +35,7 @@ end
 
 if may_enter then
     local ends = now + math.min(slot_ttl, slot_max)
+    log_entries({admission_entry(user, '-', admission_facts(threshold))})
     redis.call('ZADD', active, ends, user)
     redis.call('HSET', slots, user, ARGV[10] .. string.format('%.0f', now))
     redis.call('HINCRBY', room, 'admitted', 1)

@@ -17,6 +17,7 @@ for _, set in ipairs(redis.call('ZRANGE', seen, 0, -1)) do
     redis.call('UNLINK', seen .. ':' .. set)
 end
 redis.call('UNLINK', active, seen, slots)
+log_entries({'C' .. string.format('%.0f', now)})
 local time = server_time()
 redis.call('SET', done, string.format('%.0f %.0f %.0f', waiting, inside, time), 'EX', 3600)
 return {waiting, inside, time}

@@ -6,6 +6,7 @@ local function end_slots()
     if #over > 0 then
         redis.call('ZREM', active, unpack(over))
         redis.call('HDEL', slots, unpack(over))
+        log_ends(over)
     end
     return active_count()
 end

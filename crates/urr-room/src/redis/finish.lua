@@ -6,4 +6,5 @@ if not ends or not slot or tonumber(string.sub(slot, 17)) > tonumber(ARGV[3]) th
 end
 redis.call('ZREM', active, user)
 redis.call('HDEL', slots, user)
+log_ends({user})
 return tonumber(ends) > now and 1 or 0

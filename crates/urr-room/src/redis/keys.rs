@@ -24,6 +24,10 @@ impl RoomKeys {
         &self.0[0]
     }
 
+    pub fn slot_log(&self) -> String {
+        format!("{}:log", self.0[4])
+    }
+
     pub fn all(&self) -> [&str; 6] {
         self.0.each_ref().map(String::as_str)
     }

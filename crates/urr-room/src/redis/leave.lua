@@ -10,5 +10,6 @@ local ends = redis.call('ZSCORE', active, user)
 if ends then
     redis.call('ZREM', active, user)
     redis.call('HDEL', slots, user)
+    log_ends({user})
 end
 return ends and tonumber(ends) > now and 2 or 0

@@ -12,17 +12,19 @@ macro_rules! scripts {
 }
 
 scripts! {
-    CHECK = "room.lua" "last_seen.lua" "status.lua" "expired_slots.lua" "flow_counters.lua" "check.lua";
-    POLL = "room.lua" "last_seen.lua" "status.lua" "poll.lua";
+    CHECK = "room.lua" "slot_log.lua" "last_seen.lua" "status.lua" "expired_slots.lua"
+        "flow_counters.lua" "check.lua";
+    POLL = "room.lua" "slot_log.lua" "last_seen.lua" "status.lua" "poll.lua";
     LOCATE = "room.lua" "locate.lua";
-    HOLDS_SLOT = "room.lua" "last_seen.lua" "status.lua" "holds_slot.lua";
-    LEAVE = "room.lua" "last_seen.lua" "flow_counters.lua" "leave.lua";
-    FINISH = "room.lua" "finish.lua";
-    ADMIT = "room.lua" "last_seen.lua" "expired_slots.lua" "flow_counters.lua" "admit.lua";
+    HOLDS_SLOT = "room.lua" "slot_log.lua" "last_seen.lua" "status.lua" "holds_slot.lua";
+    LEAVE = "room.lua" "slot_log.lua" "last_seen.lua" "flow_counters.lua" "leave.lua";
+    FINISH = "room.lua" "slot_log.lua" "finish.lua";
+    ADMIT = "room.lua" "slot_log.lua" "last_seen.lua" "expired_slots.lua" "flow_counters.lua"
+        "admit.lua";
     SWEEP = "room.lua" "flow_counters.lua" "sweep.lua";
-    CLEAR = "room.lua" "clear.lua";
-    CROWD = "room.lua" "expired_slots.lua" "flow_counters.lua" "crowd.lua";
-    UNLIST = "room.lua" "expired_slots.lua" "unlist.lua";
+    CLEAR = "room.lua" "slot_log.lua" "clear.lua";
+    CROWD = "room.lua" "slot_log.lua" "expired_slots.lua" "flow_counters.lua" "crowd.lua";
+    UNLIST = "room.lua" "slot_log.lua" "expired_slots.lua" "unlist.lua";
     ENTRANTS = "entrants.lua";
     RENUMBER = "renumber.lua";
     TAKE_CLEARED = "take_cleared.lua";
@@ -31,4 +33,6 @@ scripts! {
     RESERVE = "reserve.lua";
     RELEASE = "release.lua";
     VERIFY = "verify.lua";
+    READ_SLOT_LOG = "read_slot_log.lua";
+    READ_ROOM = "read_room.lua";
 }

@@ -14,6 +14,7 @@ local function extend_slot()
     if tonumber(ends) <= now or moved <= now then
         redis.call('ZREM', active, user)
         redis.call('HDEL', slots, user)
+        log_ends({user})
         return nil
     end
     if moved ~= tonumber(ends) then

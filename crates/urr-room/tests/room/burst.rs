@@ -81,6 +81,7 @@ on_all_forms! {
         let world = world.with(|rules| rules.threshold = THRESHOLD);
         assert_eq!(burst(&world).await, (THRESHOLD, 100));
         assert_eq!(world.counts().await, (4_900, THRESHOLD));
+        assert_eq!(world.audit().await, []);
     }
 
     /// The control: where one more is let in, the same observers see it.

@@ -10,10 +10,12 @@ use urr_redis::{Redis, RedisOptions, RedisTopology};
 use urr_room::JOURNAL;
 use urr_room::memory::MemoryRooms;
 use urr_room::redis::{RedisRooms, RoomTime};
+use urr_room::slot_log::{audit_journal, audit_redis};
 use urr_room::{
     AdmissionRules, AdmissionState, Crowd, LinePosition, RoomError, RoomRequest, Rooms, Slot,
     StatusSnapshot, UserLocation, UserStatus,
 };
+use urr_storage::RowDifference;
 use urr_test::engines::{self, Database, Engine};
 use urr_test::servers::{self, Server};
 
@@ -54,7 +56,8 @@ pub struct World {
     pub clock: Clock,
     pub ids: IdSource,
     /// Of the rooms in memory; removed when dropped.
-    _journal: Option<Arc<Database>>,
+    journal: Option<Arc<Database>>,
+    redis: Option<Redis>,
 }
 
 impl World {
@@ -63,20 +66,31 @@ impl World {
         let clock = Clock::manual("2026-12-01T12:00:00Z".parse().unwrap());
         // Not seeded: the servers are shared by all cases.
         let ids = IdSource::from_system_randomness(Clock::System);
-        let (rooms, journal) = match form {
+        let (rooms, journal, redis) = match form {
             Form::Memory => {
                 let database = Database::open(Engine::Sqlite, &JOURNAL, clock.now())?;
                 let opened = MemoryRooms::open(database.db.clone(), ids.clone(), clock.now()).await;
                 let (rooms, _) = opened.unwrap();
-                (Rooms::Memory(rooms), Some(Arc::new(database)))
+                (Rooms::Memory(rooms), Some(Arc::new(database)), None)
             }
             Form::Redis | Form::Cluster => {
                 let redis = Redis::connect_with(&place(form)?, patient()).await.unwrap();
-                (Rooms::Redis(RedisRooms::new(redis, ids.clone(), RoomTime::Caller)), None)
+                let rooms = RedisRooms::new(redis.clone(), ids.clone(), RoomTime::Caller);
+                (Rooms::Redis(rooms), None, Some(redis))
             }
         };
         let event_id = ids.next_id();
-        Some(World { rooms, event_id, rules: ROOMY, clock, ids, _journal: journal })
+        Some(World { rooms, event_id, rules: ROOMY, clock, ids, journal, redis })
+    }
+
+    /// What the log of slots proves not to be right.
+    pub async fn audit(&self) -> Vec<RowDifference> {
+        let audit = match (&self.journal, &self.redis) {
+            (Some(journal), _) => audit_journal(&journal.db, Some(self.event_id)).await.unwrap(),
+            (_, Some(redis)) => audit_redis(redis, &[self.event_id]).await.unwrap(),
+            (None, None) => panic!("a world has one of them"),
+        };
+        audit.differences
     }
 
     /// The same rooms, rules and clock, another event.

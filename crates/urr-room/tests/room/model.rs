@@ -340,6 +340,11 @@ async fn run_case(world: &World, ops: &[Op]) -> Verdict {
         for user in 0..USERS {
             case.apply(&Op::Look { event, user }).await?;
         }
+        // A draw after somebody was admitted, which no sale makes, is out of order.
+        let is_drawn = ops.iter().any(|op| matches!(op, Op::Draw { .. }));
+        let mut found = case.room(event).audit().await;
+        found.retain(|difference| !is_drawn || difference.kind != "order");
+        prop_assert_eq!(found, vec![]);
     }
     Ok(())
 }

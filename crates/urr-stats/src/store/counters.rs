@@ -1,7 +1,9 @@
 //! Writes counters, and how far a rebuild of them has come.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use urr_kernel::Uuid;
 use urr_storage::{DbResult, Row, ToValue, Tx, Value, params};
 
 use crate::domain::{CounterChanges, MethodTotals, StatsCounters};
@@ -122,4 +124,78 @@ impl CounterTable {
         }
         Ok(())
     }
+}
+
+/// Counters as texts, by table and key: for the audit. Zeros are left out.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct StoredCounters(pub BTreeMap<(&'static str, String), String>);
+
+impl StoredCounters {
+    pub fn from_changes(changes: &CounterChanges) -> StoredCounters {
+        let mut stored = StoredCounters::default();
+        for ((day, event_type), total) in &changes.activity {
+            let key = format!("day={day} event_type={event_type}");
+            stored.add("activity", key, &["total"], &[*total]);
+        }
+        for (hour, counters) in &changes.hours {
+            let key = format!("day={} hour={}", hour.day, hour.hour);
+            stored.add("hour_counters", key, StatsCounters::COLUMNS, &counters.values());
+        }
+        for ((event_id, day), counters) in &changes.events {
+            let key = format!("event_id={event_id} day={day}");
+            stored.add("event_counters", key, StatsCounters::COLUMNS, &counters.values());
+        }
+        for ((day, method), totals) in &changes.methods {
+            let key = format!("day={day} method={method}");
+            stored.add("method_totals", key, MethodTotals::COLUMNS, &totals.values());
+        }
+        stored
+    }
+
+    pub fn add(&mut self, table: &'static str, key: String, columns: &[&str], values: &[i64]) {
+        let pairs = columns.iter().zip(values).filter(|(_, value)| **value != 0);
+        let text = pairs.map(|(column, value)| format!("{column}={value}"));
+        let text = text.collect::<Vec<String>>().join(" ");
+        if !text.is_empty() {
+            self.0.insert((table, key), text);
+        }
+    }
+}
+
+/// All counters; of sold seats the sum of each event.
+pub fn counters_read(tx: &mut Tx<'_>) -> DbResult<StoredCounters> {
+    let mut stored = StoredCounters::default();
+    let text = |row: &Row<'_>, name: &str| row.get::<String>(name);
+    let sql = "select day, event_type, total from activity";
+    for (key, total) in tx.query(sql, &[], |row| {
+        let key = format!("day={} event_type={}", text(row, "day")?, text(row, "event_type")?);
+        Ok((key, row.get::<i64>("total")?))
+    })? {
+        stored.add("activity", key, &["total"], &[total]);
+    }
+    for (key, counters) in tx.query("select * from hour_counters", &[], |row| {
+        let key = format!("day={} hour={}", text(row, "day")?, row.get::<i64>("hour")?);
+        Ok((key, StatsCounters::read(|column| row.get(column))?))
+    })? {
+        stored.add("hour_counters", key, StatsCounters::COLUMNS, &counters.values());
+    }
+    for (key, counters) in tx.query("select * from event_counters", &[], |row| {
+        let key = format!("event_id={} day={}", row.get::<Uuid>("event_id")?, text(row, "day")?);
+        Ok((key, StatsCounters::read(|column| row.get(column))?))
+    })? {
+        stored.add("event_counters", key, StatsCounters::COLUMNS, &counters.values());
+    }
+    for (key, totals) in tx.query("select * from method_totals", &[], |row| {
+        let key = format!("day={} method={}", text(row, "day")?, text(row, "method")?);
+        Ok((key, MethodTotals::read(|column| row.get(column))?))
+    })? {
+        stored.add("method_totals", key, MethodTotals::COLUMNS, &totals.values());
+    }
+    let sql = "select event_id, sum(sold)::bigint as sold from sold_seats group by event_id";
+    for (event_id, sold) in
+        tx.query(sql, &[], |row| Ok((row.get::<Uuid>("event_id")?, row.get::<i64>("sold")?)))?
+    {
+        stored.add("sold_seats", format!("event_id={event_id}"), &["sold"], &[sold]);
+    }
+    Ok(stored)
 }

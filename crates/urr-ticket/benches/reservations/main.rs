@@ -23,6 +23,7 @@ use anyhow::{Result, ensure};
 use tokio::runtime::Runtime;
 use urr_kernel::{Clock, Secret};
 use urr_redis::{Redis, RedisTopology};
+use urr_test::figures::{BenchFigure, RatioTarget};
 use urr_test::servers::{self, Server};
 use urr_ticket::SeatLocks;
 
@@ -76,7 +77,8 @@ fn bench_sqlite(runtime: &Runtime) -> Result<bool> {
         bare.run(group.max(1), &mut base)?;
     }
     ours.print("SQLite");
-    passed &= report(ours.rate(), "bare rusqlite, same groups", base.rate(), SQLITE_RATIO_MIN);
+    let bare = ("bare rusqlite, same groups", base.rate());
+    passed &= report("reservations, SQLite", ours.rate(), bare, SQLITE_RATIO_MIN);
     bench_refusals(runtime, &service);
     service.close();
     Ok(passed)
@@ -100,7 +102,8 @@ fn bench_postgres(runtime: &Runtime, locks: SeatLocks, name: &str) -> Result<boo
         base += baseline::pgbench(&service)? / f64::from(ROUNDS);
     }
     ours.print("PostgreSQL");
-    passed &= report(ours.rate(), "pgbench, one transaction each", base, POSTGRES_RATIO_MIN);
+    let (bare, name) = (("pgbench, one transaction each", base), format!("reservations, {name}"));
+    passed &= report(&name, ours.rate(), bare, POSTGRES_RATIO_MIN);
     bench_refusals(runtime, &service);
     service.close();
     Ok(passed)
@@ -116,12 +119,16 @@ fn report_creation(took: Duration) {
     println!("  an event of {SEATS} seats was made in {:.2} s", took.as_secs_f64());
 }
 
-fn report(ours: f64, baseline_name: &str, baseline: f64, target: f64) -> bool {
-    let ratio = ours / baseline;
-    println!("{baseline_name:<34} {baseline:>9.0} reservations/s");
-    let verdict = if ratio >= target { "ok" } else { "BELOW TARGET" };
-    println!("{:<34} {ratio:>9.2} (target ≥ {target}) {verdict}\n", "ratio");
-    ratio >= target
+fn report(name: &str, ours: f64, baseline: (&str, f64), target: f64) -> bool {
+    let figure = BenchFigure {
+        name,
+        value: ours,
+        unit: "reservations/s",
+        baseline: baseline.0,
+        baseline_value: baseline.1,
+        target: RatioTarget::AtLeast(target),
+    };
+    figure.show()
 }
 
 /// Everybody wants the one seat that somebody has.

@@ -1,7 +1,9 @@
 //! `urr audit`: proofs that states and sums agree.
 
+mod merge;
 mod render;
 mod report;
+mod whole;
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -10,10 +12,12 @@ use anyhow::{Result, bail, ensure};
 use clap::{Args, Subcommand};
 use urr_contracts::clients::TicketClient;
 use urr_kernel::{Clock, Timestamp};
+use urr_payment::PaymentService;
 use urr_service::{Caller, LocalService, Upstream};
 use urr_storage::Db;
 
 use self::report::MoneyReport;
+pub use self::whole::{WholeReport, audit_everything, unpaid_reservations};
 use super::operator::{Operator, OperatorTarget, kit, running_url};
 use super::{CommandNotRun, block_on, print_line};
 use crate::compose::{ClockAndIds, payment_service, ticket_service_to_read};
@@ -27,8 +31,28 @@ pub(super) const PAYMENTS: OperatorTarget = OperatorTarget {
     variable: "PAYMENT_SERVICE_URL",
 };
 
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct AuditArgs {
+    #[command(subcommand)]
+    command: Option<AuditCommand>,
+    #[command(flatten)]
+    whole: WholeArgs,
+}
+
+#[derive(Debug, Args)]
+struct WholeArgs {
+    /// Ask providers other than the sandbox about what moved since then: a span such as 90m, 24h or
+    /// 7d, or a moment such as 2026-11-15T09:00:00+09:00. The sandbox is compared whole
+    #[arg(long, value_name = "TIME", default_value = "24h")]
+    since: SinceTime,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
 #[derive(Debug, Subcommand)]
-pub enum AuditCommand {
+enum AuditCommand {
     /// Prove that every won is a sale, a fee or was given back; name every one that is not
     ///
     /// It reads the ledger, compares it with the provider, and asks the ticket service whether every
@@ -39,7 +63,7 @@ pub enum AuditCommand {
 }
 
 #[derive(Debug, Args)]
-pub struct MoneyArgs {
+struct MoneyArgs {
     /// Compare with the provider what moved since then: a span such as 90m, 24h or 7d, or a moment
     /// such as 2026-11-15T09:00:00+09:00
     #[arg(long, value_name = "TIME", default_value = "24h")]
@@ -53,8 +77,28 @@ pub struct MoneyArgs {
     json: bool,
 }
 
-pub fn run(config: &Config, command: AuditCommand) -> Result<()> {
-    let AuditCommand::Money(args) = command;
+pub fn run(config: &Config, args: AuditArgs) -> Result<()> {
+    match args.command {
+        Some(AuditCommand::Money(money)) => run_money(config, money),
+        None => run_whole(config, &args.whole),
+    }
+}
+
+fn run_whole(config: &Config, args: &WholeArgs) -> Result<()> {
+    let report = block_on(audit_everything(config, args.since)).map_err(CommandNotRun::wrap)?;
+    match args.json {
+        true => print_line(&serde_json::to_string_pretty(&report)?)?,
+        false => print_line(&report.to_text())?,
+    }
+    match (report.differences(), report.missing.len()) {
+        (0, 0) => Ok(()),
+        (0, _) => Err(CommandNotRun::wrap(anyhow::anyhow!("not everything could be looked at"))),
+        (1, _) => bail!("1 difference"),
+        (count, _) => bail!("{count} differences"),
+    }
+}
+
+fn run_money(config: &Config, args: MoneyArgs) -> Result<()> {
     let since = args.since.before(Clock::System.now());
     let report = block_on(async {
         let access = PaymentAccess::find(config, args.url).await?;
@@ -85,6 +129,8 @@ fn judge(report: &MoneyReport) -> Result<()> {
 /// The payment service, running or opened for this command.
 struct PaymentAccess {
     operator: Operator,
+    /// If it was opened for this command.
+    payments: Option<PaymentService>,
     /// Opened for this command, and closed with it.
     databases: Vec<Db>,
 }
@@ -95,7 +141,7 @@ impl PaymentAccess {
         match running_url(config, PAYMENTS, url)? {
             Some(url) => {
                 let operator = Operator::at(config, PAYMENTS, url)?;
-                Ok(PaymentAccess { operator, databases: Vec::new() })
+                Ok(PaymentAccess { operator, payments: None, databases: Vec::new() })
             }
             None => PaymentAccess::open(config).await,
         }
@@ -132,7 +178,8 @@ impl PaymentAccess {
             true => format!("the data folder {folder}"),
             false => "PostgreSQL".to_owned(),
         };
-        Ok(PaymentAccess { operator: Operator::new(upstream, location, PAYMENTS, &kit), databases })
+        let operator = Operator::new(upstream, location, PAYMENTS, &kit);
+        Ok(PaymentAccess { operator, payments: Some(payments), databases })
     }
 
     async fn close(self) -> Result<()> {
@@ -144,7 +191,7 @@ impl PaymentAccess {
 
 /// How far back an audit goes: a span before now, or a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum SinceTime {
+pub enum SinceTime {
     Ago(Duration),
     At(Timestamp),
 }

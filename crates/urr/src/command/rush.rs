@@ -1,5 +1,7 @@
 //! `urr rush`: rehearses a sale with virtual fans.
 
+mod chaos;
+
 use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -7,14 +9,16 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use clap::Subcommand;
+use serde_json::Value;
 use urr_kernel::{Clock, IdSource, Uuid};
 use urr_rush::{
     Arrivals, Behaviour, Expectation, FanAccount, LiveFigures, RushPlan, RushReport, Site, compare,
-    read_accounts, to_html, write_accounts,
+    read_accounts, register_fans, to_html, write_accounts,
 };
 use urr_service::UserRole;
 use urr_service::token::{ACCESS, AccessClaims, TokenFacts, TokenKey};
 
+use super::solve::solve;
 use super::{CommandNotRun, block_on, print_line};
 use crate::config::Config;
 use crate::data_folder;
@@ -27,7 +31,8 @@ const FANS_PER_ADDRESS: u32 = 40;
 pub enum RushCommand {
     /// Make accounts for virtual fans: they are logged in and can be used again and again
     ///
-    /// Needs the secrets of the system that is rehearsed. Nothing is written to its database.
+    /// Needs the secrets of the system that is rehearsed, and writes nothing to its database. With
+    /// --url the fans register there as people do: they are logged in for half an hour.
     Prepare {
         /// How many
         #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
@@ -35,6 +40,9 @@ pub enum RushCommand {
         /// How long their logins are valid
         #[arg(long, default_value_t = 24, value_parser = clap::value_parser!(u64).range(1..=720))]
         hours: u64,
+        /// Register at this site instead
+        #[arg(long, conflicts_with = "hours")]
+        url: Option<String>,
         /// The file for the accounts; whoever has it can act as these fans
         #[arg(long, value_name = "FILE", default_value = "rush-fans.jsonl")]
         accounts: PathBuf,
@@ -44,6 +52,11 @@ pub enum RushCommand {
     /// Use a copy of the real system or an event of its own: seats are really sold, with the sandbox
     /// as payment provider. Exit code 1: an expectation was not met. 2: it could not begin.
     Run(Box<RunArgs>),
+    /// Let the fans come while the program is killed, stopped and cut off; then audit everything
+    ///
+    /// It starts a program of its own, on a folder of its own. Exit code 1: something does not
+    /// agree afterwards. 2: it could not begin.
+    Chaos(Box<chaos::ChaosArgs>),
     /// Print two reports side by side
     Compare {
         /// The JSON file of a report
@@ -86,6 +99,15 @@ pub struct RunArgs {
     /// How long fans take to pay, on average
     #[arg(long, value_name = "SECONDS", default_value_t = 12.0)]
     paying: f64,
+    /// A fan tries again so often after an error of the system
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    tries: u32,
+    /// The share of fans who sell their tickets to other fans
+    #[arg(long, value_name = "SHARE", default_value_t = 0.03)]
+    transfers: f64,
+    /// The share of fans who read the crowd document while they wait
+    #[arg(long, value_name = "SHARE", default_value_t = 0.3)]
+    crowd_readers: f64,
     /// The most connections at once
     #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=16_000))]
     connections: u32,
@@ -106,10 +128,14 @@ pub struct RunArgs {
 
 pub fn run(config: &Config, command: RushCommand) -> Result<()> {
     match command {
-        RushCommand::Prepare { fans, hours, accounts } => {
+        RushCommand::Prepare { fans, url: Some(url), accounts, .. } => {
+            register(fans, &url, &accounts).map_err(CommandNotRun::wrap)
+        }
+        RushCommand::Prepare { fans, hours, accounts, .. } => {
             prepare(config, fans, hours, &accounts).map_err(CommandNotRun::wrap)
         }
         RushCommand::Run(args) => rehearse(config, *args),
+        RushCommand::Chaos(args) => chaos::run(&args),
         RushCommand::Compare { before, after } => {
             let read = |path: &Path| read_report(path).map_err(CommandNotRun::wrap);
             print_line(&compare(&read(&before)?, &read(&after)?))
@@ -118,25 +144,47 @@ pub fn run(config: &Config, command: RushCommand) -> Result<()> {
 }
 
 fn prepare(config: &Config, fans: u32, hours: u64, path: &Path) -> Result<()> {
-    ensure!(
-        !config.auth.jwt_secret.expose().is_empty(),
-        "there are no secrets in {}; has `urr up` run there?",
-        config.data.dir.display()
-    );
-    let key = TokenKey::new(&config.auth.jwt_key());
-    let ids = IdSource::from_system_randomness(Clock::System);
-    let lifetime = Duration::from_hours(hours);
-    let account = |_| {
-        let user_id = ids.next_id();
-        let (id, family_id) = (ids.next_id(), ids.next_id());
-        let subject = user_id.to_string();
+    let maker = AccountMaker::new(config, hours)?;
+    write_accounts(path, (0..fans).map(|_| maker.account(UserRole::User)))?;
+    print_line(&format!("{fans} fans in {}, logged in for {hours} hours.", path.display()))
+}
+
+fn register(fans: u32, url: &str, path: &Path) -> Result<()> {
+    let site = Site::parse(url)?;
+    let solve = |challenge: &Value| solve(serde_json::from_value(challenge.clone())?);
+    let accounts = block_on(register_fans(&site, fans, solve))?;
+    write_accounts(path, accounts.into_iter())?;
+    print_line(&format!("{fans} fans in {}, registered at {url}.", path.display()))
+}
+
+/// Makes accounts that are logged in, by the secrets of the system.
+struct AccountMaker {
+    key: TokenKey,
+    ids: IdSource,
+    lifetime: Duration,
+}
+
+impl AccountMaker {
+    fn new(config: &Config, hours: u64) -> Result<AccountMaker> {
+        ensure!(
+            !config.auth.jwt_secret.expose().is_empty(),
+            "there are no secrets in {}; has `urr up` run there?",
+            config.data.dir.display()
+        );
+        let ids = IdSource::from_system_randomness(Clock::System);
+        let key = TokenKey::new(&config.auth.jwt_key());
+        Ok(AccountMaker { key, ids, lifetime: Duration::from_hours(hours) })
+    }
+
+    fn account(&self, role: UserRole) -> FanAccount {
+        let ids = &self.ids;
+        let (user_id, id, family_id) = (ids.next_id(), ids.next_id(), ids.next_id());
+        let (subject, lifetime) = (user_id.to_string(), self.lifetime);
         let facts = TokenFacts { subject, id, issued_at: Clock::System.now(), lifetime };
         let email = format!("rush-{user_id}@example.com");
-        let claims = AccessClaims { email, role: UserRole::User, family_id, email_verified: true };
-        FanAccount { user_id, token: key.sign(ACCESS, &facts, &claims) }
-    };
-    write_accounts(path, (0..fans).map(account))?;
-    print_line(&format!("{fans} fans in {}, logged in for {hours} hours.", path.display()))
+        let claims = AccessClaims { email, role, family_id, email_verified: true };
+        FanAccount { user_id, token: self.key.sign(ACCESS, &facts, &claims) }
+    }
 }
 
 fn rehearse(config: &Config, args: RunArgs) -> Result<()> {
@@ -166,7 +214,14 @@ fn plan(config: &Config, args: &RunArgs) -> Result<RushPlan> {
     {
         ensure!((0.0..=86_400.0).contains(&share), "{name} is between 0 and 86400 seconds");
     }
-    ensure!((0.0..=1.0).contains(&args.programs), "--programs is between 0 and 1");
+    let shares = [
+        ("--programs", args.programs),
+        ("--transfers", args.transfers),
+        ("--crowd-readers", args.crowd_readers),
+    ];
+    for (name, share) in shares {
+        ensure!((0.0..=1.0).contains(&share), "{name} is between 0 and 1");
+    }
     let arrivals = match (args.rate, &args.curve) {
         (Some(rate), _) => {
             ensure!(rate > 0.0 && rate.is_finite(), "--rate is more than 0");
@@ -190,6 +245,9 @@ fn plan(config: &Config, args: &RunArgs) -> Result<RushPlan> {
             programs: args.programs,
             choosing: Duration::from_secs_f64(args.choosing),
             paying: Duration::from_secs_f64(args.paying),
+            tries: args.tries,
+            transfers: args.transfers,
+            crowd_readers: args.crowd_readers,
             ..Behaviour::default()
         },
         seed: args.seed,
@@ -254,11 +312,16 @@ fn lines(figures: &LiveFigures) -> Vec<String> {
             figures.seats_sold
         ),
         format!(
-            "        {} requests, {} deferred, {} failed",
-            figures.requests, figures.deferred, figures.failed
+            "        {} requests, {} deferred, {} failed{}",
+            figures.requests,
+            figures.deferred,
+            figures.failed,
+            figures.time_left.map_or_else(String::new, |left| {
+                format!("; the line is empty in about {} s", left.as_secs())
+            })
         ),
     ];
-    for name in ["check", "poll", "map", "reserve", "pay", "cancel", "leave"] {
+    for name in ["check", "poll", "crowd", "map", "reserve", "pay", "cancel", "transfer", "leave"] {
         let found = figures.latencies.iter().find(|(operation, _, _)| *operation == name);
         let times = found.map_or_else(String::new, |(_, p50, p99)| {
             format!("{:>10.1?} p50 {:>10.1?} p99", p50, p99)

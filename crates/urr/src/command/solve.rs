@@ -15,7 +15,7 @@ use crate::data_folder;
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Deserialize)]
-struct ProofChallenge {
+pub(super) struct ProofChallenge {
     method: String,
     challenge: Option<String>,
     difficulty: Option<u8>,
@@ -35,7 +35,7 @@ pub fn run(config: &Config, purpose: &str, url: Option<String>) -> Result<()> {
     print_line(&solve(challenge)?)
 }
 
-fn solve(task: ProofChallenge) -> Result<String> {
+pub(super) fn solve(task: ProofChallenge) -> Result<String> {
     match (task.method.as_str(), task.challenge, task.difficulty) {
         ("none", _, _) => Ok(String::new()),
         ("proof-of-work", Some(challenge), Some(difficulty)) => {

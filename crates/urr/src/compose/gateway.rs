@@ -5,7 +5,9 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use axum::Router;
 use tracing::warn;
-use urr_gateway::{Gateway, GatewaySettings, RateLimiter, RateLimits, RevocationFeed, Timeouts};
+use urr_gateway::{
+    ConcurrencyLimits, Gateway, GatewaySettings, RateLimiter, RateLimits, RevocationFeed, Timeouts,
+};
 use urr_service::token::TokenKey;
 use urr_service::{Caller, Health, docs_router};
 use urr_web::{
@@ -111,6 +113,7 @@ fn settings(config: &Config) -> GatewaySettings {
             payment: Duration::from_secs(gateway.payment_timeout_seconds),
             queue: Duration::from_secs(gateway.queue_timeout_seconds),
         },
+        concurrency: ConcurrencyLimits::for_threshold(config.queue.threshold),
         header_bytes_max: gateway.header_bytes_max,
         auth_body_bytes_max: gateway.auth_body_bytes_max,
         verified_email_to_buy: config.auth.verified_email_to_buy,

@@ -6,6 +6,7 @@
 mod admin;
 mod audit;
 mod backup;
+mod chaos;
 mod config;
 mod distributed_purchase;
 mod dlq;
@@ -23,3 +24,4 @@ mod stats;
 mod traces;
 mod up;
 mod watch;
+mod whole_audit;

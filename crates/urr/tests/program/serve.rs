@@ -12,6 +12,7 @@ use crate::distributed_purchase::{
 use crate::http_client::{activity, artist_names, create_artist, get, identity_headers, request};
 use crate::process::{Installation, eventually, free_port};
 use crate::stats::check_rebuild;
+use crate::whole_audit::check_whole_audit;
 
 /// The number of failed calls after which the breaker of the gateway opens.
 const CALLS_UNTIL_OPEN: usize = 10;
@@ -66,6 +67,7 @@ fn nine_processes_are_one_system() -> Result<()> {
     let fan = check_purchase(gateway.port)?;
     check_told(&fan)?;
     check_audit(&installation)?;
+    check_whole_audit(&installation)?;
     check_rebuild(&installation, stats_port)?;
     check_refund(&fan)?;
     let stop = || queue.stop("TERM")?.succeeded();

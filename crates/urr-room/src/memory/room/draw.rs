@@ -142,7 +142,8 @@ mod tests {
         fn new(count: u128) -> Case {
             let hasher = DefaultHashBuilder::default();
             let event_id = Uuid::nil();
-            let totals = RoomTotals { room: 1, event_id, last_number: 0, admitted: 0, left: 0 };
+            let totals =
+                RoomTotals { room: 1, event_id, last_number: 0, admitted: 0, left: 0, logged: 0 };
             let mut case = Case {
                 room: MemoryRoom::empty(totals, hasher.clone()),
                 queue_counts: QueueCounts::new(hasher),

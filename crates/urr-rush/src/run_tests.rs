@@ -1,0 +1,102 @@
+//! A whole rush against a server that answers slowly.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Mutex;
+use urr_kernel::Uuid;
+
+use crate::accounts::FanAccount;
+use crate::arrivals::Arrivals;
+use crate::behaviour::Behaviour;
+use crate::client::Site;
+use crate::report::RushReport;
+use crate::run::{RushPlan, run};
+
+const FANS: u32 = 40;
+const EVENT: Uuid = Uuid::from_u128(7);
+
+/// Answers one request after the other, and takes this long for each.
+async fn slow_server(takes: Duration) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let turn = Arc::new(Mutex::new(()));
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(answer_all(stream, Arc::clone(&turn), takes));
+        }
+    });
+    format!("http://{address}")
+}
+
+async fn answer_all(mut stream: TcpStream, turn: Arc<Mutex<()>>, takes: Duration) {
+    let mut buffer = Vec::new();
+    loop {
+        let mut bytes = [0; 4_096];
+        match stream.read(&mut bytes).await {
+            Ok(count) if count > 0 => buffer.extend_from_slice(&bytes[..count]),
+            _ => return,
+        }
+        // The fans of this test send no bodies.
+        while let Some(end) = buffer.windows(4).position(|it| it == b"\r\n\r\n") {
+            let head = String::from_utf8_lossy(&buffer[..end]).into_owned();
+            buffer.drain(..end + 4);
+            let body = answer(head.split(' ').nth(1).unwrap()).to_string();
+            if !head.contains("/api/events/") && !head.contains("/crowd/") {
+                let _turn = turn.lock().await;
+                tokio::time::sleep(takes).await;
+            }
+            let length = body.len();
+            let response = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{body}");
+            if stream.write_all(response.as_bytes()).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+fn answer(path: &str) -> Value {
+    match path {
+        path if path.starts_with("/api/events/") => json!({ "event": { "capacity": 10 } }),
+        path if path.starts_with("/api/queue/check/") => json!({ "status": "ended" }),
+        _ => json!({}),
+    }
+}
+
+async fn rehearse(takes: Duration) -> RushReport {
+    let account = |number| FanAccount { user_id: Uuid::from_u128(number), token: "t".to_owned() };
+    let plan = RushPlan {
+        site: Site::parse(&slow_server(takes).await).unwrap(),
+        event_id: EVENT,
+        accounts: (0..u128::from(FANS)).map(account).collect(),
+        arrivals: Arrivals::Burst(Duration::from_millis(10)),
+        behaviour: Behaviour { programs: 0.0, transfers: 0.0, ..Behaviour::default() },
+        seed: 1,
+        // One at a time: a tool that counts from the sending sees `takes`, however long fans wait.
+        connections: 1,
+        addresses: 1,
+        time_max: Duration::from_secs(60),
+    };
+    run(plan, |_| {}).await.unwrap()
+}
+
+/// Fans who wait for a slow server do not excuse it: their wait counts from their wish.
+#[tokio::test]
+async fn a_slow_server_is_seen_to_be_slow() {
+    let check = |report: &RushReport| {
+        let found = report.operations.iter().find(|it| it.name == "check").unwrap();
+        (found.done, found.p50_ms, found.max_ms)
+    };
+    let takes = Duration::from_millis(25);
+    let (done, p50_ms, max_ms) = check(&rehearse(takes).await);
+    assert_eq!(done, u64::from(FANS));
+    // The last of forty waits for all others: a second, and not 25 ms.
+    let alone_ms = takes.as_secs_f64() * 1e3;
+    assert!(p50_ms > 10.0 * alone_ms, "{p50_ms}");
+    assert!(max_ms > 30.0 * alone_ms, "{max_ms}");
+    let (_, _, fast_ms) = check(&rehearse(Duration::ZERO).await);
+    assert!(fast_ms < max_ms / 2.0, "{fast_ms} is not fast");
+}

@@ -1,0 +1,181 @@
+//! `urr audit`: everything agrees, or what does not is named with its rows.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use urr_storage::Schema;
+
+use crate::audit::{change, sell_a_ticket};
+use crate::process::{CommandOutput, Installation, eventually};
+
+/// A hand in the tables of each service, and the kinds of differences that must be named.
+const DAMAGES: [(&Schema, &str, &str, &[&str]); 17] = [
+    (
+        &urr_ticket::SCHEMA,
+        "update seats set status = 'held' where status = 'sold'",
+        "seats",
+        &["seatStatus"],
+    ),
+    (
+        &urr_ticket::SCHEMA,
+        "update sales set seats_total = seats_total + 1",
+        "sales",
+        &["seatCount"],
+    ),
+    (
+        &urr_ticket::SCHEMA,
+        "update tickets set position = 9 where is_valid",
+        "tickets",
+        &["ticketWithoutItem"],
+    ),
+    (
+        &urr_ticket::SCHEMA,
+        "update reservations set total_amount = total_amount + 1 where status = 'confirmed'",
+        "reservations",
+        &["amount", "unpaid"],
+    ),
+    (
+        &urr_ticket::SCHEMA,
+        "insert into memberships (id, user_id, artist_id, tier, status, expires_at, points) \
+         select id, user_id, id, 'silver', 'active', created_at, 7 from reservations limit 1",
+        "memberships",
+        &["points"],
+    ),
+    (
+        &urr_ticket::SCHEMA,
+        "insert into membership_terms (membership_id, number, payment_status, amount, payment_id, \
+         starts_at, ends_at, created_at, updated_at) select id, 1, 'paid', 5, id, created_at, \
+         created_at, created_at, created_at from reservations limit 1",
+        "membership_terms",
+        &["membership"],
+    ),
+    (
+        &urr_ticket::SCHEMA,
+        "insert into transfers (id, reservation_id, number, event_id, seller_id, \
+         seller_payment_id, original_price, fee_percent, fee, status, created_at, updated_at) \
+         select id, id, 1, event_id, event_id, payment_id, total_amount, 10, 0, 'listed', \
+         created_at, created_at from reservations where status = 'confirmed'",
+        "reservations",
+        &["transfer"],
+    ),
+    (
+        &urr_payment::SCHEMA,
+        "update ledger_lines set amount = amount + 1 where account = 'sales'",
+        "payments",
+        &["books"],
+    ),
+    (
+        &urr_payment::SCHEMA,
+        "update sandbox_payments set charged = charged + 1",
+        "sandbox_payments",
+        &["sandbox", "provider"],
+    ),
+    (
+        &urr_payment::SCHEMA,
+        "update sandbox_movements set amount = amount + 5",
+        "sandbox_payments",
+        &["sandbox"],
+    ),
+    (
+        &urr_stats::SCHEMA,
+        "update hour_counters set confirmed = confirmed + 1",
+        "hour_counters",
+        &["counters"],
+    ),
+    (&urr_stats::SCHEMA, "update sold_seats set sold = sold + 1", "sold_seats", &["counters"]),
+    (
+        &urr_stats::SCHEMA,
+        "update reservations set quantity = quantity + 1",
+        "statistics",
+        &["statistics"],
+    ),
+    (
+        &urr_stats::SCHEMA,
+        "delete from transactions where kind = 'charge'",
+        "payments",
+        &["statistics"],
+    ),
+    (
+        &urr_payment::SCHEMA,
+        "insert into outbox (event_id, topic, key, body, created_at) select id, \
+         'payment-events', 'k', 'b', created_at - 3600000000 from payments limit 1",
+        "outbox",
+        &["outbox"],
+    ),
+    (
+        &urr_room::JOURNAL,
+        "update slot_log set inside_max = 0, number = 5, last_number = 9 where change = 'admitted'",
+        "slot_log",
+        &["threshold"],
+    ),
+    (&urr_room::JOURNAL, "delete from slot_log where change = 'ended'", "slot_log", &["roomLog"]),
+];
+
+fn audit(installation: &Installation, arguments: &[&str]) -> Result<CommandOutput> {
+    installation.run(&[&["audit"], arguments].concat())
+}
+
+/// A system in which tickets were sold, wherever it runs.
+pub fn check_whole_audit(installation: &Installation) -> Result<()> {
+    let mut text = String::new();
+    // What was just sold is on its way to the statistics.
+    eventually("everything agrees", || {
+        let outcome = audit(installation, &[])?;
+        text = format!("{}{}", outcome.stdout, outcome.stderr);
+        Ok(outcome.status.code() == Some(0))
+    })
+    .with_context(|| text.clone())?;
+    for part in ["seats, holds", "payments and books", "the provider", "statistics", "messages"] {
+        assert!(text.contains(&format!("ok        {part}")), "{part} is not in {text}");
+    }
+    let rooms = text.lines().find(|line| line.contains("waiting rooms:"));
+    assert!(rooms.is_some_and(|line| !line.contains(" 0 admissions")), "{text}");
+    Ok(())
+}
+
+#[test]
+fn everything_agrees_and_every_kind_of_damage_is_named_with_its_rows() -> Result<()> {
+    let mut installation = Installation::new()?;
+    let nothing = audit(&installation, &[])?;
+    assert_eq!(nothing.status.code(), Some(2), "{nothing:?}");
+    assert!(nothing.stderr.contains("there is no system in"), "{nothing:?}");
+    assert!(!installation.path("data").exists(), "looking makes nothing");
+
+    installation.share_secrets();
+    let urr = installation.up(&[])?;
+    drop(sell_a_ticket(&installation, urr.port)?);
+    check_whole_audit(&installation)?;
+    // Beside a running system what differs is looked at again.
+    let moved = "update seats set fence = fence, status = 'held' where status = 'sold'";
+    change(&installation, &urr_ticket::SCHEMA, moved)?;
+    let wrong = audit(&installation, &[])?;
+    assert_eq!(wrong.status.code(), Some(1), "{wrong:?}");
+    assert!(wrong.stderr.contains("1 difference"), "{wrong:?}");
+    let back = "update seats set status = 'sold' where status = 'held'";
+    change(&installation, &urr_ticket::SCHEMA, back)?;
+    urr.stop("TERM")?.succeeded()?;
+    check_whole_audit(&installation)?;
+
+    for (schema, sql, _, _) in DAMAGES {
+        change(&installation, schema, sql).with_context(|| sql.to_owned())?;
+    }
+    let wrong = audit(&installation, &["--json"])?;
+    assert_eq!(wrong.status.code(), Some(1), "{wrong:?}");
+    let report: Value = serde_json::from_str(&wrong.stdout)?;
+    let parts = report["parts"].as_array().context("a list")?;
+    let found = parts.iter().flat_map(|part| part["differences"].as_array().into_iter().flatten());
+    let found: Vec<&Value> = found.collect();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let kinds: BTreeSet<String> = found.iter().map(|it| text(&it["kind"])).collect();
+    let rows = found.iter().flat_map(|it| it["rows"].as_array().into_iter().flatten());
+    let table = |row: &Value| text(row).split(' ').next().unwrap_or_default().to_owned();
+    let tables: BTreeSet<String> = rows.map(table).collect();
+    for (_, sql, table, expected) in DAMAGES {
+        for kind in expected {
+            ensure!(kinds.contains(*kind), "{kind} is not found after {sql}: {report}");
+        }
+        ensure!(tables.contains(table), "no row of {table} after {sql}: {report}");
+    }
+    Ok(())
+}
