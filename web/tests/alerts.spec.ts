@@ -142,6 +142,47 @@ test('returned seats go to the first who asked, then to the second', async ({ pa
   await Promise.all([buyer, other, program, api].map((one) => one.dispose()));
 });
 
+test('a seat map does not offer what is kept for fans who asked', async ({ page, browser }) => {
+  const [fan, other] = [await verifiedFan('asked'), await verifiedFan('passing')];
+  const eventId = await sale({ grid: { rows: 1, seatsPerRow: 2 } });
+  // Both look at the map, from the first sale until the seats return.
+  const context = await browser.newContext({ locale: 'ko-KR' });
+  const asking = await context.newPage();
+  await logIn(page, other);
+  await logIn(asking, fan);
+  for (const one of [page, asking]) {
+    await one.goto(`/events/${eventId}/seats`);
+    await expect(one.getByRole('button', { name: /R.*2석/ })).toBeVisible();
+  }
+  const { buyer, reservationId } = await buyAll(eventId, 2);
+  const ask = async (account: Account, quantity: number) => {
+    const data = { grade: 'R', quantity };
+    const asked = await (await apiOf(account)).put(`/api/alerts/events/${eventId}/seats`, { data });
+    expect(asked.ok(), await asked.text()).toBe(true);
+  };
+  await ask(fan, 1);
+  // Others who wait for two keep the seats closed while this test looks at them.
+  for (const label of ['next', 'third']) await ask(await verifiedFan(label), 2);
+  for (const one of [page, asking])
+    await expect(one.getByRole('button', { name: /R.*매진/ })).toBeVisible();
+  const cancelled = await buyer.post(`/api/reservations/${reservationId}/cancel`);
+  expect(cancelled.ok(), await cancelled.text()).toBe(true);
+  await expect(page.getByRole('button', { name: /R.*우선 예매 중/ })).toBeVisible();
+  await expect(page.getByText('먼저 알림을 신청한 분들이 고르고 있으며')).toBeVisible();
+  await expectAccessible(page);
+  await page.getByRole('button', { name: '목록', exact: true }).click();
+  await expect(page.locator('[data-section="0"]')).toBeDisabled();
+
+  await mailWith(fan.email, '취소표가 나왔습니다');
+  await asking.getByRole('button', { name: '목록', exact: true }).click();
+  await asking.locator('[data-section="0"]').click({ timeout: 20_000 });
+  await asking.locator('.seat').first().click();
+  await asking.locator('.seat').last().click();
+  await expect(asking.getByText('신청한 매수인 1석까지')).toBeVisible();
+  await expect(asking.getByRole('button', { name: '1석 예매하기' })).toBeEnabled();
+  await context.close();
+});
+
 test('an alert about returned seats can be withdrawn', async ({ page }) => {
   const account = await verifiedFan('withdrawing');
   const eventId = await sale({ grid: { rows: 1, seatsPerRow: 1 } });

@@ -148,6 +148,28 @@ test.describe('with colours that the system forces', () => {
   });
 });
 
+test('a section shows what is seen from it, on the map and in the list', async ({
+  fanPage: page,
+}) => {
+  // The demo data has pictures of the opera house.
+  const { events } = await (await page.request.get('/api/events?status=on_sale&q=오페라')).json();
+  await page.goto(`/events/${events[0].id}/seats`);
+  const map = page.getByRole('application', { name: '좌석 배치도' });
+  await map.focus();
+  await page.keyboard.press('ArrowDown');
+  for (let step = 0; step < 3; step++) await page.keyboard.press('+');
+  await page.getByRole('button', { name: /에서 본 무대/ }).click();
+  const picture = page.getByRole('dialog').getByRole('img', { name: /에서 본 무대/ });
+  await expect(picture).toHaveJSProperty('complete', true);
+  expect(await picture.evaluate((image) => (image as HTMLImageElement).naturalWidth)).toBe(640);
+  await expectAccessible(page);
+  await page.keyboard.press('Escape');
+  await page.getByRole('button', { name: '목록', exact: true }).click();
+  await page.locator('[data-section="0"]').click();
+  await expect(page.getByRole('img', { name: /에서 본 무대/ })).toBeVisible();
+  await expectAccessible(page);
+});
+
 test('seats that others take while a fan looks are said together, once', async ({
   fanPage: page,
 }) => {

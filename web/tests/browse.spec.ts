@@ -112,6 +112,44 @@ test('filters are in the address and survive reload and back', async ({ page }) 
   await expect(page.locator('article h3').first()).toBeVisible();
 });
 
+test.describe('before the scripts have run', () => {
+  // Scripts that are loaded beforehand are not wanted then.
+  test.use({ javaScriptEnabled: false, allowed: /\.js csp/ });
+
+  test('the filters are links to what they say', async ({ page }) => {
+    for (const [path, filter, address] of [
+      ['/events', '오픈 예정', '/events?status=upcoming'],
+      ['/events', '달력', '/events?view=calendar'],
+    ] as const) {
+      await page.goto(path);
+      await page.locator('main').getByRole('link', { name: filter, exact: true }).click();
+      await expect(page).toHaveURL(address);
+    }
+  });
+});
+
+test('what was added last comes first, if asked for', async ({ page }) => {
+  const organiser = await Organiser.logIn();
+  const title = unique('막 올린 공연');
+  await organiser.createSale({ title, tickets: 10 });
+  await organiser.dispose();
+  await page.goto('/events');
+  await page.getByLabel('정렬').selectOption('newest');
+  await expect(page).toHaveURL(/sort=newest/);
+  await expect(page.locator('article h3').first()).toHaveText(title);
+});
+
+test('an event names who performs', async ({ page }) => {
+  const organiser = await Organiser.logIn();
+  const casting = [{ name: '김우르', role: '모차르트' }, { name: '합창단 르르' }];
+  const id = await organiser.createSale({ tickets: 10, event: { casting } });
+  await organiser.dispose();
+  await page.goto(`/events/${id}`);
+  const cast = page.locator('section', { has: page.getByRole('heading', { name: '출연' }) });
+  await expect(cast.getByRole('listitem')).toHaveText(['김우르 모차르트', '합창단 르르']);
+  await expectAccessible(page);
+});
+
 test('the calendar moves by months', async ({ page }) => {
   await page.goto('/events?view=calendar&month=2026-12');
   await expect(page.getByRole('heading', { name: '2026년 12월' })).toBeVisible();

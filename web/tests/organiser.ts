@@ -163,7 +163,8 @@ export class Organiser {
 
   private async crowd(id: string) {
     const response = await this.api.get(`/api/queue/crowd/${id}`);
-    return response.ok() ? response.json() : null;
+    // A new event has no document yet: 204.
+    return response.status() === 200 ? response.json() : null;
   }
 }
 

@@ -82,6 +82,8 @@ create table events (
     age_rating text not null,
     running_minutes integer,
     notices text not null,
+    -- Who performs, with their roles, in the order in which they are shown.
+    casting jsonb not null,
     -- By grade; empty for standing events.
     prices jsonb not null,
     price_min bigint not null,

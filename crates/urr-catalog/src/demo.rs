@@ -4,6 +4,7 @@
 mod events;
 mod halls;
 mod poster;
+mod view;
 
 use urr_kernel::{CallContext, Uuid};
 use urr_service::EventScope;
@@ -14,11 +15,12 @@ use crate::artists::store::artist_find_by_name;
 use crate::venues::store::{hall_list_of_venue, venue_find_by_name};
 use crate::{
     AdminActor, Artist, ArtistError, CatalogService, CreateEventError, EditEventError, HallSummary,
-    NewArtist, Venue, VenueError,
+    NewArtist, NewHall, Venue, VenueError,
 };
 
 /// The program itself creates the demo data.
 const DEMO_ADMIN: Uuid = Uuid::nil();
+const SECTIONS_WITH_VIEW: usize = 12;
 
 #[derive(Debug, thiserror::Error)]
 pub enum SeedError {
@@ -80,10 +82,22 @@ impl CatalogService {
         }
         let Some(hall) = hall else { return Ok(()) };
         let (venue, _) = self.demo_venue(name).await?;
-        match self.create_hall(venue.id, hall.into(), self.demo_actor()).await {
+        let hall = self.with_views(hall.into()).await?;
+        match self.create_hall(venue.id, hall, self.demo_actor()).await {
             Ok(_) | Err(VenueError::NameTaken) => Ok(()),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// A hall of few sections with a picture of what is seen from each.
+    async fn with_views(&self, mut hall: NewHall) -> DbResult<NewHall> {
+        let sections = hall.layout.as_mut().map(|layout| &mut layout.sections);
+        for section in sections.into_iter().flatten().take(SECTIONS_WITH_VIEW) {
+            let drawing = view::draw(section.x, section.y);
+            let image = self.store_drawing(drawing, view::SIZE, self.demo_actor()).await?;
+            section.view_image_url = Some(image.id.url());
+        }
+        Ok(hall)
     }
 
     /// The venue of a demo event with its hall, if it has one.

@@ -4,7 +4,7 @@ use axum::http::StatusCode;
 use urr_service::ApiError;
 use urr_service::idempotency::key_reused;
 
-use crate::events::terms::{InvalidPolicyTable, InvalidRunningTime};
+use crate::events::terms::{InvalidCasting, InvalidPolicyTable, InvalidRunningTime};
 use crate::text::{InvalidImageUrl, InvalidText};
 use crate::{
     ArtistError, CreateEventError, EditEventError, EditRejection, InvalidArtist, InvalidImage,
@@ -34,6 +34,7 @@ bad_requests! {
     StartsInPast => "EVENT_IN_PAST";
     InvalidPolicyTable => "INVALID_CANCEL_POLICY";
     InvalidRunningTime => "INVALID_RUNNING_TIME";
+    InvalidCasting => "INVALID_CASTING";
 }
 
 impl From<InvalidImage> for ApiError {
@@ -160,6 +161,7 @@ impl From<EditRejection> for ApiError {
             EditRejection::Past(invalid) => invalid.into(),
             EditRejection::CancelPolicy(invalid) => invalid.into(),
             EditRejection::RunningTime(invalid) => invalid.into(),
+            EditRejection::Casting(invalid) => invalid.into(),
             EditRejection::Schedule(invalid) => invalid.into(),
             EditRejection::Presale(invalid) => invalid.into(),
         }

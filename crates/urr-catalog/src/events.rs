@@ -53,8 +53,7 @@ pub enum EventListOrder {
     SaleStart,
     Date,
     Title,
-    /// For administrators.
-    #[serde(skip)]
+    /// What was added last comes first.
     Newest,
 }
 

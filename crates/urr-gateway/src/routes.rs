@@ -349,6 +349,7 @@ pub const ROUTES: &[Route] = {
         route(GET, "/api/transfers/**", "ticket", User, General, Browse, Default),
         route(UNSAFE, "/api/transfers/**", "ticket", User, General, Hold, Default),
         route(GET, "/api/alerts", "ticket", User, General, Browse, Default),
+        route(GET, "/api/alerts/**", "ticket", User, General, Browse, Default),
         route(UNSAFE, "/api/alerts/**", "ticket", User, General, Hold, Default),
         route(ALL, "/api/queue/admin/**", "queue", ADMIN, QueueRate, Hold, Queue),
         // The crowd document is the same for everybody, so caches can serve it.

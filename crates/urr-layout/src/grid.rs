@@ -69,6 +69,7 @@ impl Grid {
                 curve_radius: 0,
                 seat_pitch: 50,
                 row_pitch: 90,
+                view_image_url: None,
                 rows: (range.from_row..=range.to_row.min(self.rows)).map(row).collect(),
             });
             next_row = range.to_row.checked_add(1).ok_or(invalid)?;

@@ -40,6 +40,8 @@ pub enum InvalidLayout {
     NoSuchSeat { section: String, row: String, number: u16 },
     #[error("Section {0:?} is drawn out of bounds.")]
     Drawing(String),
+    #[error("The picture of section {0:?} must be one that was uploaded here.")]
+    Picture(String),
 }
 
 impl Layout {
@@ -82,6 +84,9 @@ impl Section {
         if is_far || is_flat || !(-180..=180).contains(&self.angle_degrees) {
             return Err(InvalidLayout::Drawing(self.name.clone()));
         }
+        if !self.view_image_url.as_deref().is_none_or(is_own_image) {
+            return Err(InvalidLayout::Picture(self.name.clone()));
+        }
         let mut labels = HashSet::new();
         for row in &self.rows {
             if !labels.insert(&row.label) {
@@ -117,6 +122,13 @@ impl SeatRow {
     }
 }
 
+/// Pictures of other hosts would tell them who looks at which seats.
+fn is_own_image(url: &str) -> bool {
+    let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    let id = url.strip_prefix("/api/image/");
+    id.is_some_and(|id| id.len() == 64 && id.bytes().all(is_hex))
+}
+
 fn check_name(name: &str) -> Result<(), InvalidLayout> {
     let is_fit = !name.trim().is_empty()
         && name.trim().len() == name.len()
@@ -148,6 +160,17 @@ mod tests {
     #[test]
     fn a_layout_that_can_be_sold_passes() {
         assert_eq!(after(|_| {}), Ok(()));
+    }
+
+    #[test]
+    fn a_view_from_a_section_is_a_picture_of_our_own() {
+        let with = |url: String| after(|l| l.sections[0].view_image_url = Some(url));
+        let own = format!("/api/image/{}", "0a".repeat(32));
+        assert_eq!(with(own.clone()), Ok(()));
+        for other in ["", "https://example.com/a.png", "/api/image/0a", &format!("{own}?x=1")] {
+            let refused = Err(InvalidLayout::Picture("A".to_owned()));
+            assert_eq!(with(other.to_owned()), refused, "{other}");
+        }
     }
 
     #[test]

@@ -56,6 +56,10 @@ pub struct Section {
     pub seat_pitch: u16,
     #[serde(default = "default_row_pitch")]
     pub row_pitch: u16,
+    /// A picture of what is seen from here: one that was uploaded, `/api/image/…`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 75)]
+    pub view_image_url: Option<String>,
     pub rows: Vec<SeatRow>,
 }
 

@@ -15,8 +15,15 @@ create table sale_alerts (
 create index sale_alerts_due on sale_alerts (due_at, event_id, user_id);
 create index sale_alerts_of_user on sale_alerts (user_id, asked_at);
 
+-- Users who have asked for alerts. Their row is locked while one of their alerts is added, so that
+-- two that are asked for at the same time count each other.
+create table alert_owners (
+    user_id uuid primary key
+);
+
 -- Fans who want to be told when seats return. An alert is waiting, then its fan is told once, and
--- then the fan may have taken seats.
+-- then the fan may have taken seats. Who withdraws after being told leaves a row: the audit looks
+-- at who was told.
 create table seat_alerts (
     id uuid primary key,
     event_id uuid not null,
@@ -29,7 +36,7 @@ create table seat_alerts (
     status text not null,
     asked_at timestamptz not null,
     told_at timestamptz,
-    constraint seat_alerts_status check (status in ('waiting', 'told', 'taken')),
+    constraint seat_alerts_status check (status in ('waiting', 'told', 'taken', 'withdrawn')),
     constraint seat_alerts_told check ((status = 'waiting') = (told_at is null)),
     constraint seat_alerts_quantity check (quantity between 1 and 10)
 );
@@ -53,9 +60,22 @@ create table alert_gates (
     is_open boolean not null,
     -- When the waiting fans are looked at next; null while nothing is free.
     next_at timestamptz,
+    -- The number of the last change before it was closed.
+    closed_fence bigint not null,
     primary key (event_id, subject),
     constraint alert_gates_next check ((returned_at is null) = (next_at is null)),
     constraint alert_gates_open check (not is_open or returned_at is not null)
 );
 
 create index alert_gates_due on alert_gates (next_at) where next_at is not null;
+
+-- When gates were closed, for the audit: what was taken between the two changes, and before the
+-- time was over, was for fans who were told.
+create table alert_gate_periods (
+    event_id uuid not null,
+    subject text not null,
+    closed_fence bigint not null,
+    opened_fence bigint not null,
+    exclusive_until timestamptz not null,
+    primary key (event_id, subject, closed_fence)
+);

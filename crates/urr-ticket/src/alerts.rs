@@ -12,6 +12,7 @@
 
 pub(crate) mod gates;
 pub(crate) mod http;
+pub(crate) mod limits;
 pub(crate) mod offers;
 pub(crate) mod rules;
 pub(crate) mod sale_alerts;

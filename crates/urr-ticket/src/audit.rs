@@ -1,6 +1,7 @@
 //! The audit: proves that seats, items, reservations, stock and tickets agree, and reports
 //! differences. It repairs nothing: a difference is a bug, and repairing it would hide it.
 
+pub(crate) mod gates;
 pub(crate) mod problems;
 pub(crate) mod rows;
 pub(crate) mod store;
@@ -94,6 +95,7 @@ impl Auditor {
                 report.differences.extend(differences);
             }
         }
+        report.differences.extend(self.ticket.audit_gates(DIFFERENCES_MAX).await?);
         report.differences.truncate(DIFFERENCES_MAX);
         self.ticket.metrics.record_audit(&report);
         Ok(report)

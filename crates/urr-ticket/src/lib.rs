@@ -48,6 +48,7 @@ use urr_storage::{Db, Schema, migrations};
 use utoipa::openapi::OpenApi;
 
 pub use alerts::AlertSettings;
+pub use alerts::limits::ClosedSubject;
 pub use alerts::rules::{AlertSubject, InvalidAlertQuantity};
 pub use alerts::sale_alerts::{SaleAlert, SaleAlertError};
 pub use alerts::seat_alerts::{AskSeatAlert, SeatAlert, SeatAlertError, SeatAlertId};

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 import { newestEvents } from './newest';
 
-it('the newest events come first, and only some of them', () => {
-  const ids = ['01a1-3', '01a1-1', '01a2-0', '01a1-2', '01a0-9'];
-  const newest = newestEvents(ids.map((id) => ({ id }))).map(({ id }) => id);
-  expect(newest).toEqual(['01a2-0', '01a1-3', '01a1-2', '01a1-1']);
+it('some of the newest events are shown, without those that are over', () => {
+  const statuses = ['ended', 'on_sale', 'cancelled', 'upcoming', 'on_sale', 'on_sale', 'upcoming'];
+  const newest = newestEvents(statuses.map((status, id) => ({ status, id })));
+  expect(newest.map(({ id }) => id)).toEqual([1, 3, 4, 5]);
 });

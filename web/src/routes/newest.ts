@@ -1,6 +1,6 @@
-/** Ids of events begin with the time at which they were made, so the greatest are the newest. */
+/** Of what was added last, the events that somebody can still go to. */
 const NEWEST = 4;
 
-export function newestEvents<T extends { readonly id: string }>(events: readonly T[]): T[] {
-  return [...events].sort((a, b) => (a.id < b.id ? 1 : a.id > b.id ? -1 : 0)).slice(0, NEWEST);
+export function newestEvents<T extends { readonly status: string }>(events: readonly T[]): T[] {
+  return events.filter(({ status }) => ['on_sale', 'upcoming'].includes(status)).slice(0, NEWEST);
 }

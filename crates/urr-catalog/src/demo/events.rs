@@ -7,7 +7,7 @@ use serde::Deserialize;
 use urr_kernel::{Timestamp, Uuid, Won};
 
 use super::{SeedError, poster};
-use crate::events::terms::{EventTerms, RunningMinutes};
+use crate::events::terms::{Casting, EventTerms, Performer, RunningMinutes};
 use crate::{
     ArtistChoice, CatalogService, EventId, EventLocation, EventRecord, HallId, NewEvent, Schedule,
     TicketType, VenueId,
@@ -29,6 +29,8 @@ pub struct DemoEvent {
     starts_in_minutes: i64,
     has_presale: bool,
     seats_per_user_max: u32,
+    #[serde(default)]
+    casting: Vec<Performer>,
     is_cancelled: bool,
 }
 
@@ -117,6 +119,7 @@ impl CatalogService {
             poster_image_url: image.id.url(),
             terms: EventTerms {
                 running_minutes: RunningMinutes::new(120).ok(),
+                casting: Casting::parse(plan.casting.clone()).expect("the demo names are short"),
                 ..EventTerms::default()
             },
             prices,

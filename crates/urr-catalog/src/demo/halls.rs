@@ -93,6 +93,7 @@ impl From<DemoSection> for Section {
             curve_radius: plan.curve_radius,
             seat_pitch: 50,
             row_pitch: 80,
+            view_image_url: None,
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::events::rules::{
     DESCRIPTION_CHARS_MAX, REASON_CHARS_MAX, SEATS_PER_USER_LIMIT, TITLE_CHARS_MAX,
 };
 use crate::events::terms::{
-    AgeRating, CancelPolicyTable, EventTerms, NOTICES_CHARS_MAX, RunningMinutes,
+    AgeRating, CancelPolicyTable, Casting, EventTerms, NOTICES_CHARS_MAX, Performer, RunningMinutes,
 };
 use crate::text::{parse_image_url, parse_line, parse_paragraphs};
 use crate::{
@@ -72,6 +72,10 @@ pub struct CreateEventBody {
     #[serde(default)]
     #[schema(max_length = 5_000)]
     notices: String,
+    /// Who performs.
+    #[serde(default)]
+    #[schema(max_items = 100)]
+    casting: Vec<Performer>,
     /// Won by grade, for every grade of the hall.
     #[serde(default)]
     #[schema(value_type = BTreeMap<String, i64>)]
@@ -122,6 +126,7 @@ impl CreateEventBody {
                 age_rating: self.age_rating,
                 running_minutes: self.running_minutes.map(RunningMinutes::new).transpose()?,
                 notices: parse_paragraphs("notices", &self.notices, NOTICES_CHARS_MAX)?,
+                casting: Casting::parse(self.casting)?,
             },
             prices: parse_prices(self.prices)?,
             ticket_types: parse_ticket_types(self.ticket_types)?,

@@ -18,8 +18,8 @@ use crate::venues::model::{HallId, VenueId};
 
 pub use super::schedule::{EventStatus, InvalidSchedule, PresaleSchedule, Schedule};
 pub use super::terms::{
-    AgeRating, CancelPolicyTable, EventTerms, InvalidPolicyTable, InvalidRunningTime,
-    RunningMinutes,
+    AgeRating, CancelPolicyTable, Casting, EventTerms, InvalidCasting, InvalidPolicyTable,
+    InvalidRunningTime, Performer, RunningMinutes,
 };
 pub use urr_contracts::events::catalog::EventKind;
 
@@ -317,6 +317,9 @@ pub struct EventChange {
     /// An empty text removes them.
     #[schema(max_length = 5_000)]
     pub notices: Option<String>,
+    /// Who performs; an empty list names nobody.
+    #[schema(max_items = 100)]
+    pub casting: Option<Vec<Performer>>,
     /// The venue, the hall and the prices cannot change: other values are refused with 409.
     #[schema(value_type = Option<Uuid>)]
     pub venue_id: Option<VenueId>,
@@ -344,6 +347,8 @@ pub enum EditRejection {
     CancelPolicy(#[from] InvalidPolicyTable),
     #[error(transparent)]
     RunningTime(#[from] InvalidRunningTime),
+    #[error(transparent)]
+    Casting(#[from] InvalidCasting),
     #[error(transparent)]
     Schedule(#[from] InvalidSchedule),
     #[error(transparent)]
@@ -423,7 +428,9 @@ fn change_terms(terms: &EventTerms, change: &EventChange) -> Result<EventTerms, 
         None => terms.cancel_policy.clone(),
         Some(table) => table.map(CancelPolicy::try_from).transpose()?,
     };
+    let casting = change.casting.clone().map(Casting::parse).transpose()?;
     Ok(EventTerms {
+        casting: casting.unwrap_or_else(|| terms.casting.clone()),
         cancel_policy,
         age_rating: change.age_rating.unwrap_or(terms.age_rating),
         running_minutes: running_minutes.or(terms.running_minutes),

@@ -20,7 +20,7 @@ pub const COLUMNS: &str = "e.id, e.revision, e.title, e.description, e.kind, e.s
      v.address as venue_address, e.hall_id, h.name as hall_name, e.starts_at, e.sale_starts_at, \
      e.sale_ends_at, e.has_presale, e.seats_per_user_max, e.requires_identity, e.organiser_id, \
      e.allows_reentry, e.poster_image_url, e.cancel_policy, \
-     e.age_rating, e.running_minutes, e.notices, e.prices, \
+     e.age_rating, e.running_minutes, e.notices, e.casting, e.prices, \
      e.price_min, e.price_max, e.seats_ordered, e.ticket_types_ordered, e.places_ordered, \
      e.capacity, e.inventory_ready, e.inventory_problem, e.cancel_reason, e.created_by, e.created_at, \
      e.updated_at, e.deleted_at";
@@ -70,6 +70,7 @@ fn terms_from_row(row: &Row<'_>) -> DbResult<EventTerms> {
     Ok(from_row!(row => EventTerms {
         age_rating, notices;
         cancel_policy: row.get_json("cancel_policy")?,
+        casting: row.get_json("casting")?,
         running_minutes: running_minutes.map_err(|error| decode_error("running_minutes", error))?,
     }))
 }
@@ -81,10 +82,10 @@ pub fn event_insert(tx: &mut Tx<'_>, event: &EventRecord, search_text: &str) -> 
          poster_image_url, prices, price_min, price_max, seats_ordered, ticket_types_ordered, \
          places_ordered, inventory_ready, inventory_problem, cancel_reason, search_text, \
          created_by, created_at, updated_at, capacity, cancel_policy, age_rating, \
-         running_minutes, notices, requires_identity, organiser_id, allows_reentry) \
+         running_minutes, notices, requires_identity, organiser_id, allows_reentry, casting) \
          values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, \
          $19, $20, $21, $22, $23, $24, $25, $26, $27, $27, $28, $29, $30, $31, $32, $33, $34, \
-         $35)",
+         $35, $36)",
         params![
             event.id,
             event.revision,
@@ -120,7 +121,8 @@ pub fn event_insert(tx: &mut Tx<'_>, event: &EventRecord, search_text: &str) -> 
             event.terms.notices,
             event.requires_identity,
             event.organiser_id,
-            event.allows_reentry
+            event.allows_reentry,
+            to_json(&event.terms.casting)
         ],
     )
     .map(drop)
@@ -134,7 +136,7 @@ pub fn event_update(tx: &mut Tx<'_>, event: &EventRecord, search_text: &str) -> 
          has_presale = $10, seats_per_user_max = $11, poster_image_url = $12, \
          cancel_reason = $13, search_text = $14, updated_at = $15, deleted_at = $16, \
          cancel_policy = $18, age_rating = $19, running_minutes = $20, notices = $21, \
-         requires_identity = $22, organiser_id = $23, allows_reentry = $24 \
+         requires_identity = $22, organiser_id = $23, allows_reentry = $24, casting = $25 \
          where id = $1 and revision = $17",
         params![
             event.id,
@@ -160,7 +162,8 @@ pub fn event_update(tx: &mut Tx<'_>, event: &EventRecord, search_text: &str) -> 
             event.terms.notices,
             event.requires_identity,
             event.organiser_id,
-            event.allows_reentry
+            event.allows_reentry,
+            to_json(&event.terms.casting)
         ],
     )?;
     Ok(rows == 1)

@@ -1,12 +1,17 @@
-//! What visitors must know of an event before they buy: fees of a cancellation, age, length, notices.
+//! What visitors must know of an event before they buy: fees of a cancellation, age, length, notices,
+//! who performs.
 
 use serde::{Deserialize, Serialize};
 use urr_kernel::{CancelPolicy, FeeBand, GracePeriod, InvalidCancelPolicy, Won};
 use urr_storage::storable_enum;
 use utoipa::ToSchema;
 
+use crate::text::{InvalidText, parse_line};
+
 pub const NOTICES_CHARS_MAX: usize = 5_000;
 const RUNNING_MINUTES_MAX: u32 = 24 * 60;
+const PERFORMERS_MAX: usize = 100;
+const PERFORMER_CHARS_MAX: usize = 100;
 
 /// The terms of an event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,6 +23,49 @@ pub struct EventTerms {
     pub running_minutes: Option<RunningMinutes>,
     /// Empty if there are none.
     pub notices: String,
+    pub casting: Casting,
+}
+
+/// Who performs, in the order in which they are shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Casting(Vec<Performer>);
+
+/// Somebody who performs. The role is empty where nobody plays one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Performer {
+    #[schema(max_length = 100, example = "김우르")]
+    name: String,
+    #[serde(default)]
+    #[schema(max_length = 100, example = "모차르트")]
+    role: String,
+}
+
+/// Why a list of performers is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidCasting {
+    #[error("An event names up to {PERFORMERS_MAX} performers.")]
+    TooMany,
+    #[error(transparent)]
+    Text(#[from] InvalidText),
+}
+
+impl Casting {
+    pub fn parse(performers: Vec<Performer>) -> Result<Casting, InvalidCasting> {
+        if performers.len() > PERFORMERS_MAX {
+            return Err(InvalidCasting::TooMany);
+        }
+        let parse = |Performer { name, role }: Performer| {
+            let name = parse_line("performer's name", &name, PERFORMER_CHARS_MAX)?;
+            let role = match role.trim() {
+                "" => String::new(),
+                role => parse_line("performer's role", role, PERFORMER_CHARS_MAX)?,
+            };
+            Ok(Performer { name, role })
+        };
+        performers.into_iter().map(parse).collect::<Result<_, _>>().map(Casting)
+    }
 }
 
 /// Who may watch the event.
@@ -150,6 +198,9 @@ pub struct EventTermsView {
     running_minutes: Option<u32>,
     /// What visitors must know.
     notices: Option<String>,
+    /// Who performs.
+    #[schema(value_type = Vec<Performer>)]
+    casting: Casting,
 }
 
 impl From<&EventTerms> for EventTermsView {
@@ -159,6 +210,7 @@ impl From<&EventTerms> for EventTermsView {
             age_rating: terms.age_rating,
             running_minutes: terms.running_minutes.map(RunningMinutes::minutes),
             notices: Some(terms.notices.clone()).filter(|notices| !notices.is_empty()),
+            casting: terms.casting.clone(),
         }
     }
 }

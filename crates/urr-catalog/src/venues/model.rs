@@ -241,6 +241,7 @@ mod tests {
             curve_radius: 0,
             seat_pitch: 50,
             row_pitch: 90,
+            view_image_url: None,
             rows: (1..=rows).map(row).collect(),
         }
     }

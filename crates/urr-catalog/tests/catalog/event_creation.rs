@@ -149,6 +149,11 @@ contract! {
             ("runningMinutes", json!(1_441), "INVALID_RUNNING_TIME"),
             ("ageRating", json!("13"), "INVALID_BODY"),
             ("notices", json!("x".repeat(5_001)), "INVALID_TEXT"),
+            ("casting", json!([{ "name": " " }]), "INVALID_CASTING"),
+            ("casting", json!([{ "name": "a\nb" }]), "INVALID_CASTING"),
+            ("casting", json!([{ "name": "김우르", "role": "x".repeat(101) }]), "INVALID_CASTING"),
+            ("casting", json!(vec![json!({ "name": "김우르" }); 101]), "INVALID_CASTING"),
+            ("casting", json!("김우르"), "INVALID_BODY"),
             ("cancelPolicy", json!({ "graceHours": 0, "graceDaysBeforeMin": 0, "bands": [] }),
                 "INVALID_CANCEL_POLICY"),
             ("cancelPolicy", json!({ "graceHours": 0, "graceDaysBeforeMin": 0,
@@ -225,11 +230,14 @@ contract! {
         body["ageRating"] = json!("15");
         body["runningMinutes"] = json!(150);
         body["notices"] = json!("우천 시에도 진행합니다.");
+        body["casting"] = json!([{ "name": " 김우르 ", "role": "모차르트" }, { "name": "이르르" }]);
         let id = world.create_event(&body).await;
         let shown = world.get(&format!("/api/events/{id}")).await.body["event"].clone();
         assert_eq!(shown["cancelPolicy"], policy);
         assert_eq!((&shown["ageRating"], &shown["runningMinutes"]), (&json!("15"), &json!(150)));
         assert_eq!(shown["notices"], "우천 시에도 진행합니다.");
+        let cast = json!([{ "name": "김우르", "role": "모차르트" }, { "name": "이르르", "role": "" }]);
+        assert_eq!(shown["casting"], cast);
         let told = world.announced().await.pop().unwrap();
         assert_eq!(told.data["cancelPolicy"]["bands"][0]["percent"], 50);
         let path = format!("/api/admin/events/{id}");
@@ -237,10 +245,13 @@ contract! {
         let kept = world.put(&path, &json!({ "revision": 1, "runningMinutes": 90 })).await;
         assert_eq!(kept.body["event"]["cancelPolicy"], policy);
         assert_eq!(kept.body["event"]["runningMinutes"], 90);
-        let change = json!({ "revision": 2, "cancelPolicy": null, "notices": "", "ageRating": "all" });
+        assert_eq!(kept.body["event"]["casting"], cast);
+        let change = json!({ "revision": 2, "cancelPolicy": null, "notices": "", "ageRating": "all",
+            "casting": [] });
         let changed = world.put(&path, &change).await;
         assert_eq!(changed.body["event"]["cancelPolicy"], Value::Null, "{:?}", changed.body);
         assert_eq!(changed.body["event"]["notices"], Value::Null);
+        assert_eq!(changed.body["event"]["casting"], json!([]));
         assert_eq!(changed.body["event"]["ageRating"], "all");
         let wrong = json!({ "revision": 3, "cancelPolicy":
             { "graceHours": 0, "graceDaysBeforeMin": 0, "bands": [] } });

@@ -36,6 +36,7 @@ contract! {
         assert_eq!(world.titles("?sort=saleStart").await, ["A", "E", "C", "D", "B"]);
         assert_eq!(world.titles("?sort=date").await, ["C", "B", "E", "A", "D"]);
         assert_eq!(world.titles("?sort=title").await, ["A", "B", "C", "D", "E"]);
+        assert_eq!(world.titles("?sort=newest").await, ["D", "B", "E", "A", "C"]);
         assert_eq!(world.titles("?sort=title&page=2&limit=2").await, ["C", "D"]);
         assert_eq!(world.titles(&format!("?artistId={artist}")).await, ["A", "B"]);
         let (from, to) = (world.after(35 * DAY), world.after(50 * DAY));

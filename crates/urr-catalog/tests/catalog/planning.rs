@@ -35,6 +35,7 @@ async fn rich_event(world: &World) -> String {
         ("ageRating", json!("12")),
         ("runningMinutes", json!(120)),
         ("notices", json!("우산 반입 금지")),
+        ("casting", json!([{ "name": "김우르", "role": "모차르트" }])),
         ("description", json!("밤의 공연")),
         ("posterImageUrl", json!("https://example.com/p.png")),
     ] {

@@ -111,6 +111,7 @@ fn layout() -> Layout {
             curve_radius: 0,
             seat_pitch: 55,
             row_pitch: 90,
+            view_image_url: None,
             rows: vec![SeatRow {
                 label: "1".to_owned(),
                 seats: 10,

@@ -280,7 +280,7 @@ impl Organiser<'_> {
         let id = event["event"]["id"].as_str().context("an event")?.to_owned();
         for (path, is_ready) in [
             (format!("/api/events/{id}"), (|it| it["event"]["inventoryReady"] == true) as Look),
-            (format!("/api/queue/crowd/{id}"), |it| it["code"].is_null()),
+            (format!("/api/queue/crowd/{id}"), |it| it["phase"].is_string()),
         ] {
             eventually("the sale is open", async || {
                 let seen = self.ask("GET", &path, &Value::Null).await;

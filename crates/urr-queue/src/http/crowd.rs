@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG};
-use axum::http::{HeaderMap, HeaderValue};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use urr_kernel::{Timestamp, Uuid, hex};
@@ -18,7 +18,7 @@ use utoipa_axum::routes;
 
 use crate::crowd_cache::CrowdSnapshot;
 use crate::status::EventContext;
-use crate::{EventRoom, JoinRejection, QueueService, RoomPhase};
+use crate::{EventRoom, JoinRejection, QueueError, QueueService, RoomPhase};
 
 const CACHING: HeaderValue = HeaderValue::from_static("public, max-age=1");
 
@@ -65,9 +65,9 @@ struct CrowdView<'a> {
 /// Public, and the same for everybody within a second, so caches can serve it. `marks` are numbers
 /// and positions of up to 160 users in line, in ascending order: with the `number` of the user's
 /// check a client finds its position between two marks without asking. It does not keep the
-/// position.
+/// position. While the room of a new event is being prepared, there is no document: 204.
 ///
-/// Errors: 404 `EVENT_NOT_FOUND`; 409 `ROOM_NOT_READY`; 503 `QUEUE_UNAVAILABLE`.
+/// Errors: 404 `EVENT_NOT_FOUND`; 503 `QUEUE_UNAVAILABLE`.
 #[utoipa::path(
     get, path = "/api/queue/crowd/{eventId}", tag = "queue", security(()),
     params(
@@ -76,8 +76,9 @@ struct CrowdView<'a> {
     ),
     responses(
         (status = 200, body = CrowdView<'static>, headers(("etag" = String))),
+        (status = 204, description = "The event is new: its room is being prepared."),
         (status = 304, description = "Nothing has changed."),
-        Errors<404, 409>,
+        Errors<404>,
     ),
 )]
 async fn get_queue_crowd(
@@ -85,12 +86,18 @@ async fn get_queue_crowd(
     Path(event_id): Path<Uuid>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let (context, crowd) = queue.crowd(event_id).await?;
+    let caching = [(CACHE_CONTROL, CACHING)];
+    let (context, crowd) = match queue.crowd(event_id).await {
+        // The page of an event can be opened before its room is known here: that is no error.
+        Err(QueueError::RoomNotReady) => {
+            return Ok((StatusCode::NO_CONTENT, caching).into_response());
+        }
+        found => found?,
+    };
     if context.phase == RoomPhase::Deleted {
         return Err(JoinRejection::UnknownEvent.into());
     }
     let document = document(&queue, &context, &crowd);
-    let caching = [(CACHE_CONTROL, CACHING)];
     if document.tag.matches(&headers) {
         return Ok((caching, document.tag.not_modified()).into_response());
     }

@@ -138,7 +138,9 @@ contract! {
         let refused = fan.check(event).await;
         assert_eq!(refused.headers["retry-after"], "1");
         refused.refused(409, "ROOM_NOT_READY");
-        for path in ["status", "crowd", "stream", "draw"] {
+        let crowd = fan.get(&format!("/api/queue/crowd/{event}"), &[]).await;
+        assert!(crowd.status == 204 && crowd.bytes.is_empty(), "no document yet, and no error");
+        for path in ["status", "stream", "draw"] {
             let path = format!("/api/queue/{path}/{event}");
             fan.get(&path, &[]).await.refused(409, "ROOM_NOT_READY");
         }

@@ -22,12 +22,45 @@ pub struct AlertGate {
     pub is_open: bool,
     /// When the waiting fans are looked at next; none while nothing is free.
     pub next_at: Option<Timestamp>,
+    /// The number of the last change before it was closed.
+    pub closed_fence: i64,
+}
+
+/// A time in which a gate was closed and something was free.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GatePeriod {
+    pub subject: AlertSubject,
+    pub closed_fence: i64,
+    /// The number of the last change before it was opened.
+    pub opened_fence: i64,
+    /// When it opens by itself.
+    pub exclusive_until: Timestamp,
+}
+
+/// How many a user may take while a gate is closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GateLimit {
+    /// Zero, or what the fan was told of.
+    pub quantity_max: u32,
+    /// When everybody may take them, at the latest; none while nothing has returned.
+    pub opens_at: Option<Timestamp>,
 }
 
 impl AlertGate {
     /// When everybody may take what has returned, at the latest; none while nothing has.
     pub fn opens_at(&self, exclusive_max: Duration) -> Option<Timestamp> {
         self.returned_at.map(|returned_at| returned_at + exclusive_max)
+    }
+
+    /// The period that ends if the gate is opened after the change with this number. None: it is
+    /// open already, or nothing could be taken.
+    pub fn period_until(&self, fence: i64, exclusive_max: Duration) -> Option<GatePeriod> {
+        if self.is_open || exclusive_max.is_zero() {
+            return None;
+        }
+        let (subject, closed_fence) = (self.subject.clone(), self.closed_fence);
+        let exclusive_until = self.opens_at(exclusive_max)?;
+        Some(GatePeriod { subject, closed_fence, opened_fence: fence, exclusive_until })
     }
 
     pub fn is_in_force(&self, exclusive_max: Duration, now: Timestamp) -> bool {
@@ -126,16 +159,22 @@ impl AlertGates {
         closed
     }
 
-    fn check(&self, user_id: Uuid, grade: &str, quantity: u32) -> Result<(), HoldRejection> {
+    /// How many of a grade or ticket type a user may take. None: no gate closes it.
+    pub fn limit(&self, user_id: Uuid, grade: &str) -> Option<GateLimit> {
         let covering = self.closed.iter().filter(|(subject, _)| subject.covers(grade));
-        let Some(opens_at) = covering.map(|(_, opens_at)| *opens_at).max() else { return Ok(()) };
-        let is_told = |told: &ToldFan| {
-            let SeatWish { subject, quantity: told_of } = &told.wish;
-            told.user_id == user_id && subject.covers(grade) && quantity <= *told_of
-        };
-        match self.told.iter().any(is_told) {
-            true => Ok(()),
-            false => Err(HoldRejection::SeatsOffered { opens_at }),
+        let opens_at = covering.map(|(_, opens_at)| *opens_at).max()?;
+        let told = self.told.iter().filter(|told| told.user_id == user_id);
+        let told = told.filter(|told| told.wish.subject.covers(grade));
+        let quantity_max = told.map(|told| told.wish.quantity).max().unwrap_or(0);
+        Some(GateLimit { quantity_max, opens_at })
+    }
+
+    fn check(&self, user_id: Uuid, grade: &str, quantity: u32) -> Result<(), HoldRejection> {
+        match self.limit(user_id, grade) {
+            Some(GateLimit { quantity_max, opens_at }) if quantity > quantity_max => {
+                Err(HoldRejection::SeatsOffered { opens_at })
+            }
+            Some(_) | None => Ok(()),
         }
     }
 }
@@ -153,7 +192,7 @@ mod tests {
     fn gate(subject: &str, returned_at: Option<u32>, is_open: bool) -> AlertGate {
         let returned_at = returned_at.map(at);
         let subject = AlertSubject::stored(subject.to_owned());
-        AlertGate { subject, returned_at, is_open, next_at: returned_at }
+        AlertGate { subject, returned_at, is_open, next_at: returned_at, closed_fence: 0 }
     }
 
     /// What a user hears who asks for two seats. Fans were told of this many.

@@ -9,7 +9,9 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::alerts::limits::ClosedSubject;
 use crate::alerts::rules::{AlertSubject, InvalidAlertQuantity, parse_quantity};
+use crate::inventory::rules::NotOnSale;
 use crate::{
     AskSeatAlert, SaleAlert, SaleAlertError, SeatAlert, SeatAlertError, SeatAlertId, TicketService,
 };
@@ -20,6 +22,7 @@ pub fn routes() -> OpenApiRouter<TicketService> {
         .routes(routes!(ask_sale_alert, withdraw_sale_alert))
         .routes(routes!(ask_seat_alert))
         .routes(routes!(withdraw_seat_alert))
+        .routes(routes!(list_gates))
 }
 
 #[derive(Serialize, ToSchema)]
@@ -238,6 +241,53 @@ async fn withdraw_seat_alert(
 ) -> Result<StatusCode, ApiError> {
     ticket.withdraw_seat_alert(SeatAlertId(id), user.user_id).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct GateListView {
+    gates: Vec<GateView>,
+}
+
+/// A grade or ticket type that is for users who were told.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct GateView {
+    /// Of an event with seats.
+    #[schema(example = "VIP")]
+    grade: Option<String>,
+    /// Of a standing event.
+    ticket_type_id: Option<Uuid>,
+    /// How many this user may take: 0, or as many as they were told of.
+    quantity_max: u32,
+    /// When everybody may take them, at the latest; null while nothing has returned.
+    opens_at: Option<Timestamp>,
+}
+
+impl From<ClosedSubject> for GateView {
+    fn from(closed: ClosedSubject) -> GateView {
+        let ClosedSubject { grade, ticket_type_id, quantity_max, opens_at } = closed;
+        GateView { grade, ticket_type_id, quantity_max, opens_at }
+    }
+}
+
+/// Lists what of an event is kept from the user for fans who asked before.
+///
+/// Seats of these grades look free in the seat map, which is the same for everybody; a page shows
+/// them as taken. An empty list: everything that is free can be had. Ask again while it is not
+/// empty, and when something of a sold-out grade returns. Errors: 404 `EVENT_NOT_FOUND`.
+#[utoipa::path(
+    get, path = "/api/alerts/events/{eventId}/gates", tag = "alerts",
+    params(("eventId" = Uuid, Path)),
+    responses((status = 200, body = GateListView), Errors<401, 404>),
+)]
+async fn list_gates(
+    State(ticket): State<TicketService>,
+    User(user): User,
+    Path(event_id): Path<Uuid>,
+) -> Result<Json<GateListView>, ApiError> {
+    let found = ticket.my_gates(event_id, user.user_id).await?.ok_or(NotOnSale::NotFound)?;
+    Ok(Json(GateListView { gates: found.into_iter().map(GateView::from).collect() }))
 }
 
 impl From<InvalidAlertQuantity> for ApiError {

@@ -6,7 +6,7 @@ use urr_contracts::events::alert::SeatAlertDue;
 use urr_kernel::{CallContext, Timestamp, Uuid};
 use urr_storage::{DbResult, StorageError, Tx, outbox};
 
-use crate::alerts::gates::AlertGate;
+use crate::alerts::gates::{AlertGate, GatePeriod};
 use crate::alerts::rules::{AlertSubject, OfferBudget, SeatWish, free_of};
 use crate::alerts::sale_alerts::AT_ONCE;
 use crate::alerts::seat_alerts::{EventStock, subject_name};
@@ -123,7 +123,7 @@ impl OfferRound {
                 told += 1;
             }
         }
-        self.set_gates(tx, gates, &free, &head_starts, &others)?;
+        self.set_gates(tx, &sale, gates, &free, &head_starts, &others)?;
         Ok(told)
     }
 
@@ -201,6 +201,7 @@ impl OfferRound {
     fn set_gates(
         &self,
         tx: &mut Tx<'_>,
+        sale: &LockedSale,
         gates: Vec<AlertGate>,
         free: &BTreeMap<String, u32>,
         head_starts: &[HeadStart],
@@ -212,14 +213,20 @@ impl OfferRound {
             let overlaps = |(wish, _): &&HeadStart| gate.subject.overlaps(&wish.subject);
             let overlapping = head_starts.iter().filter(overlaps);
             let next_end = overlapping.map(|(_, until)| *until).min();
+            let ended = gate.period_until(sale.fence, self.settings.exclusive_max);
             if !awaited.contains(&gate.subject) && next_end.is_none() {
+                self.note_period(tx, ended)?;
                 store::gate_delete(tx, self.event_id, &gate.subject)?;
                 continue;
             }
             left += 1;
             let has_next = others.iter().any(|fan| fan.wish.subject == gate.subject);
             let next = match free_of(free, &gate.subject) {
-                0 => AlertGate { returned_at: None, is_open: false, next_at: None, ..gate },
+                0 => {
+                    let closed_fence = sale.fence;
+                    let (returned_at, next_at) = (None, None);
+                    AlertGate { returned_at, is_open: false, next_at, closed_fence, ..gate }
+                }
                 _ => {
                     let is_timely = gate.is_in_force(self.settings.exclusive_max, self.now);
                     let is_open = !is_timely || (next_end.is_none() && !has_next);
@@ -228,8 +235,19 @@ impl OfferRound {
                     AlertGate { is_open, returned_at, next_at: Some(next_at), ..gate }
                 }
             };
+            if next.is_open || next.returned_at.is_none() {
+                self.note_period(tx, ended)?;
+            }
             store::gate_update(tx, self.event_id, &next)?;
         }
         store::sale_mark_alerts(tx, self.event_id, left > 0)
+    }
+
+    /// The audit compares who took what in this time with who was told.
+    fn note_period(&self, tx: &mut Tx<'_>, period: Option<GatePeriod>) -> DbResult<()> {
+        match period {
+            Some(period) => store::gate_period_insert(tx, self.event_id, &period),
+            None => Ok(()),
+        }
     }
 }

@@ -81,6 +81,7 @@ impl TicketService {
             let find = |tx: &mut Tx<'_>| store::sale_alert_list(tx, user_id, Some(event_id));
             if find(tx)?.is_empty() {
                 let alerts_max = settings.sale_alerts_per_user_max;
+                store::alert_owner_lock(tx, user_id)?;
                 if store::sale_alert_count(tx, user_id)? >= alerts_max {
                     return Err(SaleAlertError::TooMany { alerts_max });
                 }

@@ -30,9 +30,16 @@ pub enum SeatAlertStatus {
     Told,
     /// The fan was told and held seats.
     Taken,
+    /// The fan was told and does not want them.
+    Withdrawn,
 }
 
-storable_enum!(SeatAlertStatus { Waiting => "waiting", Told => "told", Taken => "taken" });
+storable_enum!(SeatAlertStatus {
+    Waiting => "waiting",
+    Told => "told",
+    Taken => "taken",
+    Withdrawn => "withdrawn",
+});
 
 /// A fan's alert about returned seats.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,7 +128,7 @@ impl TicketService {
         let withdraw = move |tx: &mut Tx<'_>| {
             let found = store::seat_alert_find(tx, id)?.filter(|row| row.user_id == user_id);
             let Some(row) = found else { return Ok(()) };
-            store::seat_alert_delete(tx, id)?;
+            store::seat_alert_withdraw(tx, id)?;
             store::gates_recheck(tx, row.event_id, now)
         };
         self.db.write(withdraw).await
@@ -207,6 +214,7 @@ fn ask_under_lock(
         return Err(SeatAlertError::SeatsLeft { available });
     }
     let alerts_max = settings.seat_alerts_per_user_max;
+    store::alert_owner_lock(tx, *user_id)?;
     if store::seat_alert_count(tx, *user_id)? >= alerts_max {
         return Err(SeatAlertError::TooMany { alerts_max });
     }
@@ -218,7 +226,7 @@ impl SeatAlertRow {
     fn describe(self, tx: &mut Tx<'_>, settings: &AlertSettings) -> DbResult<SeatAlert> {
         let ahead = match self.status {
             SeatAlertStatus::Waiting => store::seat_alert_count_ahead(tx, &self)?,
-            SeatAlertStatus::Told | SeatAlertStatus::Taken => 0,
+            SeatAlertStatus::Told | SeatAlertStatus::Taken | SeatAlertStatus::Withdrawn => 0,
         };
         let grade = subject_name(tx, &self.subject)?;
         let head_start_until = self.told_at.map(|told_at| told_at + settings.head_start);

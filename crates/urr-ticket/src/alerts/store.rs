@@ -6,11 +6,21 @@ use std::time::Duration;
 use urr_kernel::{Timestamp, Uuid};
 use urr_storage::{DbResult, Row, Tx, from_row, params};
 
-use crate::alerts::gates::{AlertGate, AlertGates, ToldFan};
+use crate::alerts::gates::{AlertGate, AlertGates, GatePeriod, ToldFan};
 use crate::alerts::rules::{AlertSubject, SeatWish};
 use crate::alerts::sale_alerts::{DueSaleAlert, SaleAlertRow};
 use crate::alerts::seat_alerts::{SeatAlertId, SeatAlertRow};
 use crate::inventory::store::policy_read;
+
+/// Until the end of the transaction, nobody else adds an alert of this user.
+pub fn alert_owner_lock(tx: &mut Tx<'_>, user_id: Uuid) -> DbResult<()> {
+    tx.execute(
+        "insert into alert_owners (user_id) values ($1) \
+         on conflict (user_id) do update set user_id = excluded.user_id",
+        params![user_id],
+    )?;
+    Ok(())
+}
 
 // Sale alerts.
 
@@ -136,7 +146,7 @@ fn seat_alert_read(row: &Row<'_>) -> DbResult<SeatAlertRow> {
 pub fn seat_alert_list(tx: &mut Tx<'_>, user_id: Uuid) -> DbResult<Vec<SeatAlertRow>> {
     let sql = format!(
         "select {SEAT_ALERT} from seat_alerts as a join sales as s on s.event_id = a.event_id \
-         where a.user_id = $1 order by a.asked_at desc, a.id"
+         where a.user_id = $1 and a.status <> 'withdrawn' order by a.asked_at desc, a.id"
     );
     tx.query(&sql, params![user_id], seat_alert_read)
 }
@@ -201,7 +211,8 @@ pub fn seat_alert_insert(tx: &mut Tx<'_>, new: &NewSeatAlert) -> DbResult<()> {
         params![new.id, new.event_id, new.user_id, subject.as_str(), *quantity, new.now],
     )?;
     tx.execute(
-        "insert into alert_gates (event_id, subject, is_open) values ($1, $2, false) \
+        "insert into alert_gates (event_id, subject, is_open, closed_fence) \
+         select $1::uuid, $2::text, false, fence from sales where event_id = $1 \
          on conflict (event_id, subject) do nothing",
         params![new.event_id, subject.as_str()],
     )?;
@@ -211,6 +222,16 @@ pub fn seat_alert_insert(tx: &mut Tx<'_>, new: &NewSeatAlert) -> DbResult<()> {
 pub fn seat_alert_set_quantity(tx: &mut Tx<'_>, id: SeatAlertId, quantity: u32) -> DbResult<()> {
     let sql = "update seat_alerts set quantity = $2 where id = $1 and status = 'waiting'";
     tx.execute(sql, params![id, quantity]).map(drop)
+}
+
+/// One that has not been told is deleted.
+pub fn seat_alert_withdraw(tx: &mut Tx<'_>, id: SeatAlertId) -> DbResult<()> {
+    tx.execute(
+        "update seat_alerts set status = 'withdrawn' where id = $1 and told_at is not null",
+        params![id],
+    )?;
+    let sql = "delete from seat_alerts where id = $1 and told_at is null";
+    tx.execute(sql, params![id]).map(drop)
 }
 
 pub fn seat_alert_delete(tx: &mut Tx<'_>, id: SeatAlertId) -> DbResult<()> {
@@ -348,12 +369,12 @@ pub fn gates_load(
 
 pub fn gate_list(tx: &mut Tx<'_>, event_id: Uuid) -> DbResult<Vec<AlertGate>> {
     tx.query(
-        "select subject, returned_at, is_open, next_at from alert_gates where event_id = $1 \
-         order by subject",
+        "select subject, returned_at, is_open, next_at, closed_fence from alert_gates \
+         where event_id = $1 order by subject",
         params![event_id],
         |row| {
             Ok(from_row!(row => AlertGate {
-                returned_at, is_open, next_at;
+                returned_at, is_open, next_at, closed_fence;
                 subject: AlertSubject::stored(row.get("subject")?),
             }))
         },
@@ -361,11 +382,24 @@ pub fn gate_list(tx: &mut Tx<'_>, event_id: Uuid) -> DbResult<Vec<AlertGate>> {
 }
 
 pub fn gate_update(tx: &mut Tx<'_>, event_id: Uuid, gate: &AlertGate) -> DbResult<()> {
-    let AlertGate { subject, returned_at, is_open, next_at } = gate;
+    let AlertGate { subject, returned_at, is_open, next_at, closed_fence } = gate;
     tx.execute(
-        "update alert_gates set returned_at = $3, is_open = $4, next_at = $5 \
+        "update alert_gates set returned_at = $3, is_open = $4, next_at = $5, closed_fence = $6 \
          where event_id = $1 and subject = $2",
-        params![event_id, subject.as_str(), *returned_at, *is_open, *next_at],
+        params![event_id, subject.as_str(), *returned_at, *is_open, *next_at, *closed_fence],
+    )?;
+    Ok(())
+}
+
+/// A time in which a gate was closed is over.
+pub fn gate_period_insert(tx: &mut Tx<'_>, event_id: Uuid, period: &GatePeriod) -> DbResult<()> {
+    let GatePeriod { subject, closed_fence, opened_fence, exclusive_until } = period;
+    tx.execute(
+        "insert into alert_gate_periods (event_id, subject, closed_fence, opened_fence, \
+         exclusive_until) values ($1, $2, $3, $4, $5) \
+         on conflict (event_id, subject, closed_fence) do update set \
+         opened_fence = excluded.opened_fence",
+        params![event_id, subject.as_str(), *closed_fence, *opened_fence, *exclusive_until],
     )?;
     Ok(())
 }
@@ -380,6 +414,8 @@ pub fn gate_delete(tx: &mut Tx<'_>, event_id: Uuid, subject: &AlertSubject) -> D
 pub fn gates_note_return(tx: &mut Tx<'_>, event_id: Uuid, now: Timestamp) -> DbResult<()> {
     tx.execute(
         "update alert_gates set next_at = $2, is_open = false, \
+         closed_fence = case when is_open \
+             then (select fence from sales where event_id = $1) else closed_fence end, \
          returned_at = case when returned_at is null or is_open then $2::timestamptz \
              else returned_at end \
          where event_id = $1",
@@ -426,6 +462,7 @@ pub fn sale_mark_alerts(tx: &mut Tx<'_>, event_id: Uuid, has_alerts: bool) -> Db
 pub fn event_alerts_end(tx: &mut Tx<'_>, event_id: Uuid) -> DbResult<()> {
     tx.execute("delete from seat_alerts where event_id = $1", params![event_id])?;
     tx.execute("delete from alert_gates where event_id = $1", params![event_id])?;
+    tx.execute("delete from alert_gate_periods where event_id = $1", params![event_id])?;
     sale_mark_alerts(tx, event_id, false)
 }
 
@@ -440,8 +477,10 @@ pub fn bought_alerts_delete(tx: &mut Tx<'_>) -> DbResult<u64> {
     )
 }
 
-/// Deletes alerts whose fans were told before a time.
+/// Deletes alerts whose fans were told before a time, and what the audit compares them with.
 pub fn told_alerts_delete(tx: &mut Tx<'_>, before: Timestamp) -> DbResult<u64> {
+    let sql = "delete from alert_gate_periods where exclusive_until < $1";
+    tx.execute(sql, params![before])?;
     let sql = "delete from seat_alerts where status <> 'waiting' and told_at < $1";
     tx.execute(sql, params![before])
 }

@@ -39,6 +39,8 @@ pub enum AuditDifferenceKind {
     Overdue,
     /// A payment has pinned a hold or a transfer for too long: it must have been forgotten.
     OldPin,
+    /// Somebody has returned seats that were for fans who were told, and was not told.
+    Gate,
 }
 
 /// One thing that does not agree.

@@ -114,6 +114,13 @@ pub fn live_quantity(tx: &mut Tx<'_>, event_id: Uuid, user_id: Uuid) -> DbResult
     )
 }
 
+/// Whether a user has an unpaid hold of an event.
+pub fn has_pending_hold(tx: &mut Tx<'_>, event_id: Uuid, user_id: Uuid) -> DbResult<bool> {
+    let sql = "select count(*) as total from reservations \
+               where event_id = $1 and user_id = $2 and status = 'pending'";
+    tx.query_one(sql, params![event_id, user_id], |row| Ok(row.get::<i64>("total")? > 0))
+}
+
 /// How reservations end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReservationEnding<'a> {

@@ -2,14 +2,17 @@
 
 use std::time::Duration;
 
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
 use urr_kernel::Uuid;
-use urr_ticket::{AlertSettings, ChangeSeats, ReserveError, TicketSettings};
+use urr_ticket::{
+    AlertSettings, AuditDifference, AuditDifferenceKind, ChangeSeats, ReserveError, TicketSettings,
+};
 
 use crate::contract;
 use crate::fixture::{Form, MINUTE, World, hall, run};
 use crate::gateway::{Fan, GatewayClient};
+use crate::operations::CallerIdentity;
 use crate::seat_alerts::HEAD_START;
 
 /// How long only fans who were told may take returned seats, by default.
@@ -150,6 +153,95 @@ contract! {
         world.execute("update reservations set expires_at = agreed_starts_at").await;
         world.clock.advance(EXCLUSIVE);
         world.ticket.change_seats(id, change, world.context()).await.unwrap();
+        world.assert_agrees().await;
+    }
+
+    async fn a_page_is_told_what_is_kept_from_its_user(world: World) {
+        let (event_id, sold) = world.sold_out(1).await;
+        let first = world.waiting_fan(event_id, 2).await;
+        let second = world.waiting_fan(event_id, 1).await;
+        let passer = world.ids.next_id();
+        let gates = async |user_id| {
+            let path = format!("/api/alerts/events/{event_id}/gates");
+            let user = CallerIdentity::User(user_id);
+            let (status, body) = world.call(user, Method::GET, &path, Value::Null).await;
+            assert_eq!(status, 200, "{body}");
+            body["gates"].clone()
+        };
+        world.cancel(&sold[0]).await;
+        let opens_at = (world.clock.now() + EXCLUSIVE).to_string();
+        let closed = |quantity_max: u32| json!([{ "grade": "R", "ticketTypeId": null,
+            "quantityMax": quantity_max, "opensAt": opens_at }]);
+        assert_eq!(gates(first).await, closed(0), "nobody was told yet");
+        world.told().await;
+        assert_eq!(gates(first).await, closed(2));
+        for other in [second, passer] {
+            assert_eq!(gates(other).await, closed(0));
+        }
+        // It says what the rule of holds says, also while the fan holds them.
+        let gateway = GatewayClient::new(&world);
+        assert_eq!(take(&gateway, passer, event_id, 0).await, "SEATS_OFFERED");
+        assert_eq!(take(&gateway, first, event_id, 0).await, "held");
+        assert_eq!(gates(first).await, closed(2));
+        world.clock.advance(EXCLUSIVE);
+        assert_eq!(gates(passer).await, json!([]), "its time is over");
+        let path = format!("/api/alerts/events/{}/gates", world.ids.next_id());
+        let user = CallerIdentity::User(passer);
+        let (status, body) = world.call(user, Method::GET, &path, Value::Null).await;
+        assert_eq!((status, &body["code"]), (404, &json!("EVENT_NOT_FOUND")));
+    }
+
+    /// The control of the audit: the guard is switched off in one process.
+    async fn the_audit_finds_who_took_returned_seats_without_having_been_told(world: World) {
+        let alerts = AlertSettings { exclusive_max: Duration::ZERO, ..AlertSettings::default() };
+        let settings = TicketSettings { alerts, ..TicketSettings::default() };
+        let (event_id, sold) = world.sold_out(2).await;
+        let fan = world.waiting_fan(event_id, 2).await;
+        world.cancel(&sold[0]).await;
+        assert_eq!(world.told().await, [fan]);
+        world.hold(event_id, fan, &[0]).await;
+        world.assert_agrees().await;
+        let guarded = world.ticket.clone();
+        let unguarded = world.ticket_with_locks(settings, &world.locks);
+        let world = world.with_ticket(unguarded);
+        let wrong = world.hold(event_id, world.ids.next_id(), &[1]).await.reservation.id;
+        let audit = async || {
+            let report = guarded.audit().await.unwrap();
+            let found = |one: &AuditDifference| (one.kind, one.reservation_id, one.seat_id);
+            report.differences.iter().map(found).collect::<Vec<_>>()
+        };
+        let expected = [(AuditDifferenceKind::Gate, Some(wrong.0), Some(1))];
+        assert_eq!(audit().await, expected);
+        // The gate is gone, and what happened is not forgotten.
+        world.execute("update alert_gates set next_at = returned_at").await;
+        guarded.tell_seat_alerts().await.unwrap();
+        assert_eq!(world.number("select count(*) as n from alert_gates").await, 0);
+        assert_eq!(audit().await, expected);
+    }
+
+    /// What looks alike and is allowed: an open gate, a late hold, a withdrawn alert.
+    async fn the_audit_has_nothing_against_who_may_take_returned_seats(world: World) {
+        let (event_id, sold) = world.sold_out(3).await;
+        let fan = world.waiting_fan(event_id, 1).await;
+        world.waiting_fan(event_id, 4).await;
+        world.cancel(&sold[0]).await;
+        assert_eq!(world.told().await, [fan]);
+        let held = world.hold(event_id, fan, &[0]).await;
+        let list = world.alerts_of(fan).await;
+        let path = format!("/api/alerts/seats/{}", list["seatAlerts"][0]["id"].as_str().unwrap());
+        let withdrawn = world.call(CallerIdentity::User(fan), Method::DELETE, &path, Value::Null);
+        assert_eq!(withdrawn.await.0, 204);
+        assert_eq!(world.alerts_of(fan).await["seatAlerts"], json!([]));
+        world.pay(&held).await;
+        world.assert_agrees().await;
+        // The other one cannot use a single seat: everybody may take it.
+        world.told().await;
+        let free = world.hold(event_id, world.ids.next_id(), &[1]).await;
+        world.pay(&free).await;
+        world.assert_agrees().await;
+        world.cancel(&sold[1]).await;
+        world.clock.advance(EXCLUSIVE);
+        world.hold(event_id, world.ids.next_id(), &[2]).await;
         world.assert_agrees().await;
     }
 

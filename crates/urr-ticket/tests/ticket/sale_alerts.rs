@@ -18,7 +18,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl World {
     /// An event whose sale opens in this time.
-    async fn upcoming(&self, opens_in: Duration, artist_id: Option<Uuid>) -> Uuid {
+    pub async fn upcoming(&self, opens_in: Duration, artist_id: Option<Uuid>) -> Uuid {
         let event_id = self.ids.next_id();
         let mut sale = new_sale(event_id, hall(1, 5), &self.clock);
         sale.facts.sale_starts_at = self.clock.now() + opens_in;

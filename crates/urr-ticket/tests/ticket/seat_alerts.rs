@@ -255,6 +255,35 @@ contract! {
         world.ticket.ask_seat_alert(ask).await.unwrap();
     }
 
+    /// Alerts that are asked for at the same time count each other, also for different events.
+    async fn the_limit_of_a_user_holds_when_all_are_asked_for_at_once(world: World) {
+        let alerts = AlertSettings {
+            sale_alerts_per_user_max: 3,
+            seat_alerts_per_user_max: 3,
+            ..AlertSettings::default()
+        };
+        let strict = world.ticket_with(TicketSettings { alerts, ..TicketSettings::default() });
+        let (user_id, subject) = (world.ids.next_id(), urr_ticket::AlertSubject::whole_event());
+        let mut events = Vec::new();
+        for _ in 0..12 {
+            events.push((world.sold_out(1).await.0, world.upcoming(10 * MINUTE, None).await));
+        }
+        let mut asking = tokio::task::JoinSet::new();
+        for (event_id, upcoming) in events {
+            let subject = subject.clone();
+            let ask = urr_ticket::AskSeatAlert { event_id, user_id, subject, quantity: 1 };
+            let (seats, sales) = (strict.clone(), strict.clone());
+            asking.spawn(async move { seats.ask_seat_alert(ask).await.is_ok() });
+            asking.spawn(async move { sales.ask_sale_alert(upcoming, user_id).await.is_ok() });
+        }
+        let asked = asking.join_all().await;
+        assert_eq!(asked.iter().filter(|is_there| **is_there).count(), 6, "three of each");
+        let list = world.alerts_of(user_id).await;
+        for kind in ["saleAlerts", "seatAlerts"] {
+            assert_eq!(list[kind].as_array().unwrap().len(), 3, "{list}");
+        }
+    }
+
     async fn fans_of_the_whole_event_and_of_standing_tickets_are_told_too(world: World) {
         let (event_id, sold) = world.sold_out(1).await;
         let any = world.ids.next_id();

@@ -97,6 +97,7 @@ fn stadium() -> Layout {
         curve_radius: 20_000,
         seat_pitch: 50,
         row_pitch: 90,
+        view_image_url: None,
         rows: (1..=25).map(row).collect(),
     };
     Layout { sections: (0..40).map(section).collect() }

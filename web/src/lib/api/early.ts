@@ -4,14 +4,22 @@
  */
 const SAME_PATH = "['/api' + location.pathname]";
 
-/** More than the home page shows of each: the newest of all are found among them. */
-export const HOME_LIMIT = 48;
+/** How many events of each list the home page asks for. */
+export const HOME_LIMIT = 12;
 const HOME_ON_SALE = `/api/events?status=on_sale&sort=saleStart&limit=${HOME_LIMIT}`;
+const HOME_NEWEST = `/api/events?sort=newest&limit=${HOME_LIMIT}`;
 const HOME_UPCOMING = `/api/events?status=upcoming&sort=saleStart&limit=${HOME_LIMIT}`;
 
+/** What a list shows without a filter. With one, its page asks. */
+const unfiltered = (url: string) => `location.search ? [] : [${JSON.stringify(url)}]`;
+
 const EARLY: Record<string, string> = {
-  '/': JSON.stringify([HOME_ON_SALE, HOME_UPCOMING]),
+  '/': JSON.stringify([HOME_ON_SALE, HOME_UPCOMING, HOME_NEWEST]),
+  '/events': unfiltered('/api/events?status=on_sale&sort=saleStart&page=1&limit=24'),
   '/events/[id]': SAME_PATH,
+  '/artists': unfiltered('/api/artists?page=1&limit=24'),
+  '/news': unfiltered('/api/news'),
+  '/news/[id]': SAME_PATH,
   '/artists/[id]': SAME_PATH,
   '/draws/[id]':
     "['/api/queue/draw/', '/api/events/'].map((path) => path + location.pathname.split('/')[2])",

@@ -9,6 +9,7 @@ import { clock } from '$lib/time/clock.svelte';
 import * as m from '$lib/text/messages';
 import { keepChoice, keptChoice } from './choice';
 import type { Entry } from './entry.svelte';
+import { closedGrades, type Gate, gateLimit, readGates } from './gates';
 import { WishKey } from './idempotency';
 
 type SeatMapView = Schemas['SeatMapView'];
@@ -25,6 +26,8 @@ const DECIDED_ATTEMPTS = 4;
 const FREED_WITHIN_MS = 15_000;
 /** Seats that others take are told together, not one by one. */
 const TELL_EVERY_MS = 15_000;
+/** While seats are kept for others, it is asked again so often whether they still are. */
+const GATES_EVERY_MS = 10_000;
 
 export class SeatSale {
   readonly eventId: string;
@@ -51,6 +54,8 @@ export class SeatSale {
   news = $state('');
   isBusy = $state(false);
   isLive = $state(true);
+  /** What is kept for fans who asked before. */
+  gates = $state.raw<readonly Gate[]>([]);
   onstatuses: (taken: readonly number[]) => void = () => {};
   #untold = 0;
   #toldAt = 0;
@@ -97,7 +102,38 @@ export class SeatSale {
       },
       end.signal,
     );
-    return () => end.abort();
+    void this.loadGates();
+    const timer = setInterval(() => {
+      if (this.gates.length > 0 && document.visibilityState === 'visible') void this.loadGates();
+    }, GATES_EVERY_MS);
+    return () => {
+      clearInterval(timer);
+      end.abort();
+    };
+  }
+
+  /** Without an answer the seats look free, and the server decides. */
+  async loadGates(): Promise<void> {
+    try {
+      this.gates = await readGates(this.eventId);
+    } catch {
+      return;
+    }
+    this.statuses.close(closedGrades(this.gates, this.hall.grades));
+    this.#changes += 1;
+    this.onstatuses([]);
+  }
+
+  /** Seats of this grade are free, and for others. */
+  isKept(grade: number): boolean {
+    void this.#changes;
+    return this.statuses.freeInGrade(grade) < this.statuses.returnedInGrade(grade);
+  }
+
+  /** Nobody has it, but it is kept for others. */
+  isClosed(seat: number): boolean {
+    void this.#changes;
+    return this.statuses.isClosed(seat);
   }
 
   price(seat: number): number {
@@ -143,10 +179,14 @@ export class SeatSale {
     this.failure = null;
     if (this.chosen.has(seat)) {
       this.#choose([...this.chosen].filter((other) => other !== seat));
+    } else if (this.isClosed(seat)) {
+      this.notice = m.seats_kept_notice();
     } else if (!this.isFree(seat)) {
       this.notice = m.seats_not_free({ seat: seatLabel(seatName(this.hall, seat)) });
     } else if (this.chosen.size >= this.limit) {
       this.notice = m.seats_limit({ count: this.limit });
+    } else if (this.chosen.size >= this.#gateLimit([...this.chosen, seat])) {
+      this.notice = m.seats_kept_limit({ count: this.chosen.size });
     } else {
       this.#choose([...this.chosen, seat]);
     }
@@ -257,6 +297,14 @@ export class SeatSale {
     return hold && this.#busy(() => this.#changeHold(hold));
   }
 
+  #gateLimit(seats: readonly number[]): number {
+    if (this.gates.length === 0) return Infinity;
+    return gateLimit(
+      this.gates,
+      seats.map((seat) => this.hall.grades[gradeOf(this.hall, seat)] ?? ''),
+    );
+  }
+
   #isMine(seat: number): boolean {
     return this.hold?.seats.some((held) => held.id === seat) ?? false;
   }
@@ -350,6 +398,7 @@ export class SeatSale {
       this.notice = m.seats_hold_over();
     } else {
       this.failure = failure;
+      if (failure.code === 'SEATS_OFFERED') await this.loadGates();
     }
   }
 
@@ -358,9 +407,13 @@ export class SeatSale {
   }
 
   #take(map: SeatMapView): void {
+    const wasGone = this.hall.grades.map((_, grade) => this.statuses.returnedInGrade(grade) === 0);
     const changes = this.statuses.apply(map);
     if (changes.length === 0) return;
     this.#changes += 1;
+    // Only what was sold out can be kept for those who asked for it.
+    if (wasGone.some((gone, grade) => gone && this.statuses.returnedInGrade(grade) > 0))
+      void this.loadGates();
     // What the server says now is newer than that the hold has ended.
     this.#ended = this.#ended.filter((seat) => !this.statuses.isFree(seat));
     const taken = changes.filter((change) => change.from === AVAILABLE);

@@ -40,6 +40,8 @@ export interface HallSection {
   /** Corners of the area around its seats: x, y, x, y, … */
   readonly outline: Float32Array;
   readonly bounds: Bounds;
+  /** A picture of what is seen from here. */
+  readonly viewImageUrl: string | null;
 }
 
 export interface Hall {
@@ -140,6 +142,7 @@ function addSection(hall: Growing, section: LayoutView['sections'][number], firs
     centreY: middle.y,
     outline,
     bounds: boundsOf(outline),
+    viewImageUrl: section.viewImageUrl ?? null,
   });
   return seat;
 }

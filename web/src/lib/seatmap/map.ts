@@ -28,6 +28,8 @@ export interface SeatMapEvents {
   hover(seat: number | null, x: number, y: number): void;
   /** Whether single seats can be seen now. */
   level(hasSeats: boolean): void;
+  /** The section in the middle while single seats can be seen. */
+  section?(index: number | null): void;
 }
 
 export interface SeatMapTexts {
@@ -75,6 +77,7 @@ export class SeatMap {
   #fadedAt = 0;
   #restTimer: ReturnType<typeof setTimeout> | undefined;
   #isNear = false;
+  #section: number | null = null;
 
   constructor(
     canvas: HTMLCanvasElement,
@@ -226,6 +229,11 @@ export class SeatMap {
     if (isNear !== this.#isNear) {
       this.#isNear = isNear;
       this.#events.level(isNear);
+    }
+    const section = isNear ? sectionAt(this.#hall, this.#view.x, this.#view.y) : null;
+    if (section !== this.#section) {
+      this.#section = section;
+      this.#events.section?.(section);
     }
     if (this.#flight || this.#fading.size > 0) this.#schedule();
   };

@@ -1,6 +1,6 @@
 /** Which seats are free, as the server tells it: two bits per seat, then changes. */
 import type { Schemas } from '$lib/api/client';
-import type { Hall } from './hall';
+import { gradeOf, type Hall } from './hall';
 
 export const AVAILABLE = 0;
 export const HELD = 1;
@@ -18,6 +18,8 @@ export class SeatStatuses {
   readonly #hall: Hall;
   readonly #status: Uint8Array;
   readonly #freeBySection: Uint32Array;
+  /** Grades of which this user may take nothing now, although seats are free. */
+  #closed: ReadonlySet<number> = new Set();
   version = -1;
 
   constructor(hall: Hall) {
@@ -30,15 +32,34 @@ export class SeatStatuses {
     return this.#status[seat]!;
   }
 
+  close(grades: ReadonlySet<number>): void {
+    this.#closed = grades;
+  }
+
+  /** Nobody has it, but it is kept for others. */
+  isClosed(seat: number): boolean {
+    return (
+      this.#closed.size > 0 &&
+      this.#status[seat] === AVAILABLE &&
+      this.#closed.has(gradeOf(this.#hall, seat))
+    );
+  }
+
   isFree(seat: number): boolean {
-    return this.#status[seat] === AVAILABLE;
+    return this.#status[seat] === AVAILABLE && !this.isClosed(seat);
   }
 
   freeInSection(section: number): number {
-    return this.#freeBySection[section]!;
+    const isClosed = this.#closed.has(this.#hall.sections[section]!.grade);
+    return isClosed ? 0 : this.#freeBySection[section]!;
   }
 
   freeInGrade(grade: number): number {
+    return this.#closed.has(grade) ? 0 : this.returnedInGrade(grade);
+  }
+
+  /** Seats that nobody has, also those that are kept for others. */
+  returnedInGrade(grade: number): number {
     return this.#hall.sections.reduce(
       (sum, section, index) => (section.grade === grade ? sum + this.#freeBySection[index]! : sum),
       0,

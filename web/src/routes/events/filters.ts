@@ -3,7 +3,7 @@ import { koreanDay } from '$lib/format';
 
 export const STATUSES = ['on_sale', 'upcoming', 'ended', 'cancelled'] as const;
 export const DEFAULT_STATUS = 'on_sale';
-const SORTS = ['saleStart', 'date', 'title'] as const;
+const SORTS = ['saleStart', 'date', 'newest', 'title'] as const;
 const DAY = /^\d{4}-\d{2}-\d{2}$/;
 const MONTH = /^\d{4}-(0[1-9]|1[0-2])$/;
 

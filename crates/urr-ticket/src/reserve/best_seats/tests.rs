@@ -28,6 +28,7 @@ fn hall(text: &str) -> (Layout, Vec<bool>) {
         curve_radius: 0,
         seat_pitch: 50,
         row_pitch: 90,
+        view_image_url: None,
         rows: lines.iter().enumerate().map(row).collect(),
     };
     let free = text.split_whitespace().flat_map(str::chars).map(|c| c != 'x').collect();
@@ -255,6 +256,7 @@ fn any_hall() -> impl Strategy<Value = (Layout, Vec<bool>)> {
             curve_radius: 0,
             seat_pitch: pitch,
             row_pitch: pitch,
+            view_image_url: None,
             rows: (0..rows).map(|index| row(index, seats)).collect(),
         };
         let sections: Vec<(usize, _)> = sections.into_iter().enumerate().collect();

@@ -99,6 +99,7 @@ test('the draft of an event has its fields, and its times only on request', () =
     hasPresale: false,
     seatsPerUserMax: 2,
     requiresIdentity: true,
+    casting: [{ name: '김우르', role: '모차르트' }, { name: '합창단' }],
     cancelPolicy: {
       graceHours: 1,
       graceDaysBeforeMin: 2,
@@ -109,6 +110,12 @@ test('the draft of an event has its fields, and its times only on request', () =
   expect(draft).toMatchObject({ startsAt: '2027-02-01T19:30', hasOwnFees: true, graceHours: '1' });
   expect(draft.ticketTypes).toMatchObject([{ name: 'A', price: '1000', total: '10' }]);
   expect(draftOf(event, false).startsAt).toBe('');
+  expect(draft.casting).toBe('김우르 / 모차르트\n합창단');
+  const typed = { ...draft, casting: ' 김우르 / 살리에리\n\n합창단 ' };
+  expect(editBody(typed, draft, 7).casting).toEqual([
+    { name: '김우르', role: '살리에리' },
+    { name: '합창단', role: '' },
+  ]);
 });
 
 test('a refusal of the server leads to its step', () => {

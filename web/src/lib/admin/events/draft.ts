@@ -27,6 +27,8 @@ export interface EventDraft {
   runningMinutes: string;
   posterImageUrl: string;
   notices: string;
+  /** A line for each performer: the name, and behind a slash the role. */
+  casting: string;
   kind: 'seated' | 'standing';
   venueId: string;
   hallId: string;
@@ -73,6 +75,7 @@ export function emptyDraft(): EventDraft {
     runningMinutes: '',
     posterImageUrl: '',
     notices: '',
+    casting: '',
     kind: 'seated',
     venueId: '',
     hallId: '',
@@ -113,6 +116,7 @@ export function draftOf(event: Schemas['AdminEventView'], withTimes: boolean): E
     runningMinutes: event.runningMinutes ? String(event.runningMinutes) : '',
     posterImageUrl: event.posterImageUrl ?? '',
     notices: event.notices ?? '',
+    casting: event.casting.map(({ name, role }) => (role ? `${name} / ${role}` : name)).join('\n'),
     kind: event.kind === 'standing' ? 'standing' : 'seated',
     venueId: event.venueId,
     hallId: event.hallId ?? '',
@@ -145,6 +149,14 @@ export function draftOf(event: Schemas['AdminEventView'], withTimes: boolean): E
         }))
       : empty.bands,
   };
+}
+
+export function performers(typed: string): Schemas['Performer'][] {
+  const lines = typed.split('\n').filter((line) => line.trim() !== '');
+  return lines.map((line) => {
+    const [name = '', ...role] = line.split('/');
+    return { name: name.trim(), role: role.join('/').trim() };
+  });
 }
 
 function text(number: number | null | undefined): string {
@@ -209,6 +221,7 @@ export function createBody(draft: EventDraft): Schemas['CreateEventBody'] {
   return {
     ...commonFields(draft),
     ...place,
+    casting: performers(draft.casting),
     artistId: draft.artistId || null,
     ...(draft.hasOwnFees && { cancelPolicy: cancelPolicy(draft) }),
   };
@@ -230,6 +243,7 @@ export function editBody(
   return {
     revision,
     ...Object.fromEntries(changed),
+    ...(draft.casting !== before.casting && { casting: performers(draft.casting) }),
     ...(draft.artistId !== before.artistId &&
       (draft.artistId ? { artistId: draft.artistId } : { artistName: '' })),
     ...(fees !== feesThen && draft.hasOwnFees && { cancelPolicy: cancelPolicy(draft) }),

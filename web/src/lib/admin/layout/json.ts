@@ -104,6 +104,7 @@ const SECTION: Fields = {
   'curveRadius?': 'integer',
   'seatPitch?': 'integer',
   'rowPitch?': 'integer',
+  'viewImageUrl?': 'text',
   rows: [ROW],
 };
 const LAYOUT: Fields = { sections: [SECTION] };

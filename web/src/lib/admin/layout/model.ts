@@ -28,6 +28,8 @@ export interface EditorSection {
   readonly curveRadius: number;
   readonly seatPitch: number;
   readonly rowPitch: number;
+  /** The picture of what is seen from here. */
+  readonly viewImageUrl: string | null;
   readonly rows: readonly EditorRow[];
 }
 
@@ -74,6 +76,7 @@ export function makeSection(
     curveRadius: 0,
     seatPitch: DEFAULT_SEAT_PITCH,
     rowPitch: DEFAULT_ROW_PITCH,
+    viewImageUrl: null,
     rows,
     ...more,
   };
@@ -103,6 +106,7 @@ export function toWire(layout: EditorLayout): LayoutView {
       curveRadius: section.curveRadius,
       seatPitch: section.seatPitch,
       rowPitch: section.rowPitch,
+      ...(section.viewImageUrl && { viewImageUrl: section.viewImageUrl }),
       rows: section.rows.map((row) => ({
         label: row.label,
         seats: row.seats,

@@ -50,6 +50,8 @@ export function mistakeSentence({ code, values }: Mistake): string {
       return m.adminLayout_mistake_no_seat({ section, row, number: values.number ?? 0 });
     case 'drawing':
       return m.adminLayout_mistake_drawing({ section });
+    case 'picture':
+      return m.adminLayout_mistake_picture({ section });
   }
 }
 

@@ -21,6 +21,8 @@ export const NUMBER_MAX = 9_999;
 export const COORDINATE_MAX = 1_000_000;
 export const GRADES_MAX = 50;
 export const LAYOUT_BYTES_MAX = 200_000;
+/** Pictures that were uploaded here. */
+const OWN_IMAGE = /^\/api\/image\/[0-9a-f]{64}$/;
 const PITCH_MAX = 65_535;
 const MISTAKES_MAX = 100;
 
@@ -38,6 +40,7 @@ export type MistakeCode =
   | 'numberStep'
   | 'noSuchSeat'
   | 'drawing'
+  | 'picture'
   | 'tooManyGrades'
   | 'tooLong';
 
@@ -80,6 +83,7 @@ function checkSection(section: EditorSection, names: Set<string>, mistakes: Mist
   if (!isFitName(section.grade)) add('name', shortened(section.grade));
   if (section.rows.length === 0) add('noRow');
   if (!isWellDrawn(section)) add('drawing');
+  if (section.viewImageUrl && !OWN_IMAGE.test(section.viewImageUrl)) add('picture');
   const labels = new Set<string>();
   section.rows.forEach((row, index) => {
     const wrong = checkRow(row, labels);
