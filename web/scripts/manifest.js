@@ -1,6 +1,7 @@
 /**
  * Writes `build/routes.json` for the program that serves the pages: which shell belongs to which
- * address in which language, and what that shell loads first.
+ * address in which language, and what that shell loads first. Tells the service worker which files
+ * only organisers load.
  */
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -58,3 +59,49 @@ writeFileSync(
   `${JSON.stringify({ version: 1, languageCookie: 'urr-language', locales, notFound, routes }, null, 2)}\n`,
 );
 renameSync(`${build}routes.json.part`, `${build}routes.json`);
+writeOrganisersFiles();
+
+/**
+ * @typedef {{ file: string, imports?: string[], dynamicImports?: string[], css?: string[],
+ *   assets?: string[] }} Chunk
+ */
+
+/** The files that a page which loads these files may load, now or later. */
+function reachable(/** @type {Record<string, Chunk>} */ chunks, /** @type {string[]} */ files) {
+  const byFile = new Map(Object.values(chunks).map((chunk) => [`/${chunk.file}`, chunk]));
+  const [seen, open] = [new Set(files), [...files]];
+  for (let file = open.pop(); file !== undefined; file = open.pop()) {
+    const chunk = byFile.get(file);
+    // The start of the app knows every page of everybody.
+    const later = file.includes('/entry/') ? [] : (chunk?.dynamicImports ?? []);
+    const loaded = [...(chunk?.imports ?? []), ...later].map((key) => chunks[key]?.file ?? '');
+    for (const next of [...loaded, ...(chunk?.css ?? []), ...(chunk?.assets ?? [])]) {
+      if (!seen.has(`/${next}`)) open.push(`/${next}`);
+      seen.add(`/${next}`);
+    }
+  }
+  return seen;
+}
+
+/** Fans do not keep what only organisers load. */
+function writeOrganisersFiles() {
+  const output = new URL('../.svelte-kit/output/client/.vite/manifest.json', import.meta.url);
+  /** @type {Record<string, Chunk>} */
+  const chunks = JSON.parse(readFileSync(output, 'utf8'));
+  const isOrganisers = (/** @type {string} */ pattern) => /^\/admin(\/|$)/.test(pattern);
+  const firstFiles = (/** @type {boolean} */ ofOrganisers) =>
+    routes
+      .filter(({ pattern }) => isOrganisers(pattern) === ofOrganisers)
+      .flatMap(({ styles, modules }) => [...styles, ...modules]);
+  const fans = reachable(chunks, firstFiles(false));
+  const organisers = [...reachable(chunks, firstFiles(true))].filter((file) => !fans.has(file));
+  if (organisers.length === 0) throw new Error('no file is only for organisers');
+  const file = `${build}service-worker.js`;
+  const script = readFileSync(file, 'utf8');
+  const placeholder = '__FILES_OF_ORGANISERS__';
+  if (!script.includes(placeholder)) throw new Error('the service worker has changed');
+  const changed = script.replace(placeholder, organisers.sort().join(' '));
+  writeFileSync(file, changed);
+  writeFileSync(`${file}.br`, brotliCompressSync(changed));
+  writeFileSync(`${file}.gz`, gzipSync(changed, { level: 9 }));
+}

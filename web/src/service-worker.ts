@@ -15,6 +15,8 @@ const SHELLS = `urr-shells-${version}`;
 const TICKETS = 'urr-tickets';
 const KEPT = [FILES, SHELLS, TICKETS];
 
+/** `scripts/manifest.js` writes here what no page of fans loads. */
+const organisersFiles = new Set('__FILES_OF_ORGANISERS__'.split(' '));
 const SLICE = /\/(rest|slice)-/;
 const TICKET = /^\/api\/reservations\/[0-9a-f-]{36}$/;
 /** Pages that the program makes itself. */
@@ -42,10 +44,15 @@ worker.addEventListener('fetch', (event) => {
     event.respondWith(shell(request, url));
 });
 
-/** A page asks to be kept before it is opened a second time. */
+/** A page asks to be kept, with all that it may load, before it is opened a second time. */
 worker.addEventListener('message', (event) => {
   const { keep } = (event.data ?? {}) as { keep?: unknown };
-  if (typeof keep === 'string' && keep.startsWith('/')) event.waitUntil(keepShell(keep));
+  if (typeof keep !== 'string' || !keep.startsWith('/')) return;
+  const isOrganisers = /^(\/en)?\/admin(\/|$)/.test(keep);
+  // The files come first: whoever finds the shell kept finds them too.
+  event.waitUntil(
+    (isOrganisers ? keepOrganisersFiles() : Promise.resolve()).then(() => keepShell(keep)),
+  );
 });
 
 async function keepShell(path: string): Promise<void> {
@@ -54,10 +61,17 @@ async function keepShell(path: string): Promise<void> {
   if (response?.ok && !response.redirected) await shells.put(path.replace(ID, '_'), response);
 }
 
+async function keepOrganisersFiles(): Promise<void> {
+  const files = await caches.open(FILES);
+  const kept = new Set((await files.keys()).map(({ url }) => new URL(url).pathname));
+  await files.addAll(build.filter((file) => organisersFiles.has(file) && !kept.has(file)));
+}
+
 async function keepFiles(): Promise<void> {
   const files = await caches.open(FILES);
-  // Slices of the font are many and mostly unused; they are kept when they are first needed.
-  await files.addAll(build.filter((file) => !SLICE.test(file)));
+  // Slices of the font are many and mostly unused; they are kept when they are first needed. So is
+  // what only organisers load.
+  await files.addAll(build.filter((file) => !SLICE.test(file) && !organisersFiles.has(file)));
   const shells = await caches.open(SHELLS);
   await shells.add('/offline');
   await worker.skipWaiting();

@@ -10,6 +10,7 @@ import {
   type Place,
   registerWorker,
   seoulTime,
+  tabTo,
   type Worker,
 } from './admin';
 import { dialogAtRest, expect, holdTickets, logIn, otherFan, payNow, test } from './fan';
@@ -25,7 +26,7 @@ let artist: { id: string; name: string };
 
 test.beforeAll(async () => {
   organiser = await registerWorker('organiser', 'wizard');
-  maker = await registerWorker('admin', 'maker');
+  maker = await registerWorker('organiser', 'maker');
   const api = await adminApi();
   [place, artist] = [await createPlace(api), await createArtist(api)];
   await api.dispose();
@@ -243,39 +244,26 @@ test('the wizard works by keyboard alone', async ({ page }) => {
   test.slow();
   await logIn(page, organiser);
   await page.goto('/admin/events/new');
-  const tabTo = async (name: RegExp) => {
-    for (let presses = 0; presses < 60; presses++) {
-      const label = await page.evaluate(() => {
-        const element = document.activeElement as HTMLElement & {
-          labels?: NodeListOf<HTMLElement>;
-        };
-        return element?.labels?.[0]?.textContent ?? element?.textContent ?? '';
-      });
-      if (name.test(label.trim())) return;
-      await page.keyboard.press('Tab');
-    }
-    throw new Error(`no ${name} by keyboard`);
-  };
   await page.getByLabel('공연 제목').waitFor();
-  await tabTo(/^공연 제목/);
+  await tabTo(page, /^공연 제목/);
   const title = unique('자판으로');
   await page.keyboard.type(title);
   await page.keyboard.press('Enter');
   await expect(page.getByRole('heading', { level: 2, name: '장소' })).toBeFocused();
-  await tabTo(/^지정석/);
+  await tabTo(page, /^지정석/);
   await page.keyboard.press('ArrowDown');
-  await tabTo(/^공연장$/);
+  await tabTo(page, /^공연장$/);
   await expect(page.locator(`option[value="${place.venueId}"]`)).toBeAttached();
   const venue = page.getByLabel('공연장', { exact: true });
   while ((await venue.inputValue()) !== place.venueId) await page.keyboard.press('ArrowDown');
-  await tabTo(/^다음/);
+  await tabTo(page, /^다음/);
   await page.keyboard.press('Enter');
   await expect(page.getByRole('heading', { level: 2, name: '가격' })).toBeFocused();
-  await tabTo(/^권종 이름/);
+  await tabTo(page, /^권종 이름/);
   await page.keyboard.type('스탠딩');
-  await tabTo(/^가격\(원\)/);
+  await tabTo(page, /^가격\(원\)/);
   await page.keyboard.type('33000');
-  await tabTo(/^수량/);
+  await tabTo(page, /^수량/);
   await page.keyboard.type('20');
   await page.keyboard.press('Enter');
   await expect(page.getByRole('heading', { level: 2, name: '일시' })).toBeFocused();
@@ -284,7 +272,7 @@ test('the wizard works by keyboard alone', async ({ page }) => {
     ['예매 시작', 10],
     ['예매 마감', 50],
   ] as const) {
-    await tabTo(new RegExp(`^${field}`));
+    await tabTo(page, new RegExp(`^${field}`));
     const [date = '', time = ''] = seoulTime(days, '20:00').split('T');
     const [year = '', month = '', day = ''] = date.split('-');
     const [hour = ''] = time.split(':');
@@ -297,12 +285,12 @@ test('the wizard works by keyboard alone', async ({ page }) => {
   await page.keyboard.press('Enter');
   for (const step of ['오픈 방식', '구매 규칙', '확인과 공개']) {
     if (step !== '오픈 방식') {
-      await tabTo(/^다음/);
+      await tabTo(page, /^다음/);
       await page.keyboard.press('Enter');
     }
     await expect(page.getByRole('heading', { level: 2, name: step })).toBeFocused();
   }
-  await tabTo(/^공개하기/);
+  await tabTo(page, /^공개하기/);
   await page.keyboard.press('Enter');
   await expect(page).toHaveURL(/\/admin\/events\/[0-9a-f-]{36}$/);
   await expect(page.getByText(title).first()).toBeVisible();

@@ -13,6 +13,7 @@ import {
   otherFan,
   test,
 } from './fan';
+import { board, drag, pointOf, saveButton, saveHall, sections } from './hallEditor';
 import { Organiser, unique } from './organiser';
 
 const DESKTOP = { width: 1280, height: 900 };
@@ -34,37 +35,10 @@ test.beforeEach(async ({ page }) => {
   page.on('dialog', (dialog) => void dialog.accept());
 });
 
-const board = (page: Page) => page.getByRole('application', { name: /편집판|drawing board/ });
-const sections = (page: Page) => page.locator('.sections .name');
-const saveButton = (page: Page) => page.getByRole('button', { name: /^(저장|Save)$/ });
-
 async function openNew(page: Page): Promise<void> {
   const venue = await organiser.createVenue();
   await page.goto(`/admin/halls/new?venue=${venue.id}`);
   await expect(board(page)).toBeVisible();
-}
-
-/** Where a point of an empty hall is on the screen: all of it is shown around (0, 1100). */
-async function pointOf(page: Page): Promise<(x: number, y: number) => [number, number]> {
-  await board(page).evaluate((canvas) => canvas.scrollIntoView({ block: 'end' }));
-  const box = (await board(page).boundingBox())!;
-  const scale = Math.min((box.width - 32) / 3000, (box.height - 32) / 2800);
-  return (x, y) => [box.x + box.width / 2 + x * scale, box.y + box.height / 2 + (y - 1100) * scale];
-}
-
-async function drag(page: Page, from: [number, number], to: [number, number]): Promise<void> {
-  await page.mouse.move(...from);
-  await page.mouse.down();
-  await page.mouse.move((from[0] + to[0]) / 2, (from[1] + to[1]) / 2, { steps: 4 });
-  await page.mouse.move(...to, { steps: 4 });
-  await page.mouse.up();
-}
-
-async function saveHall(page: Page): Promise<string> {
-  await saveButton(page).click();
-  await expect(page.getByText(/모두 저장됨|Everything is saved/)).toBeVisible();
-  await page.waitForURL(/\/admin\/halls\/[0-9a-f-]{36}$/);
-  return page.url().split('/').at(-1)!;
 }
 
 async function textOf(download: Download): Promise<string> {

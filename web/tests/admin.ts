@@ -1,15 +1,23 @@
 /** People who work here, and what a test of their pages needs: made through the API. */
-import { type APIRequestContext, type Browser, expect, type Page, request } from '@playwright/test';
+import {
+  type APIRequestContext,
+  type Browser,
+  type BrowserContextOptions,
+  expect,
+  type Page,
+  request,
+} from '@playwright/test';
 import {
   type Account,
   expectAccessible,
   expectNoSidewaysScroll,
   expectOneLanguage,
-  logIn,
+  logInAt,
   registerFan,
   SAME_ORIGIN,
 } from './fan';
 import { unique } from './organiser';
+import type { RunningProgram } from './program';
 
 export type WorkRole = 'staff' | 'organiser' | 'support' | 'admin';
 
@@ -17,13 +25,21 @@ export interface Worker extends Account {
   readonly id: string;
 }
 
+/** The program that most tests share, or one of their own. */
+type Target = Pick<RunningProgram, 'url' | 'admin'>;
+
+const sharedProgram = (): Target => ({
+  url: process.env.URR_URL ?? '',
+  admin: JSON.parse(process.env.URR_TEST_ADMIN ?? 'null'),
+});
+
 /** The API as the administrator of the tests calls it. */
-export async function adminApi(): Promise<APIRequestContext> {
+export async function adminApi(program = sharedProgram()): Promise<APIRequestContext> {
   const api = await request.newContext({
-    baseURL: process.env.URR_URL ?? '',
+    baseURL: program.url,
     extraHTTPHeaders: SAME_ORIGIN,
   });
-  const data = JSON.parse(process.env.URR_TEST_ADMIN ?? 'null');
+  const data = program.admin;
   await answerOf(api.post('/api/auth/login', { data }));
   return api;
 }
@@ -38,9 +54,13 @@ export async function answerOf(sent: Promise<import('@playwright/test').APIRespo
 }
 
 /** An account with a role. */
-export async function registerWorker(role: WorkRole, label: string = role): Promise<Worker> {
-  const account = await registerFan(label);
-  const api = await adminApi();
+export async function registerWorker(
+  role: WorkRole,
+  label: string = role,
+  program = sharedProgram(),
+): Promise<Worker> {
+  const account = await registerFan(label, program.url);
+  const api = await adminApi(program);
   const { users } = await answerOf(
     api.get(`/api/auth/admin/users?q=${encodeURIComponent(account.email)}`),
   );
@@ -50,26 +70,31 @@ export async function registerWorker(role: WorkRole, label: string = role): Prom
 }
 
 /** The API as one of them calls it. */
-export async function apiOf(account: Account): Promise<APIRequestContext> {
-  const api = await request.newContext({
-    baseURL: process.env.URR_URL ?? '',
-    extraHTTPHeaders: SAME_ORIGIN,
-  });
+export async function apiOf(
+  account: Account,
+  baseURL = process.env.URR_URL ?? '',
+): Promise<APIRequestContext> {
+  const api = await request.newContext({ baseURL, extraHTTPHeaders: SAME_ORIGIN });
   const { email, password } = account;
   await answerOf(api.post('/api/auth/login', { data: { email, password } }));
   return api;
 }
 
 /** A page of somebody else, in a browser context of its own. */
-export async function pageOf(browser: Browser, account: Account, options = {}): Promise<Page> {
+export async function pageOf(
+  browser: Browser,
+  account: Account,
+  options: BrowserContextOptions = {},
+): Promise<Page> {
+  const baseURL = options.baseURL ?? process.env.URR_URL ?? '';
   const context = await browser.newContext({
-    baseURL: process.env.URR_URL ?? '',
     locale: 'ko-KR',
     timezoneId: 'Asia/Seoul',
     ...options,
+    baseURL,
   });
   const page = await context.newPage();
-  await logIn(page, account);
+  await logInAt(page, baseURL, account);
   return page;
 }
 
@@ -156,4 +181,17 @@ export async function expectGoodPage(page: Page, locale: 'ko' | 'en' = 'ko'): Pr
   await expectAccessible(page);
   await expectNoSidewaysScroll(page);
   await expectOneLanguage(page, locale);
+}
+
+/** Goes with the tabulator key to what has this label or text. */
+export async function tabTo(page: Page, name: RegExp): Promise<void> {
+  for (let presses = 0; presses < 60; presses++) {
+    const label = await page.evaluate(() => {
+      const element = document.activeElement as HTMLElement & { labels?: NodeListOf<HTMLElement> };
+      return element?.labels?.[0]?.textContent ?? element?.textContent ?? '';
+    });
+    if (name.test(label.trim())) return;
+    await page.keyboard.press('Tab');
+  }
+  throw new Error(`no ${name} by keyboard`);
 }

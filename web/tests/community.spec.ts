@@ -1,4 +1,13 @@
-import { expect, expectAccessible, firstArtist, firstPost, otherFan, test } from './fan';
+import { adminApi, createArtist } from './admin';
+import {
+  expect,
+  expectAccessible,
+  expectNoSidewaysScroll,
+  firstArtist,
+  firstPost,
+  otherFan,
+  test,
+} from './fan';
 
 test.use({ accountOf: 'writer' });
 
@@ -25,7 +34,13 @@ test('a fan writes, changes, comments and deletes', async ({ fanPage: page }) =>
   await page.getByLabel('댓글 쓰기').fill('저도요!');
   await page.getByRole('button', { name: '등록' }).click();
   await expect(page.getByRole('listitem').filter({ hasText: '저도요!' })).toBeVisible();
+  await page.getByRole('button', { name: '댓글 고치기' }).click();
+  await page.getByLabel('댓글 내용').fill('저도 갔어요!');
   await expectAccessible(page);
+  await page.getByRole('button', { name: '저장' }).click();
+  const comment = page.getByRole('listitem').filter({ hasText: '저도 갔어요!' });
+  await expect(comment.getByText('수정됨')).toBeVisible();
+  await expect(page.getByText('저도요!')).toHaveCount(0);
   await page.getByRole('button', { name: '댓글 삭제' }).click();
   await expect(page.getByText('아직 댓글이 없습니다.')).toBeVisible();
 
@@ -39,6 +54,83 @@ test('a fan writes, changes, comments and deletes', async ({ fanPage: page }) =>
   await page.getByRole('dialog').getByRole('button', { name: '삭제' }).click();
   await expect(page).toHaveURL(/\/community$/u);
   await expect(page.getByRole('link', { name: '고친 후기' })).toHaveCount(0);
+});
+
+const PNG = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+  'base64',
+);
+const GIF = Buffer.from('R0lGODlhAQABAIAAAAUEBAAAACwAAAAAAQABAAACAkQBADs=', 'base64');
+
+test.describe('pictures', () => {
+  test.use({ allowed: /415/ });
+
+  test('a fan attaches pictures, says what they show, and takes one away', async ({
+    fanPage: page,
+  }) => {
+    await page.goto(`/community/write?artist=${await firstArtist(page)}`);
+    const files = page.getByLabel('사진', { exact: true });
+    await files.setInputFiles({ name: 'a.png', mimeType: 'image/png', buffer: Buffer.from('no') });
+    await expect(page.getByText('지원하는 이미지 파일이 아닙니다.')).toBeVisible();
+    const large = Buffer.alloc(5 * 1024 * 1024 + 1);
+    await files.setInputFiles({ name: 'a.png', mimeType: 'image/png', buffer: large });
+    await expect(page.getByText('한 장은 5 MB까지 올릴 수 있습니다.')).toBeVisible();
+    await files.setInputFiles([
+      { name: '<img src=x>.png', mimeType: 'image/png', buffer: PNG },
+      { name: 'b.gif', mimeType: 'image/gif', buffer: GIF },
+    ]);
+    await page.getByLabel('사진 1 설명').fill('푸른 조명');
+    await page.getByLabel('사진 2 설명').fill('앙코르');
+    await expectAccessible(page);
+    await expectNoSidewaysScroll(page);
+    await page.getByLabel('제목').fill('사진 있는 후기');
+    await page.getByLabel('내용').fill('좋았어요.');
+    await page.getByRole('button', { name: '등록' }).click();
+    await expect(page.getByRole('img', { name: '푸른 조명' })).toBeVisible();
+    await expect(page.getByRole('img', { name: '앙코르' })).toBeVisible();
+    await expectAccessible(page);
+
+    await page.getByRole('link', { name: '고치기' }).click();
+    await page.getByRole('button', { name: '사진 1 빼기' }).click();
+    await page.getByRole('button', { name: '저장' }).click();
+    await expect(page.getByText('수정됨')).toBeVisible();
+    await expect(page.locator('article img')).toHaveCount(1);
+    await expect(page.getByRole('img', { name: '앙코르' })).toBeVisible();
+    await page.getByRole('button', { name: '삭제' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: '삭제' }).click();
+    await expect(page).toHaveURL(/\/community$/u);
+  });
+});
+
+test('titles are searched, and pinned posts stand above', async ({ page }) => {
+  const api = await adminApi();
+  const artist = await createArtist(api);
+  const other = await otherFan('poster');
+  const write = async (title: string) => {
+    const data = { artistId: artist.id, title, content: '내용' };
+    const written = await other.post('/api/community/posts', { data });
+    return (await written.json()).post.id as string;
+  };
+  // A new artist is not known everywhere at once.
+  let pinned = '';
+  await expect(async () => {
+    pinned = await write('고정할 글');
+  }).toPass({ timeout: 15_000 });
+  await write('나중에 쓴 글');
+  const path = `/api/admin/community/posts/${pinned}/pin`;
+  const answer = await api.put(path, { data: { pinned: true } });
+  expect(answer.ok(), await answer.text()).toBe(true);
+  await Promise.all([api.dispose(), other.dispose()]);
+  await page.goto(`/community?artist=${artist.id}`);
+  const titles = page.locator('main li .title');
+  await expect(titles).toHaveText([/고정.*고정할 글/, /나중에 쓴 글/]);
+  await page.getByLabel('제목 검색').fill('나중');
+  await page.keyboard.press('Enter');
+  await expect(titles).toHaveText([/나중에 쓴 글/]);
+  await expectAccessible(page);
+  await page.getByLabel('제목 검색').fill('없는 말');
+  await page.keyboard.press('Enter');
+  await expect(page.getByText('‘없는 말’이(가) 들어간 제목이 없습니다')).toBeVisible();
 });
 
 test('a post of somebody else is reported', async ({ fanPage: page }) => {

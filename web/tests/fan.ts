@@ -122,6 +122,7 @@ let registered = 0;
 export async function registerFan(
   label: string,
   baseURL = process.env.URR_URL ?? '',
+  name = '김우르',
 ): Promise<Account> {
   const api = await request.newContext({ baseURL });
   const task = await (await api.get('/api/auth/challenge?for=register')).json();
@@ -129,7 +130,7 @@ export async function registerFan(
   const account = {
     email: `${label}.${process.pid}.${Date.now()}.${registered++}@example.com`,
     password: 'a long enough secret',
-    name: '김우르',
+    name,
   };
   const response = await api.post('/api/auth/register', {
     data: {
@@ -164,8 +165,8 @@ export async function otherFan(
 /** Enters the sale of an event; fails if the room is full. */
 export async function enter(api: APIRequestContext, eventId: string): Promise<string> {
   const checked = await api.post(`/api/queue/check/${eventId}`, { headers: SAME_ORIGIN });
-  const { entryToken, status } = await checked.json();
-  expect(status, 'there is a slot').toBe('active');
+  const { entryToken, status, code } = await checked.json();
+  expect(status, `there is a slot: ${code ?? ''}`).toBe('active');
   return entryToken;
 }
 

@@ -97,6 +97,17 @@ for (const [name, viewport] of [
         await expectAccessible(page);
         await expectNoSidewaysScroll(page);
       }
+      await page.goto('/admin/statistics');
+      const files = page.getByRole('button', { name: 'CSV 내려받기' });
+      await expect(files).toHaveCount(4);
+      const names = new Set<string>();
+      for (const file of await files.all()) {
+        const download = page.waitForEvent('download');
+        await file.click();
+        names.add((await download).suggestedFilename());
+      }
+      expect(names.size, [...names].join()).toBe(4);
+      await page.goto('/admin/settings');
       await page.getByLabel('설정 찾기').fill('jwt_secret');
       await expect(page.locator('tbody code').first()).toHaveText('auth.jwt_secret');
       await expect(page.getByText(/[0-9a-f]{32}/)).toHaveCount(0);

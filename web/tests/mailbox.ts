@@ -84,8 +84,11 @@ export async function mailWith(email: string, words: string): Promise<number> {
 }
 
 /** The last link to a page that was mailed to an address. */
-export async function linkTo(page: 'verify' | 'reset', email: string): Promise<string> {
-  const folder = process.env.URR_TEST_MAILS ?? '';
+export async function linkTo(
+  page: 'verify' | 'reset',
+  email: string,
+  folder = process.env.URR_TEST_MAILS ?? '',
+): Promise<string> {
   let link = '';
   await expect
     .poll(
@@ -110,4 +113,24 @@ function decoded(mail: string): string {
     .split('\r\n\r\n')
     .map((part) => Buffer.from(part.split('\r\n--')[0] ?? '', 'base64').toString('utf8'));
   return [plain, ...parts].join('\n');
+}
+
+/** The HTML of all mails in a folder. */
+export function htmlOfMails(folder: string): string[] {
+  return readdirSync(folder).flatMap((name) =>
+    readFileSync(join(folder, name), 'utf8')
+      .split(/\r?\n--[^\r\n]+/)
+      .filter((part) => /content-type: text\/html/i.test(part))
+      .map(bodyOfPart),
+  );
+}
+
+function bodyOfPart(part: string): string {
+  const [head = '', ...body] = part.split(/\r?\n\r?\n/);
+  const text = body.join('\n\n');
+  if (/base64/i.test(head)) return Buffer.from(text, 'base64').toString('utf8');
+  const bytes = text
+    .replace(/=\r?\n/g, '')
+    .replace(/=([0-9A-F]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+  return /quoted-printable/i.test(head) ? Buffer.from(bytes, 'latin1').toString('utf8') : text;
 }

@@ -1,10 +1,11 @@
 /** Runs the program on a free port with a private data folder and an administrator. */
-import { spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { startMailServer } from './mailbox';
 
 const START_MS = 60_000;
@@ -29,11 +30,26 @@ const TEST_SETTINGS = {
   URR_ALERTS_HEAD_START_SECONDS: '4',
 };
 
+/** As much of the report as tests compare. */
+export interface MoneyAudit {
+  readonly explained: boolean;
+  readonly ledger: {
+    readonly charged: number;
+    readonly refunded: number;
+    readonly sold: number;
+    readonly cancelled: number;
+    readonly owed: number;
+    readonly balances: readonly { readonly account: string; readonly balance: number }[];
+  };
+}
+
 export interface RunningProgram {
   readonly url: string;
   readonly admin: { readonly email: string; readonly password: string };
   /** The folder of the mails that it has sent. */
   readonly mails: string;
+  /** What `urr audit money` says; it fails if anything is not explained. */
+  audit(): Promise<MoneyAudit>;
   stop(): Promise<void>;
 }
 
@@ -76,7 +92,12 @@ export async function runProgram(settings: Record<string, string> = {}): Promise
     await stop();
     throw error;
   }
-  return { url, admin: ADMIN, mails: mails.folder, stop };
+  const audit = async () => {
+    const words = ['audit', 'money', '--json', '--data', data];
+    const { stdout } = await promisify(execFile)(program, words, { env });
+    return JSON.parse(stdout) as MoneyAudit;
+  };
+  return { url, admin: ADMIN, mails: mails.folder, audit, stop };
 }
 
 /**

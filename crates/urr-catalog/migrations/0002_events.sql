@@ -161,5 +161,31 @@ create table images (
     height integer not null,
     bytes bytea not null,
     created_by uuid not null,
-    created_at timestamptz not null
+    created_at timestamptz not null,
+    -- A fan's, which is deleted when no post shows it.
+    is_of_fan boolean not null
+);
+
+create index images_of_fans on images (created_at, id) where is_of_fan;
+
+-- When a post has changed its pictures last: older announcements do not overwrite newer ones.
+create table picture_posts (
+    post_id uuid primary key,
+    announced_at timestamptz not null
+);
+
+create table post_pictures (
+    post_id uuid not null references picture_posts (post_id),
+    image_id text not null,
+    shown_since timestamptz not null,
+    primary key (post_id, image_id)
+);
+
+create index post_pictures_of_image on post_pictures (image_id);
+
+-- How much fans have uploaded in their current hour.
+create table fan_uploads (
+    user_id uuid primary key,
+    since timestamptz not null,
+    uploads integer not null
 );

@@ -1,10 +1,11 @@
-//! The consumer of the ticket service's events: when the inventory is ready, how ticket types
-//! change, and how many members an artist has.
+//! The consumer: when the ticket service's inventory is ready, how ticket types change, how many
+//! members an artist has, and which pictures posts show.
 
 use urr_bus::{HandleError, HandlerContext, HandlerOutcome, decode_event};
+use urr_contracts::events::community::{self, PostPicturesChanged};
 use urr_contracts::events::inventory::{self, InventoryReady, TicketTypeChanged};
 use urr_contracts::events::membership::{self, MembershipActivated, MembershipExpired};
-use urr_kernel::EventData;
+use urr_kernel::{EventData, Timestamp};
 use urr_storage::{Tx, storable_time};
 
 use crate::artists::store::member_upsert;
@@ -13,12 +14,13 @@ use crate::events::store::{
     event_find, event_mark_ready, event_set_inventory_problem, event_update_from_ticket_types,
     ticket_type_upsert,
 };
+use crate::images::fan_store::{image_delete_unused, post_pictures_replace};
 use crate::revision::{catalog_lock, revision_bump};
 
 /// The consumer group of the catalogue.
 pub const GROUP: &str = "catalog-service-group";
 
-pub const CONSUMED_TOPICS: &[&str] = &[inventory::TOPIC, membership::TOPIC];
+pub const CONSUMED_TOPICS: &[&str] = &[inventory::TOPIC, membership::TOPIC, community::TOPIC];
 
 /// The types that [`handle`] handles. It ignores others.
 pub const CONSUMED_TYPES: &[&str] = &[
@@ -26,6 +28,7 @@ pub const CONSUMED_TYPES: &[&str] = &[
     TicketTypeChanged::TYPE,
     MembershipActivated::TYPE,
     MembershipExpired::TYPE,
+    PostPicturesChanged::TYPE,
 ];
 
 pub fn handle(
@@ -47,8 +50,24 @@ pub fn handle(
             member_upsert(tx, membership_id, artist_id, false, storable_time(event.time))?;
             Ok(HandlerOutcome::Done)
         }
+        PostPicturesChanged::TYPE => {
+            handle_pictures_changed(tx, &decode_event(event)?, storable_time(event.time))
+        }
         _ => Ok(HandlerOutcome::Ignored),
     }
+}
+
+/// Pictures that the post showed before are deleted, unless something else shows them.
+fn handle_pictures_changed(
+    tx: &mut Tx<'_>,
+    changed: &PostPicturesChanged,
+    at: Timestamp,
+) -> Result<HandlerOutcome, HandleError> {
+    let PostPicturesChanged { post_id, image_ids } = changed;
+    for removed in post_pictures_replace(tx, *post_id, image_ids, at)? {
+        image_delete_unused(tx, &removed)?;
+    }
+    Ok(HandlerOutcome::Done)
 }
 
 /// Finds an event under the lock of the catalogue.

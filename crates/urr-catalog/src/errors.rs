@@ -58,6 +58,9 @@ impl From<UploadError> for ApiError {
     fn from(error: UploadError) -> ApiError {
         match error {
             UploadError::Invalid(invalid) => invalid.into(),
+            UploadError::TooMany { retry_after } => {
+                ApiError::too_many("TOO_MANY_UPLOADS", error.to_string(), retry_after)
+            }
             UploadError::Storage(error) => error.into(),
         }
     }

@@ -1,4 +1,4 @@
-//! The job that announces the opening and the end of sales.
+//! The jobs: the opening and the end of sales is announced; old keys and unused pictures go.
 
 use std::time::Duration;
 
@@ -16,8 +16,9 @@ use crate::events::store;
 use crate::revision::{catalog_lock, revision_bump};
 
 const EVENTS_PER_TRANSACTION: u32 = 100;
-const KEY_PURGE_INTERVAL: Duration = Duration::from_hours(1);
+const PURGE_INTERVAL: Duration = Duration::from_hours(1);
 const KEYS_PER_PURGE: u32 = 1_000;
+const IMAGES_PER_PURGE: u32 = 100;
 
 impl CatalogService {
     /// Announces the status of up to `limit` events that has changed by time. Returns how many.
@@ -53,8 +54,10 @@ impl CatalogService {
     pub async fn run_jobs(&self, stop: CancellationToken) {
         let interval = self.0.settings.status_interval;
         let statuses = run_every("update_event_statuses", interval, || self.update_all_statuses());
-        let keys = run_every("purge_idempotency_keys", KEY_PURGE_INTERVAL, || self.purge_keys());
-        stop.run_until_cancelled(async { tokio::join!(statuses, keys) }).await;
+        let keys = run_every("purge_idempotency_keys", PURGE_INTERVAL, || self.purge_keys());
+        let images =
+            run_every("purge_images", PURGE_INTERVAL, || self.purge_images(IMAGES_PER_PURGE));
+        stop.run_until_cancelled(async { tokio::join!(statuses, keys, images) }).await;
     }
 
     async fn purge_keys(&self) -> DbResult<u64> {

@@ -66,7 +66,7 @@ pub use events::schedule::{EventStatus, InvalidSchedule, PresaleSchedule, Schedu
 pub use events::{EventDetail, EventListFilter, EventListOrder, EventPage};
 pub use images::content::{IMAGE_BYTES_MAX, InvalidImage};
 pub use images::http::UPLOAD_BYTES_MAX;
-pub use images::{Image, ImageId, UploadError};
+pub use images::{Image, ImageId, ImageOwner, UploadError};
 pub use operations::{Operations, SettingInForce};
 pub use response_cache::ExpiryHint;
 pub use settings::{CacheSettings, CatalogSettings};

@@ -29,7 +29,8 @@ create table posts (
     author_id uuid,
     title text not null,
     content text not null,
-    image_urls jsonb not null,
+    -- Addresses with what they show, in words.
+    images jsonb not null,
     status text not null,
     is_pinned boolean not null,
     views bigint not null,
@@ -71,6 +72,7 @@ create table comments (
     content text not null,
     status text not null,
     created_at timestamptz not null,
+    edited_at timestamptz,
     deleted_at timestamptz,
     constraint comments_status check (status in ('visible', 'hidden', 'deleted')),
     constraint comments_deleted check ((status = 'deleted') = (deleted_at is not null))

@@ -1,4 +1,4 @@
-//! Comments on posts: writing, deleting and listing them.
+//! Comments on posts: writing, editing, deleting and listing them.
 
 pub mod http;
 pub mod store;
@@ -34,6 +34,7 @@ pub struct Comment {
     pub content: String,
     pub status: PostStatus,
     pub created_at: Timestamp,
+    pub edited_at: Option<Timestamp>,
 }
 
 /// A comment that somebody writes.
@@ -92,11 +93,36 @@ impl CommunityService {
                 content: new.content.clone(),
                 status: PostStatus::Visible,
                 created_at: now,
+                edited_at: None,
             };
             insert_comment(tx, &comment, (&post, actor.user_id), &metadata)?;
             Ok(comment)
         });
         created.await
+    }
+
+    /// Changes the text of a visible comment.
+    pub async fn edit_comment(
+        &self,
+        (post_id, id): (PostId, CommentId),
+        content: String,
+        actor: CommunityActor,
+    ) -> Result<Comment, CommentError> {
+        let now = self.0.clock.now();
+        let edited = self.0.db.write(move |tx| {
+            post_lock(tx, post_id)?;
+            find_post(tx, post_id)?;
+            let comment = store::comment_find(tx, id)?.filter(|comment| {
+                comment.post_id == post_id && comment.status == PostStatus::Visible
+            });
+            let comment = comment.ok_or(CommentError::NotFound)?;
+            if comment.author_id != Some(actor.user_id) {
+                return Err(CommentError::NotTheAuthor);
+            }
+            store::comment_update(tx, id, &content, now)?;
+            Ok(Comment { content: content.clone(), edited_at: Some(now), ..comment })
+        });
+        edited.await
     }
 
     /// Deletes a comment with its text, and takes its points back.

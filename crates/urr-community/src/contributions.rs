@@ -31,7 +31,7 @@ pub async fn get_contributions(
 
 fn posts(tx: &mut Tx<'_>, user_id: Uuid) -> DbResult<Vec<Value>> {
     tx.query(
-        "select id, kind, artist_id, title, content, image_urls, status, created_at from posts \
+        "select id, kind, artist_id, title, content, images, status, created_at from posts \
          where author_id = $1 and status <> 'deleted' order by created_at desc limit $2",
         params![user_id, RECORDS_MAX + 1],
         |row| {
@@ -41,7 +41,7 @@ fn posts(tx: &mut Tx<'_>, user_id: Uuid) -> DbResult<Vec<Value>> {
                 "artistId": row.get::<Option<Uuid>>("artist_id")?,
                 "title": row.get::<String>("title")?,
                 "content": row.get::<String>("content")?,
-                "imageUrls": row.get_json::<Vec<String>>("image_urls")?,
+                "images": row.get_json::<serde_json::Value>("images")?,
                 "status": row.get::<String>("status")?,
                 "createdAt": row.get::<Timestamp>("created_at")?,
             }))

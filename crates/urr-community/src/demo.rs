@@ -75,6 +75,7 @@ fn seed_artist(tx: &mut Tx<'_>, artist_id: Uuid, prepared: &[EventMetadata]) -> 
             content: COMMENT.to_owned(),
             status: PostStatus::Visible,
             created_at: comment.time,
+            edited_at: None,
         };
         insert_comment(tx, &written, (&post, DEMO_AUTHOR), comment)?;
     }

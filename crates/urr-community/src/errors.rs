@@ -14,6 +14,7 @@ impl From<InvalidWriting> for ApiError {
             InvalidWriting::Content(_) => "INVALID_CONTENT",
             InvalidWriting::Note(_) => "INVALID_NOTE",
             InvalidWriting::Images => "INVALID_IMAGE_URL",
+            InvalidWriting::Alt(_) => "INVALID_ALT_TEXT",
         };
         ApiError::bad_request(code, invalid.to_string())
     }

@@ -52,7 +52,7 @@ pub use plans::PagePlan;
 pub use points::{PointOutcome, PointStep};
 pub use posts::{NewPost, Post, PostError, PostFilter, PostId, PostKind, PostStatus, PostSummary};
 pub use settings::{CommunitySettings, WritingLimit};
-pub use text::{InvalidWriting, PostText};
+pub use text::{InvalidWriting, PostImage, PostText};
 
 use names::AuthorNames;
 use points::PointMetrics;

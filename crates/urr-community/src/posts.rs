@@ -5,7 +5,7 @@ pub mod news_http;
 pub mod search_store;
 pub mod store;
 
-use urr_contracts::events::community::{PostCreated, PostStatusChanged};
+use urr_contracts::events::community::{PostCreated, PostPicturesChanged, PostStatusChanged};
 use urr_kernel::search::{SearchQuery, SearchText};
 use urr_kernel::{Timestamp, Uuid, define_id};
 use urr_service::admin_log::{self, AdminAction};
@@ -20,7 +20,7 @@ use crate::artists::{artist_exists, may_moderate};
 use crate::limits::{TooMuchWritten, WrittenKind, decide_writing, written_lock};
 use crate::points::store::{award_insert, award_withdraw};
 use crate::points::{CommunityAction, CommunityAward};
-use crate::text::{InvalidWriting, PostText};
+use crate::text::{InvalidWriting, PostImage, PostText};
 use crate::{CommunityActor, CommunityService};
 
 define_id!(
@@ -58,7 +58,7 @@ impl PostSummary {
 pub struct Post {
     pub summary: PostSummary,
     pub content: String,
-    pub image_urls: Vec<String>,
+    pub images: Vec<PostImage>,
 }
 
 /// A post or news that somebody writes.
@@ -136,6 +136,7 @@ impl CommunityService {
     ) -> Result<Post, PostError> {
         let (id, now) = (PostId(self.0.ids.next_id()), self.0.clock.now());
         let (limit, metadata) = (self.0.settings.posts, self.event_metadata(actor.context));
+        let announced = self.event_metadata(actor.context);
         let created = self.0.db.write(move |tx| {
             if let Some(request) = &new.request {
                 match key_claim(tx, request, now)? {
@@ -154,6 +155,7 @@ impl CommunityService {
                 decide_writing(&times, limit, now)?;
             }
             insert_post(tx, id, &new, actor.user_id, &metadata)?;
+            announce_pictures(tx, id, (&[], new.text.images()), &announced)?;
             find_visible(tx, id, new.kind)
         });
         created.await
@@ -166,7 +168,7 @@ impl CommunityService {
         text: PostText,
         actor: CommunityActor,
     ) -> Result<Post, PostError> {
-        let now = self.0.clock.now();
+        let (now, announced) = (self.0.clock.now(), self.event_metadata(actor.context));
         let edited = self.0.db.write(move |tx| {
             store::post_lock(tx, id)?;
             let post = find_visible(tx, id, kind)?;
@@ -174,6 +176,7 @@ impl CommunityService {
             let search_text = SearchText::new([text.title()]);
             store::post_update(tx, id, &text, &search_text.text, now)?;
             search_store::grams_replace(tx, id, &search_text)?;
+            announce_pictures(tx, id, (&post.images, text.images()), &announced)?;
             find_visible(tx, id, kind)
         });
         edited.await
@@ -186,13 +189,14 @@ impl CommunityService {
         actor: CommunityActor,
     ) -> Result<(), PostError> {
         let (now, metadata) = (self.0.clock.now(), self.event_metadata(actor.context));
+        let announced = self.event_metadata(actor.context);
         let logged = self.admin_action(actor, ("POST_DELETED", kind.as_str(), id.0));
         let deleted = self.0.db.write(move |tx| {
             store::post_lock(tx, id)?;
             let post = store::post_find(tx, id)?.filter(|post| post.summary.kind == kind);
             let post = post.filter(|post| post.summary.status != PostStatus::Deleted);
-            let PostSummary { artist_id, author_id, title, .. } =
-                post.ok_or(PostError::NotFound)?.summary;
+            let Post { summary, images, .. } = post.ok_or(PostError::NotFound)?;
+            let PostSummary { artist_id, author_id, title, .. } = summary;
             let is_author = author_id == Some(actor.user_id) && kind == PostKind::Post;
             if !is_author {
                 if !may_moderate(tx, actor, artist_id)? {
@@ -203,6 +207,7 @@ impl CommunityService {
             store::post_delete(tx, id, now)?;
             search_store::grams_delete(tx, id)?;
             award_withdraw(tx, id.0, now)?;
+            announce_pictures(tx, id, (&images, &[]), &announced)?;
             let status = PostStatus::Deleted;
             outbox::append(tx, &metadata, &PostStatusChanged { post_id: id.0, artist_id, status })?;
             Ok(())
@@ -276,6 +281,21 @@ pub(crate) fn insert_post(
     };
     award_insert(tx, &award, now)?;
     outbox::append(tx, metadata, &PostCreated { post_id: id.0, kind, artist_id, author_id })
+}
+
+/// Tells the catalogue, which stores pictures, that a post shows others than `before`.
+fn announce_pictures(
+    tx: &mut Tx<'_>,
+    id: PostId,
+    (before, after): (&[PostImage], &[PostImage]),
+    metadata: &EventMetadata,
+) -> DbResult<()> {
+    let ids = |images: &[PostImage]| images.iter().map(PostImage::id).collect::<Vec<String>>();
+    let image_ids = ids(after);
+    if image_ids == ids(before) {
+        return Ok(());
+    }
+    outbox::append(tx, metadata, &PostPicturesChanged { post_id: id.0, image_ids })
 }
 
 /// What the first request with the same key made.

@@ -1,12 +1,17 @@
 //! Texts that people write. They are plain text: the service makes no markup of them, and the pages
 //! show them as text. Nothing then has to be cleaned, in any of the places that show a post.
 
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
 use urr_kernel::{UnfitText, one_line, paragraphs};
+use utoipa::ToSchema;
 
 const TITLE_CHARS_MAX: usize = 100;
 const CONTENT_CHARS_MAX: usize = 5_000;
 const COMMENT_CHARS_MAX: usize = 1_000;
 const NOTE_CHARS_MAX: usize = 500;
+const ALT_CHARS_MAX: usize = 200;
 const IMAGES_MAX: usize = 4;
 const OWN_IMAGES: &str = "/api/image/";
 const IMAGE_ID_CHARS: usize = 64;
@@ -22,6 +27,41 @@ pub enum InvalidWriting {
     Note(UnfitText),
     #[error("A post has at most {IMAGES_MAX} pictures, and each was uploaded here.")]
     Images,
+    #[error("The description of a picture {0}.")]
+    Alt(UnfitText),
+}
+
+/// A picture of a post.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PostImage {
+    /// The `url` of an upload.
+    #[schema(
+        example = "/api/image/9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+    )]
+    url: String,
+    /// What it shows, for those who cannot see it.
+    #[serde(default)]
+    #[schema(max_length = 200, example = "푸른 조명 아래의 무대")]
+    alt: String,
+}
+
+impl PostImage {
+    /// The name of the picture in the catalogue.
+    pub fn id(&self) -> String {
+        self.url.trim_start_matches(OWN_IMAGES).to_owned()
+    }
+
+    fn parse(self) -> Result<PostImage, InvalidWriting> {
+        if !is_own(&self.url) {
+            return Err(InvalidWriting::Images);
+        }
+        let alt = match self.alt.trim().is_empty() {
+            true => "",
+            false => one_line(&self.alt, ALT_CHARS_MAX).map_err(InvalidWriting::Alt)?,
+        };
+        Ok(PostImage { alt: alt.to_owned(), url: self.url })
+    }
 }
 
 /// What a person writes in a post or in news: checked and trimmed.
@@ -29,22 +69,23 @@ pub enum InvalidWriting {
 pub struct PostText {
     title: String,
     content: String,
-    image_urls: Vec<String>,
+    images: Vec<PostImage>,
 }
 
 impl PostText {
     pub fn parse(
         title: &str,
         content: &str,
-        image_urls: Vec<String>,
+        images: Vec<PostImage>,
     ) -> Result<PostText, InvalidWriting> {
         let title = one_line(title, TITLE_CHARS_MAX).map_err(InvalidWriting::Title)?.to_owned();
         let content = parse_content(content, CONTENT_CHARS_MAX)?;
-        let is_allowed = image_urls.len() <= IMAGES_MAX && image_urls.iter().all(|url| is_own(url));
-        match is_allowed {
-            true => Ok(PostText { title, content, image_urls }),
-            false => Err(InvalidWriting::Images),
+        let ids: BTreeSet<&str> = images.iter().map(|image| image.url.as_str()).collect();
+        if images.len() > IMAGES_MAX || ids.len() < images.len() {
+            return Err(InvalidWriting::Images);
         }
+        let images = images.into_iter().map(PostImage::parse).collect::<Result<_, _>>()?;
+        Ok(PostText { title, content, images })
     }
 
     pub fn title(&self) -> &str {
@@ -55,8 +96,8 @@ impl PostText {
         &self.content
     }
 
-    pub fn image_urls(&self) -> &[String] {
-        &self.image_urls
+    pub fn images(&self) -> &[PostImage] {
+        &self.images
     }
 }
 
@@ -91,7 +132,8 @@ mod tests {
     use super::*;
 
     fn parse(title: &str, content: &str, images: &[&str]) -> Result<PostText, String> {
-        let images = images.iter().map(|url| (*url).to_owned()).collect();
+        let image = |url: &&str| PostImage { url: (*url).to_owned(), alt: String::new() };
+        let images = images.iter().map(image).collect();
         PostText::parse(title, content, images).map_err(|error| error.to_string())
     }
 
@@ -122,9 +164,13 @@ mod tests {
 
     #[test]
     fn pictures_are_our_own() {
+        let url = |number: u8| format!("/api/image/{}", format!("0{number}").repeat(32));
         let own = format!("/api/image/{}", "0a".repeat(32));
-        assert!(parse("x", "x", &[own.as_str(); 4]).is_ok());
-        assert!(parse("x", "x", &[own.as_str(); 5]).is_err());
+        let five: Vec<String> = (0..5).map(url).collect();
+        let five: Vec<&str> = five.iter().map(String::as_str).collect();
+        assert!(parse("x", "x", &five[..4]).is_ok());
+        assert!(parse("x", "x", &five).is_err());
+        assert!(parse("x", "x", &[own.as_str(); 2]).is_err(), "one picture twice");
         for other in [
             "https://example.com/a.png",
             "javascript:alert(1)",

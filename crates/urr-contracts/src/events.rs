@@ -20,7 +20,9 @@ use self::alert::{SaleAlertDue, SeatAlertDue};
 use self::catalog::{
     ArtistCreated, ArtistUpdated, EventCancelled, EventCreated, EventDeleted, EventUpdated,
 };
-use self::community::{CommentCreated, CommentStatusChanged, PostCreated, PostStatusChanged};
+use self::community::{
+    CommentCreated, CommentStatusChanged, PostCreated, PostPicturesChanged, PostStatusChanged,
+};
 use self::inventory::{InventoryReady, TicketTypeChanged};
 use self::membership::{MembershipActivated, MembershipExpired};
 use self::payment::{ChargeReversed, PaymentConfirmed, PaymentRefunded};
@@ -79,6 +81,7 @@ domain_events! {
     community::TOPIC => {
         PostCreated, "POST_CREATED", |data| data.post_id;
         PostStatusChanged, "POST_STATUS_CHANGED", |data| data.post_id;
+        PostPicturesChanged, "POST_PICTURES_CHANGED", |data| data.post_id;
         CommentCreated, "COMMENT_CREATED", |data| data.post_id;
         CommentStatusChanged, "COMMENT_STATUS_CHANGED", |data| data.post_id;
     }

@@ -1,6 +1,7 @@
 //! The admin log: what administrators did, written in the transaction of what they did.
 //!
-//! Every service has the table `admin_actions`; [`routes`] lists it.
+//! Every service has the table `admin_actions`; [`routes`] lists it for administrators,
+//! [`list_of_resource`] what was done to one thing for those who may see that thing.
 
 use std::borrow::Cow;
 
@@ -159,14 +160,14 @@ where
 }
 
 #[derive(Serialize, ToSchema)]
-struct AdminLogView {
+pub struct AdminLogView {
     entries: Vec<AdminActionView>,
     pagination: Pagination,
 }
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct AdminActionView {
+pub struct AdminActionView {
     id: Uuid,
     /// `admin`, or `operator` for the command line.
     #[schema(example = "admin")]
@@ -195,6 +196,24 @@ async fn list_admin_actions(
     State(db): State<Db>,
     _admin: Admin,
     Query(filter): Query<AdminLogFilter>,
+    page: Page,
+) -> Result<Json<AdminLogView>, ApiError> {
+    list_filtered(&db, filter, page).await
+}
+
+/// What was done to one thing in this service, newest first. The caller has checked who asks.
+pub async fn list_of_resource(
+    db: &Db,
+    resource_id: String,
+    page: Page,
+) -> Result<Json<AdminLogView>, ApiError> {
+    let filter = AdminLogFilter { resource_id: Some(resource_id), ..AdminLogFilter::default() };
+    list_filtered(db, filter, page).await
+}
+
+async fn list_filtered(
+    db: &Db,
+    filter: AdminLogFilter,
     page: Page,
 ) -> Result<Json<AdminLogView>, ApiError> {
     let listed = db.read(move |tx| list(tx, &filter, page)).await;

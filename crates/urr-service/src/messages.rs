@@ -21,6 +21,7 @@ pub(crate) fn korean(code: &str) -> Option<&'static str> {
 
 /// In the order of the codes.
 const KOREAN: &[(&str, &str)] = &[
+    ("ACCOUNTS_UNAVAILABLE", "지금은 계정을 찾을 수 없습니다. 계정 번호를 입력해 주세요."),
     ("ACCOUNT_SUSPENDED", "이용이 정지된 계정입니다. 고객센터로 문의해 주세요."),
     ("ADDRESS_OF_ADMIN", "관리자의 이메일 주소는 해제할 수 없습니다. 먼저 역할을 변경해 주세요."),
     ("ADDRESS_TOO_LONG", "주소가 너무 깁니다."),
@@ -115,6 +116,7 @@ const KOREAN: &[(&str, &str)] = &[
         "INVALID_ALERT",
         "알림은 한 등급, 한 권종 또는 공연 전체에 대해 1매에서 10매까지 신청할 수 있습니다.",
     ),
+    ("INVALID_ALT_TEXT", "사진 설명을 확인해 주세요. 너무 길거나 표시할 수 없는 문자가 있습니다."),
     ("INVALID_BODY", "요청 본문이 올바르지 않습니다."),
     ("INVALID_CANCELLER", "취소 주체가 올바르지 않습니다."),
     ("INVALID_CANCEL_POLICY", "취소 수수료 규정이 올바르지 않습니다."),
@@ -320,6 +322,7 @@ const KOREAN: &[(&str, &str)] = &[
         "로그인 시간이 초과되었거나 다른 곳에서 시작된 로그인입니다. 다시 시도해 주세요.",
     ),
     ("SOLD_OUT", "매진되었습니다."),
+    ("STAFF_NOT_FOUND", "이 이메일의 입장 확인 담당자가 없습니다."),
     ("STALE_FENCING_TOKEN", "그 사이 상태가 변경되었습니다."),
     ("STALE_REVISION", "다른 관리자가 먼저 수정했습니다. 내용을 다시 확인해 주세요."),
     ("STATISTICS_REBUILDING", "통계를 다시 집계하고 있습니다. 잠시 후 다시 시도해 주세요."),
@@ -369,6 +372,7 @@ const KOREAN: &[(&str, &str)] = &[
     ("TOO_MANY_STAFF", "한 공연에 배정할 수 있는 입장 확인 담당자 수를 넘었습니다."),
     ("TOO_MANY_STREAMS", "실시간 연결이 너무 많습니다."),
     ("TOO_MANY_TICKET_TYPES", "한 공연에 둘 수 있는 권종 수를 초과했습니다."),
+    ("TOO_MANY_UPLOADS", "사진을 너무 많이 올렸습니다. 잠시 후 다시 시도해 주세요."),
     ("TOO_MANY_VERIFICATIONS", "본인 확인을 너무 많이 시도했습니다. 15분 뒤에 다시 시도해 주세요."),
     ("TOO_MUCH_WRITTEN", "짧은 시간에 너무 많이 작성했습니다. 잠시 후 다시 시도해 주세요."),
     ("TOTAL_BELOW_SOLD", "이미 판매된 수량보다 적게 줄일 수 없습니다."),

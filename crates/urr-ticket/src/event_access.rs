@@ -3,7 +3,9 @@
 pub(crate) mod http;
 mod store;
 
-use urr_kernel::{Timestamp, Uuid};
+use urr_contracts::clients::ClientError;
+use urr_contracts::internal::auth::{AccountRole, AccountSummary, FindUsers, ListUsers};
+use urr_kernel::{CallContext, Timestamp, Uuid};
 use urr_service::admin_log::{self, AdminAction};
 use urr_service::{ApiError, EventScope};
 use urr_storage::{DbResult, StorageError};
@@ -34,7 +36,42 @@ pub enum AssignStaffError {
     Storage(#[from] StorageError),
 }
 
+/// Why nobody was found by an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FindStaffError {
+    /// Of other accounts nothing is said, so that nobody learns which addresses have one.
+    #[error("No member of the door staff has this address.")]
+    NotFound,
+    #[error("Accounts cannot be looked up at the moment. Please use the id of the account.")]
+    Unavailable,
+}
+
 impl TicketService {
+    /// The account with the role `staff` that has this address.
+    pub(crate) async fn find_staff(
+        &self,
+        email: &str,
+        context: &CallContext,
+    ) -> Result<Uuid, FindStaffError> {
+        let auth = &self.peers.as_ref().ok_or(FindStaffError::Unavailable)?.auth;
+        let away = |error: ClientError| {
+            tracing::warn!(%error, "door staff cannot be looked up");
+            FindStaffError::Unavailable
+        };
+        let text = email.trim().to_owned();
+        let found = auth.call(FindUsers { text: text.clone() }, context).await.map_err(away)?;
+        if found.user_ids.is_empty() {
+            return Err(FindStaffError::NotFound);
+        }
+        let asked = ListUsers { user_ids: found.user_ids };
+        let users = auth.call(asked, context).await.map_err(away)?.users;
+        // A search also finds names.
+        let is_it = |user: &AccountSummary| {
+            user.role == AccountRole::Staff && user.email.eq_ignore_ascii_case(&text)
+        };
+        users.into_iter().find(is_it).map(|user| user.id).ok_or(FindStaffError::NotFound)
+    }
+
     /// Refuses an event that is not in the scope: 403, because that an event exists is no secret.
     pub(crate) async fn check_event(
         &self,

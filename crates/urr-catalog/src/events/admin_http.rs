@@ -4,6 +4,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid};
+use urr_service::admin_log::{self, AdminLogView};
 use urr_service::idempotency::{KeyedRequest, fingerprint, header_key};
 use urr_service::{
     ApiError, Errors, EventReader, EventScope, Json, Page, Paged, Pagination, Path, Query,
@@ -24,6 +25,7 @@ pub fn routes() -> OpenApiRouter<CatalogService> {
     OpenApiRouter::new()
         .routes(routes!(list_admin_events, create_event))
         .routes(routes!(get_admin_event, edit_event, delete_event))
+        .routes(routes!(list_event_actions))
         .routes(routes!(cancel_event))
 }
 
@@ -126,6 +128,25 @@ pub async fn get_admin_event(
     Path(id): Path<EventId>,
 ) -> Result<Json<AdminEventDetailView>, ApiError> {
     detail(&catalog, id, reader.event_scope()).await
+}
+
+/// Lists what was done to an event in the catalogue, newest first.
+///
+/// For its organiser, support and administrators. Errors: 403 `NOT_YOUR_EVENT`; 404
+/// `EVENT_NOT_FOUND`.
+#[utoipa::path(
+    get, path = "/api/admin/events/{id}/log", tag = "events", params(("id" = Uuid, Path), Page),
+    responses((status = 200, body = AdminLogView), Errors<401, 403, 404>),
+)]
+pub async fn list_event_actions(
+    State(catalog): State<CatalogService>,
+    EventReader(reader): EventReader,
+    Path(id): Path<EventId>,
+    page: Page,
+) -> Result<Json<AdminLogView>, ApiError> {
+    let found = catalog.get_event(id).await?.ok_or(EditEventError::NotFound)?;
+    reader.event_scope().check(Some(found.event.organiser_id))?;
+    admin_log::list_of_resource(&catalog.0.db, id.to_string(), page).await
 }
 
 pub(super) async fn detail(

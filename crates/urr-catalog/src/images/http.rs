@@ -10,13 +10,13 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use serde::Serialize;
-use urr_service::{ApiError, ETag, Errors, Json, Path};
+use urr_service::{ApiError, Context, ETag, Errors, Json, Path, User, UserRole};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::response_cache::CachedResponse;
-use crate::{CatalogService, EventActor, IMAGE_BYTES_MAX, Image, ImageId};
+use crate::{AdminActor, CatalogService, IMAGE_BYTES_MAX, Image, ImageId, ImageOwner};
 
 pub fn routes() -> OpenApiRouter<CatalogService> {
     OpenApiRouter::new().routes(routes!(get_image))
@@ -56,7 +56,7 @@ struct ImageBytes(Vec<u8>);
 pub struct ImageView {
     /// The SHA-256 of its bytes.
     id: String,
-    /// For `posterImageUrl` and `imageUrl`.
+    /// For `posterImageUrl`, `imageUrl` and the `images` of a post.
     #[schema(
         example = "/api/image/9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
     )]
@@ -87,11 +87,13 @@ pub struct ImageDetailView {
 
 /// Stores an image.
 ///
-/// For organisers and administrators. A form (`multipart/form-data`) with the field `image`: PNG, JPEG, WebP or
-/// GIF, up to 5 MiB and 12,000 pixels a side. The same image is stored once. Use the `url` of the
-/// response as `imageUrl` or `posterImageUrl`.
+/// For users. A form (`multipart/form-data`) with the field `image`: PNG, JPEG, WebP or GIF, up to
+/// 5 MiB and 12,000 pixels a side. The same image is stored once. Organisers and administrators use
+/// the `url` of the response as `imageUrl` or `posterImageUrl`. What others upload is for their
+/// posts, 20 pictures an hour; it is deleted when no post shows it, at the earliest after a day.
 ///
-/// Errors: 400 `INVALID_FORM`, `INVALID_IMAGE`; 413 `IMAGE_TOO_LARGE`; 415 `NOT_AN_IMAGE`.
+/// Errors: 400 `INVALID_FORM`, `INVALID_IMAGE`; 413 `IMAGE_TOO_LARGE`; 415 `NOT_AN_IMAGE`; 429
+/// `TOO_MANY_UPLOADS`.
 #[utoipa::path(
     post, path = "/api/image/upload", tag = "images",
     request_body(content = UploadImageForm, content_type = "multipart/form-data"),
@@ -99,11 +101,17 @@ pub struct ImageDetailView {
 )]
 pub async fn upload_image(
     State(catalog): State<CatalogService>,
-    EventActor(actor): EventActor,
+    User(user): User,
+    Context(context): Context,
     form: Result<Multipart, MultipartRejection>,
 ) -> Result<(StatusCode, Json<ImageDetailView>), ApiError> {
     let bytes = read_image_field(form).await?;
-    let image = catalog.upload_image(bytes, actor).await?;
+    let owner = match user.role {
+        UserRole::Organiser | UserRole::Admin => ImageOwner::Organiser,
+        UserRole::User | UserRole::Staff | UserRole::Support => ImageOwner::Fan,
+    };
+    let actor = AdminActor { admin_id: user.user_id, scope: user.event_scope(), context };
+    let image = catalog.upload_image(bytes, owner, actor).await?;
     Ok((StatusCode::CREATED, Json(ImageDetailView { image: image.into() })))
 }
 

@@ -5,16 +5,19 @@ use urr_storage::{DbResult, Tx, params};
 
 use crate::images::{Image, ImageId};
 
-/// `false` if the image is stored already.
+/// `false` if the image is stored already. A fan's that is uploaded again begins its day anew, and
+/// is an organiser's from when one uploads it.
 pub fn image_insert(
     tx: &mut Tx<'_>,
     image: &Image,
-    created_by: Uuid,
+    (created_by, is_of_fan): (Uuid, bool),
     now: Timestamp,
 ) -> DbResult<bool> {
     let rows = tx.execute(
-        "insert into images (id, content_type, width, height, bytes, created_by, created_at) \
-         values ($1, $2, $3, $4, $5, $6, $7) on conflict (id) do nothing",
+        "insert into images (id, content_type, width, height, bytes, created_by, created_at, \
+         is_of_fan) values ($1, $2, $3, $4, $5, $6, $7, $8) on conflict (id) do update \
+         set created_at = excluded.created_at, is_of_fan = excluded.is_of_fan \
+         where images.is_of_fan",
         params![
             image.id.as_str(),
             image.kind,
@@ -22,7 +25,8 @@ pub fn image_insert(
             image.height,
             &image.bytes[..],
             created_by,
-            now
+            now,
+            is_of_fan
         ],
     )?;
     Ok(rows == 1)

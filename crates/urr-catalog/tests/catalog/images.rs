@@ -1,13 +1,22 @@
 //! Posters: checked by content, stored once, served for ever.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use axum::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH,
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, RETRY_AFTER,
     X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::{Method, StatusCode};
 
+use serde_json::json;
+use urr_contracts::events::community::PostPicturesChanged;
+use urr_kernel::{CallContext, DomainEvent, Uuid};
+use urr_service::UserRole;
+
 use crate::contract;
-use crate::fixture::{Answer, World};
+use crate::fixture::{Answer, World, all};
+use crate::inventory::deliver;
 
 const FORM: &str = "multipart/form-data; boundary=edge";
 
@@ -36,7 +45,148 @@ async fn upload(world: &World, content: &[u8]) -> Answer {
     call.bytes(FORM, form("text/html", content)).send().await
 }
 
+const MINUTE: Duration = Duration::from_secs(60);
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+async fn upload_as(world: &World, fan: Uuid, content: &[u8]) -> Answer {
+    let call = world.call(Method::POST, "/api/image/upload").by_person(fan, UserRole::User);
+    call.bytes(FORM, form("image/png", content)).send().await
+}
+
+/// A fan uploads a picture; returns its id.
+async fn picture(world: &World, fan: Uuid, bytes: usize) -> String {
+    let uploaded = upload_as(world, fan, &png(bytes)).await;
+    assert_eq!(uploaded.status, StatusCode::CREATED, "{}", uploaded.body);
+    uploaded.body["image"]["id"].as_str().unwrap().to_owned()
+}
+
+fn announced(world: &World, data: PostPicturesChanged) -> DomainEvent {
+    let context = CallContext::root(world.ids.next_id());
+    DomainEvent::new(world.ids.next_id(), "urr/community", world.clock.now(), &context, &data)
+}
+
+/// A post shows these pictures from now on.
+async fn show(world: &World, post_id: Uuid, image_ids: &[&String]) {
+    let image_ids = image_ids.iter().map(|id| (*id).clone()).collect();
+    let event = announced(world, PostPicturesChanged { post_id, image_ids });
+    deliver(world, event).await;
+}
+
+async fn stored(world: &World) -> Vec<String> {
+    world.rows("select id from images order by created_at, id", |row| row.get("id")).await
+}
+
 contract! {
+    /// Pictures of fans live as long as posts show them, and a day until one does.
+    async fn a_fans_picture_goes_with_the_last_post_that_shows_it(world: World) {
+        let (fan, first, second) = (world.ids.next_id(), world.ids.next_id(), world.ids.next_id());
+        let shared = picture(&world, fan, 100).await;
+        let other = picture(&world, fan, 101).await;
+        world.clock.advance(MINUTE);
+        show(&world, first, &[&shared, &other]).await;
+        show(&world, second, &[&shared]).await;
+        world.clock.advance(MINUTE);
+        show(&world, first, &[]).await;
+        assert_eq!(stored(&world).await, std::slice::from_ref(&shared), "the second post shows it");
+        world.clock.advance(3 * DAY);
+        assert_eq!(world.catalog.purge_images(100).await, Ok(0));
+        show(&world, second, &[]).await;
+        assert_eq!(stored(&world).await, Vec::<String>::new());
+        let logged = "select count(*) as n from admin_actions where action = 'IMAGE_UPLOADED'";
+        assert_eq!(world.number(logged).await, 0, "only organisers' uploads are logged");
+    }
+
+    async fn announcements_of_pictures_may_come_twice_and_out_of_order(world: World) {
+        let (fan, post_id) = (world.ids.next_id(), world.ids.next_id());
+        let (old, new) = (picture(&world, fan, 100).await, picture(&world, fan, 101).await);
+        world.clock.advance(MINUTE);
+        let shown = |id: &String| PostPicturesChanged { post_id, image_ids: vec![id.clone()] };
+        let first = announced(&world, shown(&old));
+        world.clock.advance(MINUTE);
+        let second = announced(&world, shown(&new));
+        for event in [&second, &first, &second, &first] {
+            deliver(&world, event.clone()).await;
+        }
+        let sql = "select image_id from post_pictures";
+        let shown = world.rows(sql, |row| row.get::<String>("image_id"));
+        assert_eq!(shown.await, std::slice::from_ref(&new));
+        world.clock.advance(2 * DAY);
+        assert_eq!(world.catalog.purge_images(100).await, Ok(1));
+        assert_eq!(stored(&world).await, [new]);
+    }
+
+    async fn a_picture_without_a_post_has_a_day(world: World) {
+        let fan = world.ids.next_id();
+        let (unused, again) = (picture(&world, fan, 100).await, picture(&world, fan, 101).await);
+        let poster = picture(&world, fan, 102).await;
+        let artist = json!({ "name": "밴드", "imageUrl": format!("/api/image/{poster}"),
+            "membershipPrice": 1_000 });
+        assert_eq!(world.post("/api/admin/artists", &artist).await.status, StatusCode::CREATED);
+        let organisers = upload(&world, &png(103)).await.body["image"]["id"].as_str().unwrap().to_owned();
+        world.clock.advance(DAY - MINUTE);
+        assert_eq!(world.catalog.purge_images(100).await, Ok(0));
+        picture(&world, fan, 101).await;
+        world.clock.advance(2 * MINUTE);
+        assert_eq!(world.catalog.purge_images(100).await, Ok(1));
+        let mut left = stored(&world).await;
+        left.sort();
+        let mut expected = vec![again, poster, organisers];
+        expected.sort();
+        assert_eq!(left, expected);
+        assert!(!left.contains(&unused));
+    }
+
+    /// One that was uploaded again is for a post that is being written.
+    async fn a_picture_that_is_uploaded_again_outlives_its_first_post(world: World) {
+        let (fan, first, second) = (world.ids.next_id(), world.ids.next_id(), world.ids.next_id());
+        let shared = picture(&world, fan, 100).await;
+        world.clock.advance(MINUTE);
+        show(&world, first, &[&shared]).await;
+        world.clock.advance(MINUTE);
+        picture(&world, fan, 100).await;
+        world.clock.advance(MINUTE);
+        show(&world, first, &[]).await;
+        assert_eq!(stored(&world).await, std::slice::from_ref(&shared));
+        show(&world, second, &[&shared]).await;
+        world.clock.advance(2 * DAY);
+        assert_eq!(world.catalog.purge_images(100).await, Ok(0));
+        // An organiser uploads the same: now it stays.
+        upload(&world, &png(100)).await;
+        show(&world, second, &[]).await;
+        assert_eq!(stored(&world).await, [shared]);
+    }
+
+    async fn a_fan_uploads_twenty_pictures_an_hour(world: World) {
+        let (fan, other) = (world.ids.next_id(), world.ids.next_id());
+        for bytes in 100..120 {
+            picture(&world, fan, bytes).await;
+        }
+        let refused = upload_as(&world, fan, &png(120)).await;
+        assert_eq!(refused.refusal(), (429, "TOO_MANY_UPLOADS"));
+        assert_eq!(refused.header(RETRY_AFTER), "3600");
+        assert_eq!(world.number("select count(*) as n from images").await, 20);
+        // The controls: others may, organisers may, and an hour later the fan may.
+        picture(&world, other, 120).await;
+        assert_eq!(upload(&world, &png(121)).await.status, StatusCode::CREATED);
+        world.clock.advance(60 * MINUTE);
+        picture(&world, fan, 122).await;
+        let nobody = world.call(Method::POST, "/api/image/upload");
+        let nobody = nobody.bytes(FORM, form("image/png", &png(100))).send().await;
+        assert_eq!(nobody.refusal(), (401, "AUTHENTICATION_REQUIRED"));
+    }
+
+    async fn fifty_uploads_at_once_keep_the_limit(world: World) {
+        let fan = world.ids.next_id();
+        let world = Arc::new(world);
+        let uploads = (100..150).map(|bytes| {
+            let world = Arc::clone(&world);
+            async move { upload_as(&world, fan, &png(bytes)).await.status }
+        });
+        let answers = all(uploads).await;
+        let taken = answers.iter().filter(|status| **status == StatusCode::CREATED).count();
+        assert_eq!(taken, 20);
+    }
+
     async fn d_19_a_picture_is_served_as_what_it_is(world: World) {
         let content = png(3_000);
         let uploaded = upload(&world, &content).await;

@@ -56,6 +56,25 @@ contract! {
         assert_eq!(world.titles("").await, ["클럽 나이트"], "the other event is as it was");
     }
 
+    async fn an_organiser_reads_what_was_done_to_their_own_events(world: World) {
+        let venue = world.venue("강변 극장").await;
+        let body = world.standing(&venue);
+        let own = create(&world, MINA, &body).await;
+        let other = create(&world, JUNHO, &body).await;
+        let change = json!({ "revision": 1, "title": "새 제목" });
+        let path = format!("/api/admin/events/{own}");
+        assert_eq!(ask(&world, MINA, Method::PUT, &path, &change).await.status, 200);
+        let log = ask(&world, MINA, Method::GET, &format!("{path}/log"), &json!({})).await;
+        let entries = log.body["entries"].as_array().unwrap();
+        assert_eq!(entries.len(), 2, "{:?}", log.body);
+        assert!(entries.iter().all(|entry| entry["resourceId"] == own.as_str()));
+        let elsewhere = format!("/api/admin/events/{other}/log");
+        let refused = ask(&world, MINA, Method::GET, &elsewhere, &json!({})).await;
+        assert_eq!(refused.refusal(), (403, "NOT_YOUR_EVENT"));
+        let all = ask(&world, MINA, Method::GET, "/api/admin/catalog/log", &json!({})).await;
+        assert_eq!(all.status, 403, "the log of everything is for administrators");
+    }
+
     async fn only_an_administrator_says_whose_event_it_is(world: World) {
         let venue = world.venue("강변 극장").await;
         let mut body = world.standing(&venue);

@@ -21,7 +21,7 @@ pub fn routes() -> OpenApiRouter<CommunityService> {
     OpenApiRouter::new()
         .routes(routes!(list_comments))
         .routes(routes!(create_comment))
-        .routes(routes!(delete_comment))
+        .routes(routes!(edit_comment, delete_comment))
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -35,6 +35,8 @@ pub struct CommentView {
     /// Plain text with line breaks.
     content: String,
     created_at: Timestamp,
+    /// Null if it was never changed.
+    edited_at: Option<Timestamp>,
 }
 
 impl CommentView {
@@ -45,6 +47,7 @@ impl CommentView {
             is_mine: reader.is_some() && comment.author_id == reader,
             content: comment.content,
             created_at: comment.created_at,
+            edited_at: comment.edited_at,
         }
     }
 }
@@ -116,6 +119,36 @@ pub async fn create_comment(
     let names = community.0.names.find(vec![comment.author_id], &actor.context).await;
     let comment = CommentView::new(comment, &names, Some(actor.user_id));
     Ok((StatusCode::CREATED, Json(CommentDetailView { comment })))
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EditCommentBody {
+    /// Plain text.
+    #[schema(max_length = 1_000)]
+    content: String,
+}
+
+/// Changes a comment.
+///
+/// For its author. Errors: 400 `INVALID_CONTENT`; 403 `NOT_THE_AUTHOR`; 404 `POST_NOT_FOUND`,
+/// `COMMENT_NOT_FOUND`.
+#[utoipa::path(
+    put, path = "/api/community/posts/{id}/comments/{commentId}", tag = "community",
+    params(("id" = Uuid, Path), ("commentId" = Uuid, Path)), request_body = EditCommentBody,
+    responses((status = 200, body = CommentDetailView), Errors<401, 403, 404>),
+)]
+pub async fn edit_comment(
+    State(community): State<CommunityService>,
+    actor: CommunityActor,
+    Path(ids): Path<(PostId, CommentId)>,
+    Json(body): Json<EditCommentBody>,
+) -> Result<Json<CommentDetailView>, ApiError> {
+    let content = parse_comment(&body.content)?;
+    let comment = community.edit_comment(ids, content, actor).await?;
+    let names = community.0.names.find(vec![comment.author_id], &actor.context).await;
+    let comment = CommentView::new(comment, &names, Some(actor.user_id));
+    Ok(Json(CommentDetailView { comment }))
 }
 
 /// Deletes a comment and takes its points back.

@@ -8,11 +8,12 @@ use super::{Comment, CommentId};
 use crate::named::get_named;
 use crate::posts::{PostId, PostStatus};
 
-const COLUMNS: &str = "id, post_id, author_id, content, status, created_at";
+const COLUMNS: &str = "id, post_id, author_id, content, status, created_at, edited_at";
 
 fn comment_read(row: &Row<'_>) -> DbResult<Comment> {
     Ok(from_row!(row => Comment {
-        id, post_id, author_id, content, created_at; status: get_named(row, "status")?,
+        id, post_id, author_id, content, created_at, edited_at;
+        status: get_named(row, "status")?,
     }))
 }
 
@@ -36,6 +37,16 @@ pub fn comment_insert(tx: &mut Tx<'_>, comment: &Comment) -> DbResult<()> {
 pub fn comment_find(tx: &mut Tx<'_>, id: CommentId) -> DbResult<Option<Comment>> {
     let sql = format!("select {COLUMNS} from comments where id = $1");
     tx.query_opt(&sql, params![id], comment_read)
+}
+
+pub fn comment_update(
+    tx: &mut Tx<'_>,
+    id: CommentId,
+    content: &str,
+    now: Timestamp,
+) -> DbResult<()> {
+    let sql = "update comments set content = $2, edited_at = $3 where id = $1";
+    tx.execute(sql, params![id, content, now]).map(drop)
 }
 
 /// Takes the text away; the row goes later.

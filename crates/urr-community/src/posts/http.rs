@@ -15,7 +15,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::{NewPost, Post, PostFilter, PostId, PostKind, PostSummary};
-use crate::text::PostText;
+use crate::text::{PostImage, PostText};
 use crate::{CommunityActor, CommunityService};
 
 pub fn routes() -> OpenApiRouter<CommunityService> {
@@ -61,7 +61,7 @@ pub struct PostView {
     /// Plain text with line breaks. It may look like markup and is none.
     content: String,
     #[schema(example = json!([]))]
-    image_urls: Vec<String>,
+    images: Vec<PostImage>,
 }
 
 impl PostSummaryView {
@@ -96,7 +96,7 @@ impl CommunityService {
     ) -> PostView {
         let names = self.0.names.find(vec![post.summary.named_author()], &context.0).await;
         let summary = PostSummaryView::new(post.summary, &names, reader);
-        PostView { summary, content: post.content, image_urls: post.image_urls }
+        PostView { summary, content: post.content, images: post.images }
     }
 
     pub(super) async fn post_page(
@@ -210,9 +210,9 @@ pub struct CreatePostBody {
     /// Plain text.
     #[schema(max_length = 5_000, example = "앙코르가 세 곡이었어요.")]
     content: String,
-    /// Up to four, each the `url` of an upload.
+    /// Up to four.
     #[serde(default)]
-    image_urls: Vec<String>,
+    images: Vec<PostImage>,
 }
 
 /// Publishes a post on the board of an artist.
@@ -220,7 +220,7 @@ pub struct CreatePostBody {
 /// For users. It earns 30 points of the membership with this artist, if there is one, up to three
 /// times a day; they arrive within seconds and go with the post. `Idempotency-Key` makes a retry
 /// harmless. Errors: 400 `INVALID_TITLE` (1 to 100 characters), `INVALID_CONTENT` (1 to 5,000),
-/// `INVALID_IMAGE_URL`; 404 `ARTIST_NOT_FOUND`; 422 `IDEMPOTENCY_KEY_REUSED`; 429
+/// `INVALID_IMAGE_URL`, `INVALID_ALT_TEXT`; 404 `ARTIST_NOT_FOUND`; 422 `IDEMPOTENCY_KEY_REUSED`; 429
 /// `TOO_MUCH_WRITTEN`.
 #[utoipa::path(
     post, path = "/api/community/posts", tag = "community", request_body = CreatePostBody,
@@ -233,7 +233,7 @@ pub async fn create_post(
     Json(body): Json<CreatePostBody>,
 ) -> Result<(StatusCode, Json<PostDetailView>), ApiError> {
     let request = keyed(&headers, actor, "create_post", &body)?;
-    let text = PostText::parse(&body.title, &body.content, body.image_urls)?;
+    let text = PostText::parse(&body.title, &body.content, body.images)?;
     let new = NewPost { kind: PostKind::Post, artist_id: Some(body.artist_id), text, request };
     let post = community.create_post(new, actor).await?;
     let post = community.post_view(post, Some(actor.user_id), Context(actor.context)).await;
@@ -264,12 +264,12 @@ pub struct EditPostBody {
     #[schema(max_length = 5_000)]
     pub(super) content: String,
     #[serde(default)]
-    pub(super) image_urls: Vec<String>,
+    pub(super) images: Vec<PostImage>,
 }
 
 impl EditPostBody {
     pub(super) fn parse(self) -> Result<PostText, ApiError> {
-        Ok(PostText::parse(&self.title, &self.content, self.image_urls)?)
+        Ok(PostText::parse(&self.title, &self.content, self.images)?)
     }
 }
 

@@ -13,7 +13,7 @@ use super::http::{
     EditPostBody, PostPageView, PostQuery, PostSummaryView, PostView, keyed, reader_of,
 };
 use super::{NewPost, PostError, PostId, PostKind};
-use crate::text::PostText;
+use crate::text::{PostImage, PostText};
 use crate::{CommunityActor, CommunityService};
 
 pub fn routes() -> OpenApiRouter<CommunityService> {
@@ -98,9 +98,9 @@ pub struct CreateNewsBody {
     /// Plain text.
     #[schema(max_length = 5_000, example = "12월 24일 공연이 추가되었습니다.")]
     content: String,
-    /// Up to four, each the `url` of an upload.
+    /// Up to four.
     #[serde(default)]
-    image_urls: Vec<String>,
+    images: Vec<PostImage>,
 }
 
 /// Publishes news.
@@ -120,7 +120,7 @@ pub async fn create_news(
 ) -> Result<(StatusCode, Json<NewsDetailView>), ApiError> {
     let actor = CommunityActor::of(&organiser, context);
     let request = keyed(&headers, actor, "create_news", &body)?;
-    let text = PostText::parse(&body.title, &body.content, body.image_urls)?;
+    let text = PostText::parse(&body.title, &body.content, body.images)?;
     let new = NewPost { kind: PostKind::News, artist_id: body.artist_id, text, request };
     let news = community.create_post(new, actor).await.map_err(news_refused)?;
     let news = community.post_view(news, Some(actor.user_id), Context(actor.context)).await;

@@ -29,7 +29,7 @@ fn post_read(row: &Row<'_>) -> DbResult<Post> {
     Ok(Post {
         summary: summary_read(row)?,
         content: row.get("content")?,
-        image_urls: row.get_json("image_urls")?,
+        images: row.get_json("images")?,
     })
 }
 
@@ -44,7 +44,7 @@ pub fn post_insert(
 ) -> DbResult<()> {
     let NewPost { kind, artist_id, text, .. } = new;
     tx.execute(
-        "insert into posts (id, kind, artist_id, author_id, title, content, image_urls, status, \
+        "insert into posts (id, kind, artist_id, author_id, title, content, images, status, \
          is_pinned, views, comment_count, created_at, search_text) \
          values ($1, $2, $3, $4, $5, $6, $7, 'visible', false, 0, 0, $8, $9)",
         params![
@@ -54,7 +54,7 @@ pub fn post_insert(
             author_id,
             text.title(),
             text.content(),
-            serde_json::json!(text.image_urls()),
+            serde_json::json!(text.images()),
             now,
             search_text
         ],
@@ -70,7 +70,7 @@ pub fn post_lock(tx: &mut Tx<'_>, id: PostId) -> DbResult<()> {
 
 /// A post of any status.
 pub fn post_find(tx: &mut Tx<'_>, id: PostId) -> DbResult<Option<Post>> {
-    let sql = format!("select {COLUMNS}, p.content, p.image_urls from {TABLES} where p.id = $1");
+    let sql = format!("select {COLUMNS}, p.content, p.images from {TABLES} where p.id = $1");
     tx.query_opt(&sql, params![id], post_read)
 }
 
@@ -82,13 +82,13 @@ pub fn post_update(
     now: Timestamp,
 ) -> DbResult<()> {
     tx.execute(
-        "update posts set title = $2, content = $3, image_urls = $4, search_text = $5, \
+        "update posts set title = $2, content = $3, images = $4, search_text = $5, \
          edited_at = $6 where id = $1",
         params![
             id,
             text.title(),
             text.content(),
-            serde_json::json!(text.image_urls()),
+            serde_json::json!(text.images()),
             search_text,
             now
         ],
@@ -100,7 +100,7 @@ pub fn post_update(
 pub fn post_delete(tx: &mut Tx<'_>, id: PostId, now: Timestamp) -> DbResult<()> {
     tx.execute(
         "update posts set status = 'deleted', deleted_at = $2, title = '', content = '', \
-         image_urls = $3, search_text = '', is_pinned = false where id = $1",
+         images = $3, search_text = '', is_pinned = false where id = $1",
         params![id, now, serde_json::json!([])],
     )?;
     Ok(())

@@ -32,7 +32,7 @@ fn fill(tx: &mut Tx<'_>, now: Timestamp) -> Result<(), StorageError> {
             _ => (other_id(number), "news", BAND),
         };
         tx.execute(
-            "insert into posts (id, kind, artist_id, author_id, title, content, image_urls, \
+            "insert into posts (id, kind, artist_id, author_id, title, content, images, \
              status, is_pinned, views, comment_count, created_at, search_text) values \
              ($1, $2, $3, $4, 'x', 'x', $5, 'visible', false, 0, 0, $6, '')",
             params![id, kind, artist_id, MINA, json!([]), now],

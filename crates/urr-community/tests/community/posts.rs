@@ -67,6 +67,38 @@ contract! {
         assert_eq!(types, ["POST_CREATED", "POST_STATUS_CHANGED"]);
     }
 
+    /// The catalogue hears which pictures a post shows, so that it can delete those of no post.
+    async fn pictures_have_words_and_are_announced_when_they_change(world: World) {
+        let [first, second] = ["0a", "0b"].map(|byte| byte.repeat(32));
+        let image = |id: &str, alt: &str| json!({ "url": format!("/api/image/{id}"), "alt": alt });
+        let body = |images: Value| {
+            json!({ "artistId": BAND, "title": "글", "content": "x", "images": images })
+        };
+        let edit = |images: Value| json!({ "title": "글", "content": "x", "images": images });
+        let both = json!([image(&first, " 무대 "), image(&second, "")]);
+        let created = world.send(MINA, Method::POST, POSTS, &body(both)).await;
+        let path = format!("{POSTS}/{}", created.id("post"));
+        let read = world.get(&path).await.body["post"]["images"].take();
+        assert_eq!(read, json!([image(&first, "무대"), image(&second, "")]));
+        let one = edit(json!([image(&first, "무대")]));
+        for _ in 0..2 {
+            assert!(world.send(MINA, Method::PUT, &path, &one).await.status.is_success());
+        }
+        let words = edit(json!([image(&first, "다른 말")]));
+        assert!(world.send(MINA, Method::PUT, &path, &words).await.status.is_success());
+        world.send(MINA, Method::DELETE, &path, &json!({})).await;
+        let plain = world.post(MINA, "그림 없는 글").await;
+        world.send(MINA, Method::DELETE, &format!("{POSTS}/{plain}"), &json!({})).await;
+        let announced: Vec<Value> = world
+            .announced()
+            .await
+            .into_iter()
+            .filter(|event| event.event_type == "POST_PICTURES_CHANGED")
+            .map(|event| event.data["imageIds"].clone())
+            .collect();
+        assert_eq!(announced, [json!([first, second]), json!([first]), json!([])]);
+    }
+
     async fn a_retry_with_the_same_key_publishes_once(world: World) {
         let send = |key: &'static str, title: &str| {
             let call = world.call(Method::POST, POSTS).by(MINA, UserRole::User);
@@ -88,14 +120,20 @@ contract! {
     }
 
     async fn wrong_texts_unknown_artists_and_strange_pictures_are_refused(world: World) {
-        let picture = json!(["https://example.com/a.png"]);
+        let own = format!("/api/image/{}", "0a".repeat(32));
+        let picture = json!([{ "url": "https://example.com/a.png" }]);
+        let turned = json!([{ "url": own, "alt": "x\u{202e}y" }]);
         for (body, refusal) in [
             (writing(" ", "x"), (400, "INVALID_TITLE")),
             (writing("x", "\n"), (400, "INVALID_CONTENT")),
             (writing("x\u{202e}y", "x"), (400, "INVALID_TITLE")),
             (
-                json!({ "artistId": BAND, "title": "x", "content": "x", "imageUrls": picture }),
+                json!({ "artistId": BAND, "title": "x", "content": "x", "images": picture }),
                 (400, "INVALID_IMAGE_URL"),
+            ),
+            (
+                json!({ "artistId": BAND, "title": "x", "content": "x", "images": turned }),
+                (400, "INVALID_ALT_TEXT"),
             ),
             (
                 json!({ "artistId": Uuid::from_u128(1), "title": "x", "content": "x" }),
@@ -198,6 +236,46 @@ contract! {
         let read = world.get(&format!("{POSTS}/{post}")).await;
         assert_eq!(read.body["post"]["commentCount"], 1);
         assert_eq!(world.get(&path).await.texts("comments", "content"), ["둘"]);
+    }
+
+    async fn a_comment_is_changed_by_its_author_alone(world: World) {
+        let post = world.post(MINA, "글").await;
+        let comment = world.comment(JUNHO, &post, "하나").await;
+        let path = format!("{POSTS}/{post}/comments");
+        let own = format!("{path}/{comment}");
+        let change = json!({ "content": " 둘\r\n셋 " });
+        assert_eq!(world.get(&path).await.body["comments"][0]["editedAt"], Value::Null);
+        world.clock.advance(MINUTE);
+        let edited = world.send(JUNHO, Method::PUT, &own, &change).await;
+        assert_eq!(edited.body["comment"]["content"], "둘\n셋");
+        assert_eq!(edited.body["comment"]["editedAt"], json!(world.clock.now()));
+        assert_eq!(edited.body["comment"]["isMine"], true);
+        assert_eq!(world.community.send_due_awards().await, Ok(2), "no points for changes");
+        let listed = world.get(&path).await.body["comments"].take();
+        assert_eq!(listed[0]["content"], "둘\n셋");
+        assert_eq!(listed[0]["editedAt"], json!(world.clock.now()));
+
+        let refused = world.send(MINA, Method::PUT, &own, &change).await;
+        assert_eq!(refused.refusal(), (403, "NOT_THE_AUTHOR"));
+        let admin = world.call(Method::PUT, &own).by(ADMIN, UserRole::Admin).json(&change);
+        assert_eq!(admin.send().await.refusal(), (403, "NOT_THE_AUTHOR"), "a moderator hides");
+        let nobody = world.call(Method::PUT, &own).json(&change).send().await;
+        assert_eq!(nobody.refusal(), (401, "AUTHENTICATION_REQUIRED"));
+        for wrong in [" ".to_owned(), "가".repeat(1_001)] {
+            let body = json!({ "content": wrong });
+            let refused = world.send(JUNHO, Method::PUT, &own, &body).await;
+            assert_eq!(refused.refusal(), (400, "INVALID_CONTENT"));
+        }
+        let other = world.post(MINA, "다른 글").await;
+        let elsewhere = format!("{POSTS}/{other}/comments/{comment}");
+        let refused = world.send(JUNHO, Method::PUT, &elsewhere, &change).await;
+        assert_eq!(refused.refusal(), (404, "COMMENT_NOT_FOUND"), "of another post");
+        let status = format!("/api/admin/community/comments/{comment}/status");
+        let hide = json!({ "status": "hidden" });
+        let hidden = world.call(Method::PUT, &status).by(ADMIN, UserRole::Admin).json(&hide);
+        assert!(hidden.send().await.status.is_success());
+        let refused = world.send(JUNHO, Method::PUT, &own, &change).await;
+        assert_eq!(refused.refusal(), (404, "COMMENT_NOT_FOUND"), "it is hidden");
     }
 
     async fn boards_are_apart_and_titles_are_found_by_any_part(world: World) {

@@ -45,6 +45,15 @@ pub struct PostStatusChanged {
     pub status: PostStatus,
 }
 
+/// A post or news shows other pictures than before; none when it was deleted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PostPicturesChanged {
+    pub post_id: Uuid,
+    /// What the catalogue calls them.
+    pub image_ids: Vec<String>,
+}
+
 /// A comment was published.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -6,7 +6,8 @@ use urr_contracts::events::catalog::{
     EventKind, EventSnapshot, EventUpdated, OrderedTicketType,
 };
 use urr_contracts::events::community::{
-    CommentCreated, CommentStatusChanged, PostCreated, PostKind, PostStatus, PostStatusChanged,
+    CommentCreated, CommentStatusChanged, PostCreated, PostKind, PostPicturesChanged, PostStatus,
+    PostStatusChanged,
 };
 use urr_contracts::events::inventory::{InventoryReady, TicketTypeChanged};
 use urr_contracts::events::membership::{MembershipActivated, MembershipExpired};
@@ -68,6 +69,8 @@ fn check_community(golden: &mut GoldenFolder) {
     let (post_id, comment_id, artist_id, author_id) = (id(80), id(81), Some(id(2)), id(11));
     check(golden, &PostCreated { post_id, kind: PostKind::Post, artist_id, author_id });
     check(golden, &PostStatusChanged { post_id, artist_id, status: PostStatus::Hidden });
+    let image_ids = vec!["0a".repeat(32), "0b".repeat(32)];
+    check(golden, &PostPicturesChanged { post_id, image_ids });
     check(golden, &CommentCreated { comment_id, post_id, artist_id, author_id });
     let status = PostStatus::Deleted;
     check(golden, &CommentStatusChanged { comment_id, post_id, status });

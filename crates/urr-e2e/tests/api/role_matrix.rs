@@ -203,6 +203,7 @@ fn owned_operations(tenant: &Tenant) -> Vec<(Method, &'static str, Value)> {
     let renamed = json!({ "name": "A 구역", "price": 70_000, "total": 100 });
     vec![
         (Method::GET, "/api/admin/events/{id}", json!({})),
+        (Method::GET, "/api/admin/events/{id}/log", json!({})),
         (Method::GET, "/api/admin/events/{eventId}/cancel-preview", json!({})),
         (Method::GET, "/api/admin/events/{eventId}/reservations.csv", json!({})),
         (Method::GET, "/api/admin/events/{eventId}/payments.csv", json!({})),
@@ -210,8 +211,10 @@ fn owned_operations(tenant: &Tenant) -> Vec<(Method, &'static str, Value)> {
         (Method::GET, "/api/admin/events/{eventId}/settlement.csv", json!({})),
         (Method::GET, "/api/admin/events/{id}/move-preview", json!({})),
         (Method::GET, "/api/admin/reservations/{id}/history", json!({})),
+        (Method::GET, "/api/admin/reservations/{id}/log", json!({})),
         (Method::POST, "/api/admin/reservations/{id}/resend-mail", json!({})),
         (Method::GET, "/api/admin/queue/{eventId}", json!({})),
+        (Method::GET, "/api/admin/queue/{eventId}/log", json!({})),
         (Method::GET, "/api/admin/events/{eventId}/live", json!({})),
         (Method::GET, "/api/admin/events/{eventId}/seat-map", json!({})),
         (Method::GET, "/api/stats/events/{eventId}/days", json!({})),
@@ -219,6 +222,7 @@ fn owned_operations(tenant: &Tenant) -> Vec<(Method, &'static str, Value)> {
         (Method::GET, "/api/admin/reservations/{id}", json!({})),
         (Method::GET, "/api/admin/payments/{id}", json!({})),
         (Method::GET, "/api/admin/events/{eventId}/staff", json!({})),
+        (Method::POST, "/api/admin/events/{eventId}/staff", json!({ "email": "a@example.com" })),
         (Method::PUT, "/api/admin/events/{eventId}/staff/{userId}", json!({})),
         (Method::POST, "/api/admin/check-ins", check_in),
         (Method::PATCH, "/api/admin/queue/{eventId}", json!({ "threshold": 50 })),
@@ -359,9 +363,10 @@ on_both_deployments! {
                     continue;
                 };
                 let body = String::from_utf8_lossy(&answer.bytes);
-                // The event is theirs, but a standing one.
+                // The event is theirs, but a standing one, and nobody has that address.
                 let is_refused = matches!(answer.status.as_u16(), 401 | 403 | 404)
-                    && !body.contains("NO_SEAT_SELECTION");
+                    && !body.contains("NO_SEAT_SELECTION")
+                    && !body.contains("STAFF_NOT_FOUND");
                 if is_refused == is_own {
                     differences.push(format!("{method} {path}: {} {body}", answer.status));
                 }

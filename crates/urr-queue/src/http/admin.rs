@@ -8,7 +8,7 @@ mod views;
 use axum::extract::{FromRef, FromRequestParts, State};
 use axum::http::request::Parts;
 use urr_kernel::Uuid;
-use urr_service::admin_log::{self, AdminLogRoute};
+use urr_service::admin_log::{self, AdminLogRoute, AdminLogView};
 use urr_service::{
     ApiError, Errors, EventReader, EventScope, Json, Organiser, Page, Path, UserRole,
 };
@@ -38,6 +38,7 @@ pub fn routes() -> OpenApiRouter<QueueService> {
     OpenApiRouter::new()
         .routes(routes!(list_rooms))
         .routes(routes!(get_room, change_room))
+        .routes(routes!(list_room_actions))
         .routes(routes!(pause_room))
         .routes(routes!(resume_room))
         .routes(routes!(clear_room))
@@ -146,6 +147,25 @@ async fn get_room(
 ) -> RoomResult {
     let report = queue.report_room(event_id, reader.event_scope()).await?;
     Ok(Json(SingleRoomView::new(&report, &queue.0.settings)))
+}
+
+/// Lists what was done to a room, newest first.
+///
+/// For the event's organiser, support and administrators. Errors: 403 `NOT_YOUR_EVENT`; 404
+/// `EVENT_NOT_FOUND`.
+#[utoipa::path(
+    get, path = "/api/admin/queue/{eventId}/log", tag = "admin",
+    params(("eventId" = Uuid, Path), Page),
+    responses((status = 200, body = AdminLogView), AdminErrors),
+)]
+async fn list_room_actions(
+    State(queue): State<QueueService>,
+    EventReader(reader): EventReader,
+    Path(event_id): Path<Uuid>,
+    page: Page,
+) -> Result<Json<AdminLogView>, ApiError> {
+    queue.known_event(event_id, reader.event_scope())?;
+    admin_log::list_of_resource(&Db::from_ref(&queue), event_id.to_string(), page).await
 }
 
 /// Changes the settings of a room.

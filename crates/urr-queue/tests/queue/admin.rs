@@ -271,6 +271,12 @@ contract! {
         let lines = admin.log(own).await;
         assert_eq!(lines.len(), 6);
         assert!(lines.iter().all(|line| line["adminId"] == json!(mina)), "{lines:?}");
+        let read = desk.get(&format!("/api/admin/queue/{own}/log")).await;
+        assert_eq!(read["entries"], json!(lines), "an organiser reads what was done");
+        for event in [other, nobodys] {
+            let path = format!("/api/admin/queue/{event}/log");
+            desk.send(Method::GET, &path, Value::Null).await.refused(403, "NOT_YOUR_EVENT");
+        }
         assert_eq!(admin.room(own).await["active"], json!(0));
         // The paths of the original system stay with administrators.
         let path = format!("/api/queue/admin/clear/{own}");

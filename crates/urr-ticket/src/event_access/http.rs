@@ -1,20 +1,26 @@
 //! The routes for assigning door staff to events.
 
+use std::time::Duration;
+
 use axum::extract::State;
 use axum::http::StatusCode;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid};
-use urr_service::{ApiError, Errors, Json, Organiser, Path};
+use urr_service::{ApiError, Context, Errors, Json, Organiser, Path};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{AssignStaffError, StaffAssignment};
+use super::{AssignStaffError, FindStaffError, StaffAssignment};
 use crate::TicketService;
 use crate::http::event_not_found;
 
+const RETRY_AFTER: Duration = Duration::from_secs(5);
+
 pub fn routes() -> OpenApiRouter<TicketService> {
-    OpenApiRouter::new().routes(routes!(list_staff)).routes(routes!(assign_staff, remove_staff))
+    OpenApiRouter::new()
+        .routes(routes!(list_staff, assign_staff_by_email))
+        .routes(routes!(assign_staff, remove_staff))
 }
 
 #[derive(Serialize, ToSchema)]
@@ -77,6 +83,38 @@ async fn assign_staff(
     Ok(StatusCode::NO_CONTENT)
 }
 
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct AssignStaffBody {
+    /// The whole address.
+    #[schema(max_length = 254, example = "door@example.com")]
+    email: String,
+}
+
+/// Assigns the member of the door staff with this address to the entrance of an event.
+///
+/// For its organiser and administrators. An administrator has given the account the role `staff`;
+/// other accounts are not found. Repeating it changes nothing. Errors: 403 `NOT_YOUR_EVENT`; 404
+/// `EVENT_NOT_FOUND`, `STAFF_NOT_FOUND`; 409 `TOO_MANY_STAFF` (200); 503 `ACCOUNTS_UNAVAILABLE`.
+#[utoipa::path(
+    post, path = "/api/admin/events/{eventId}/staff", tag = "tickets",
+    params(("eventId" = Uuid, Path)), request_body = AssignStaffBody,
+    responses((status = 204, description = "The user is assigned."), Errors<401, 403, 404, 409>),
+)]
+async fn assign_staff_by_email(
+    State(ticket): State<TicketService>,
+    Organiser(organiser): Organiser,
+    Context(context): Context,
+    Path(event_id): Path<Uuid>,
+    Json(body): Json<AssignStaffBody>,
+) -> Result<StatusCode, ApiError> {
+    ticket.inventories.get(event_id).await?.ok_or_else(event_not_found)?;
+    ticket.check_event(event_id, organiser.event_scope()).await?;
+    let user_id = ticket.find_staff(&body.email, &context).await?;
+    ticket.assign_staff(event_id, user_id, organiser.user_id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
 /// Takes the assignment of a user away.
 ///
 /// For the event's organiser and administrators. It counts from the next check-in on. Repeating it
@@ -95,6 +133,18 @@ async fn remove_staff(
     ticket.check_event(event_id, organiser.event_scope()).await?;
     ticket.remove_staff(event_id, user_id, organiser.user_id).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+impl From<FindStaffError> for ApiError {
+    fn from(error: FindStaffError) -> ApiError {
+        let sentence = error.to_string();
+        match error {
+            FindStaffError::NotFound => ApiError::not_found("STAFF_NOT_FOUND", sentence),
+            FindStaffError::Unavailable => {
+                ApiError::unavailable("ACCOUNTS_UNAVAILABLE", sentence, RETRY_AFTER)
+            }
+        }
+    }
 }
 
 impl From<AssignStaffError> for ApiError {

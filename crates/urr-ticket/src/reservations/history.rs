@@ -17,7 +17,8 @@ use urr_kernel::{CallContext, Timestamp, Uuid, Won};
 use urr_storage::{DbResult, StorageError, storable_enum};
 use utoipa::ToSchema;
 
-use self::store::{TransferTrace, UsedTicket};
+use self::store::{ScanTrace, TransferTrace, UsedTicket};
+use crate::check_in::rules::ScanDirection;
 use crate::reservations::rules::ReservationRecord;
 use crate::{ReservationId, ReservationStatus, TicketService};
 
@@ -36,6 +37,9 @@ pub enum HistoryKind {
     Transferred,
     EventMoved,
     CheckedIn,
+    LeftHall,
+    ReEntered,
+    CheckInUndone,
     TicketsCancelled,
     Cancelled,
     Expired,
@@ -54,6 +58,9 @@ storable_enum!(HistoryKind {
     Transferred => "transferred",
     EventMoved => "event_moved",
     CheckedIn => "checked_in",
+    LeftHall => "left_hall",
+    ReEntered => "re_entered",
+    CheckInUndone => "check_in_undone",
     TicketsCancelled => "tickets_cancelled",
     Cancelled => "cancelled",
     Expired => "expired",
@@ -95,6 +102,8 @@ pub struct HistoryDetails {
     pub previous_seats: Vec<String>,
     pub seats: Vec<String>,
     pub ticket_numbers: Vec<String>,
+    /// Where they were scanned.
+    pub door: Option<String>,
     /// When a moved event was to begin before, and when it begins.
     pub previous_starts_at: Option<Timestamp>,
     pub starts_at: Option<Timestamp>,
@@ -138,6 +147,7 @@ struct StoredHistory {
     entries: Vec<HistoryEntry>,
     transfers: Vec<TransferTrace>,
     tickets: Vec<UsedTicket>,
+    scans: Vec<ScanTrace>,
 }
 
 impl TicketService {
@@ -152,7 +162,8 @@ impl TicketService {
             let entries = store::history_list(tx, id)?;
             let transfers = store::transfer_trace_list(tx, id)?;
             let tickets = store::used_ticket_list(tx, id)?;
-            Ok::<_, StorageError>(StoredHistory { entries, transfers, tickets })
+            let scans = store::scan_trace_list(tx, id)?;
+            Ok::<_, StorageError>(StoredHistory { entries, transfers, tickets, scans })
         });
         let stored = read.await?;
         let mut payable_ids = vec![id.0];
@@ -214,10 +225,10 @@ fn compose(
     mails: &[ReservationMail],
     now: Timestamp,
 ) -> Vec<HistoryEntry> {
-    let StoredHistory { mut entries, transfers, tickets } = stored;
+    let StoredHistory { mut entries, transfers, tickets, scans } = stored;
     entries.extend(own_entries(record, &transfers, now));
     entries.extend(transfers.iter().flat_map(transfer_entries));
-    entries.extend(check_in_entries(&tickets));
+    entries.extend(check_in_entries(&scans));
     match payments {
         Some(payments) => entries.extend(payments.iter().flat_map(payment_entries)),
         None => entries.extend(issue_entry(&tickets)),
@@ -266,19 +277,36 @@ fn transfer_entries(transfer: &TransferTrace) -> Vec<HistoryEntry> {
     entries
 }
 
-/// Tickets that one person checked in at the same moment are one entry.
-fn check_in_entries(tickets: &[UsedTicket]) -> Vec<HistoryEntry> {
+/// In, out, in again, and what was undone. Tickets that one person scanned at the same moment and
+/// door are one entry.
+fn check_in_entries(scans: &[ScanTrace]) -> Vec<HistoryEntry> {
     let mut entries: Vec<HistoryEntry> = Vec::new();
-    for ticket in tickets {
-        let Some(at) = ticket.checked_in_at else { continue };
-        let by = ticket.checked_in_by.map_or(HistoryActor::System, HistoryActor::Admin);
-        match entries.iter_mut().find(|entry| (entry.at, entry.by) == (at, by)) {
-            Some(entry) => entry.details.ticket_numbers.push(ticket.number.clone()),
-            None => {
-                let mut entry = HistoryEntry::new(at, HistoryKind::CheckedIn, by);
-                entry.details.ticket_numbers.push(ticket.number.clone());
-                entries.push(entry);
-            }
+    let mut note = |scan: &ScanTrace, at, kind, staff_id| {
+        let by = HistoryActor::Admin(staff_id);
+        let door = Some(scan.door.clone()).filter(|door| !door.is_empty());
+        let same = entries.iter_mut().find(|entry| {
+            (entry.at, entry.kind, entry.by) == (at, kind, by) && entry.details.door == door
+        });
+        if let Some(entry) = same {
+            entry.details.ticket_numbers.push(scan.number.clone());
+            return;
+        }
+        let mut entry = HistoryEntry::new(at, kind, by);
+        entry.details.ticket_numbers.push(scan.number.clone());
+        entry.details.door = door;
+        entries.push(entry);
+    };
+    let mut entered = BTreeSet::new();
+    for scan in scans {
+        let kind = match scan.direction {
+            ScanDirection::Exit => HistoryKind::LeftHall,
+            ScanDirection::Entry if entered.contains(&scan.number) => HistoryKind::ReEntered,
+            ScanDirection::Entry => HistoryKind::CheckedIn,
+        };
+        note(scan, scan.scanned_at, kind, scan.staff_id);
+        match scan.undone_at.zip(scan.undone_by) {
+            Some((at, staff_id)) => note(scan, at, HistoryKind::CheckInUndone, staff_id),
+            None => _ = entered.insert(&scan.number),
         }
     }
     entries

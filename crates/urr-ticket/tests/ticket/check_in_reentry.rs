@@ -138,6 +138,35 @@ contract! {
         north.scan(&world, &without, "exit").await.refused(409, "REENTRY_NOT_ALLOWED");
     }
 
+    async fn the_history_of_a_reservation_names_what_happened_at_the_doors(world: World) {
+        let event_id = open_with_reentry(&world).await;
+        let good = ticket(&world, event_id, Ok(1)).await;
+        let (north, south) = (Phone::new(&world, "북문"), Phone::new(&world, "남문"));
+        let wrong = world.ids.next_id();
+        assert_eq!(north.scan_as(&world, &good, "entry", wrong).await.status, 200);
+        world.clock.advance(10 * SECOND);
+        assert_eq!(north.undo(&good, wrong).await.status, 200);
+        for (phone, direction) in [(&south, "entry"), (&south, "exit"), (&north, "entry")] {
+            world.clock.advance(MINUTE);
+            assert_eq!(phone.scan(&world, &good, direction).await.status, 200);
+        }
+        // Somebody who is inside already is no part of it.
+        north.scan(&world, &good, "entry").await.refused(409, "ALREADY_CHECKED_IN");
+        let reservation = world.rows("select reservation_id from tickets", |row| {
+            row.get::<Uuid>("reservation_id")
+        });
+        let id = reservation.await[0];
+        let path = format!("/api/admin/reservations/{id}/history");
+        let history = north.reader.get(&path).await.json();
+        let at_doors: Vec<(&str, &str)> = history["entries"].as_array().unwrap().iter()
+            .filter_map(|entry| Some((entry["kind"].as_str()?, entry["details"]["door"].as_str()?)))
+            .collect();
+        assert_eq!(at_doors, [
+            ("checked_in", "북문"), ("check_in_undone", "북문"), ("checked_in", "남문"),
+            ("left_hall", "남문"), ("re_entered", "북문"),
+        ]);
+    }
+
     async fn a_repeated_scan_gets_the_first_answer(world: World) {
         let event_id = world.open_sale(hall(2, 5)).await;
         let (good, other) =

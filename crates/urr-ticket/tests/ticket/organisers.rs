@@ -217,6 +217,52 @@ contract! {
         refused.refused(404, "RESERVATION_NOT_FOUND");
     }
 
+    async fn an_organiser_reads_what_was_done_to_the_own_reservations(world: World) {
+        let event_id = sale_of(&world, MINA).await;
+        let paid = sold(&world, event_id, world.ids.next_id(), &[0]).await;
+        let reason = "음향 사고".to_owned();
+        let by = AdminCancel { admin_id: ADMIN, reason, fee: FeeMode::Waived, payment_id: None };
+        world.ticket.cancel_as_admin(paid.id(), by, world.context()).await.unwrap();
+        let http = HttpReader::new(&world);
+        let path = format!("/api/admin/reservations/{}/log", paid.id());
+        let log = http.logged_in(MINA, UserRole::Organiser).get(&path).await.json();
+        let entries = log["entries"].as_array().unwrap();
+        assert_eq!(entries.len(), 1, "{log}");
+        assert_eq!(entries[0]["adminId"], json!(ADMIN));
+        let refused = http.logged_in(JUNHO, UserRole::Organiser).get(&path).await;
+        refused.refused(404, "RESERVATION_NOT_FOUND");
+    }
+
+    /// Only door staff are found by an address: organisers learn of no other account.
+    async fn door_staff_are_assigned_by_their_address(world: World) {
+        let (own, other) = (sale_of(&world, MINA).await, sale_of(&world, JUNHO).await);
+        let peers = FakePeers::default();
+        let (haru, sora) = (world.ids.next_id(), world.ids.next_id());
+        peers.register(haru, "김하루", "haru@example.com");
+        peers.register(sora, "이소라", "sora@example.com");
+        peers.hire(haru);
+        let http = HttpReader::of(&world.ticket_with_peers(peers.clients(&world)), &world);
+        let mina = http.logged_in(MINA, UserRole::Organiser);
+        let path = format!("/api/admin/events/{own}/staff");
+        let elsewhere = format!("/api/admin/events/{other}/staff");
+        let body = |email: &str| json!({ "email": email });
+        mina.post(&elsewhere, &body("haru@example.com")).await.refused(403, "NOT_YOUR_EVENT");
+        for unknown in ["sora@example.com", "nobody@example.com", "김하루", ""] {
+            mina.post(&path, &body(unknown)).await.refused(404, "STAFF_NOT_FOUND");
+        }
+        // Twice is once.
+        for _ in 0..2 {
+            assert_eq!(mina.post(&path, &body(" haru@example.com ")).await.status, 204);
+        }
+        let list = mina.get(&path).await.json();
+        assert_eq!(list["staff"].as_array().map(Vec::len), Some(1));
+        assert_eq!(list["staff"][0]["userId"], json!(haru));
+        peers.set_away(true);
+        mina.post(&path, &body("haru@example.com")).await.refused(503, "ACCOUNTS_UNAVAILABLE");
+        let fan = http.logged_in(haru, UserRole::User);
+        fan.post(&path, &body("haru@example.com")).await.refused(403, "ROLE_REQUIRED");
+    }
+
     async fn a_hold_that_expired_or_was_released_says_so(world: World) {
         let event_id = sale_of(&world, MINA).await;
         let (expired, released) = (

@@ -36,6 +36,28 @@ export async function readLog(service: LogService, query: LogQuery): Promise<Log
   return entries.map((entry) => ({ ...entry, service }));
 }
 
+/** Logs of one thing that also its organiser and support may read. */
+const SHARED = {
+  event: (id: string) => call(api.GET('/api/admin/events/{id}/log', { params: { path: { id } } })),
+  room: (eventId: string) =>
+    call(api.GET('/api/admin/queue/{eventId}/log', { params: { path: { eventId } } })),
+  reservation: (id: string) =>
+    call(api.GET('/api/admin/reservations/{id}/log', { params: { path: { id } } })),
+};
+
+export type SharedLog = keyof typeof SHARED;
+
+const SERVICES: Record<SharedLog, LogService> = {
+  event: 'catalog',
+  room: 'queue',
+  reservation: 'ticket',
+};
+
+export async function readSharedLog(log: SharedLog, id: string): Promise<LogEntry[]> {
+  const { entries } = await SHARED[log](id);
+  return entries.map((entry) => ({ ...entry, service: SERVICES[log] }));
+}
+
 /** Newest first. */
 export function mergeByTime(parts: readonly (readonly LogEntry[])[]): LogEntry[] {
   return parts

@@ -80,6 +80,11 @@ export function createQuery<T>(
     return name === null ? undefined : entries.get(name);
   });
 
+  // What was invalidated is asked for again while it is shown.
+  $effect(() => {
+    if (entry && entry.fetchedAt === 0 && !entry.pending && !entry.failure) untrack(loadIfStale);
+  });
+
   return {
     get data() {
       return entry?.data as T | undefined;

@@ -5,6 +5,7 @@ use urr_storage::{DbResult, StorageError, Tx, from_row, params};
 
 use super::{HistoryActor, HistoryDetails, HistoryEntry};
 use crate::ReservationId;
+use crate::check_in::rules::ScanDirection;
 use crate::transfers::CANCELLED_BY_SELLER;
 
 /// Writes an entry down. `id` is that of the domain event that says the same.
@@ -97,20 +98,44 @@ pub fn transfer_trace_list(tx: &mut Tx<'_>, id: ReservationId) -> DbResult<Vec<T
     )
 }
 
-/// A ticket and its check-in.
+/// A ticket that was issued.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UsedTicket {
-    pub number: String,
     pub created_at: Timestamp,
-    pub checked_in_at: Option<Timestamp>,
-    pub checked_in_by: Option<Uuid>,
+}
+
+/// A scan by which somebody came in or went out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScanTrace {
+    pub number: String,
+    pub direction: ScanDirection,
+    pub door: String,
+    pub staff_id: Uuid,
+    pub scanned_at: Timestamp,
+    pub undone_at: Option<Timestamp>,
+    pub undone_by: Option<Uuid>,
+}
+
+/// The scans of the tickets of a reservation that let somebody pass, also those that were undone.
+pub fn scan_trace_list(tx: &mut Tx<'_>, id: ReservationId) -> DbResult<Vec<ScanTrace>> {
+    tx.query(
+        "select t.number, s.direction, s.door, s.staff_id, s.scanned_at, s.undone_at, s.undone_by \
+         from tickets t join ticket_scans s on s.ticket_id = t.id \
+         where t.reservation_id = $1 and s.outcome = 'accepted' \
+         order by s.scanned_at, t.position, t.unit, s.id",
+        params![id],
+        |row| {
+            Ok(from_row!(row => ScanTrace {
+                number, direction, door, staff_id, scanned_at, undone_at, undone_by
+            }))
+        },
+    )
 }
 
 pub fn used_ticket_list(tx: &mut Tx<'_>, id: ReservationId) -> DbResult<Vec<UsedTicket>> {
     tx.query(
-        "select number, created_at, checked_in_at, checked_in_by from tickets \
-         where reservation_id = $1 order by position, unit",
+        "select created_at from tickets where reservation_id = $1 order by position, unit",
         params![id],
-        |row| Ok(from_row!(row => UsedTicket { number, created_at, checked_in_at, checked_in_by })),
+        |row| Ok(from_row!(row => UsedTicket { created_at })),
     )
 }

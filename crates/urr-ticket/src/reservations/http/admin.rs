@@ -7,8 +7,9 @@ use axum::extract::State;
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 use urr_kernel::{CallContext, Timestamp, Uuid, Won, paragraphs, start_of_korean_date};
+use urr_service::admin_log::{self, AdminLogView};
 use urr_service::{
-    Admin, ApiError, Context, CursorPage, Errors, EventReader, EventScope, Json, Path, Query,
+    Admin, ApiError, Context, CursorPage, Errors, EventReader, EventScope, Json, Page, Path, Query,
     UserRole, search_text,
 };
 use utoipa::{IntoParams, ToSchema};
@@ -37,6 +38,7 @@ pub fn routes() -> OpenApiRouter<TicketService> {
         .routes(routes!(audit_reservations))
         .routes(routes!(get_any_reservation))
         .routes(routes!(get_reservation_history))
+        .routes(routes!(list_reservation_actions))
         .routes(routes!(resend_tickets))
         .routes(routes!(cancel_any_reservation))
 }
@@ -204,8 +206,8 @@ impl HistoryEntryView {
 /// Returns what happened to a reservation, and who did it.
 ///
 /// For the organiser of the event, support and administrators: held, extended, seats changed, paid,
-/// declined, offered, handed over, cancelled in part or as a whole, refunded, checked in, told of a
-/// moved event, written to. Payments and mails are asked for; `missing` names who did not answer.
+/// declined, offered, handed over, cancelled in part or as a whole, refunded, checked in, out and in
+/// again, a check-in undone, told of a moved event, written to. Payments and mails are asked for; `missing` names who did not answer.
 ///
 /// Errors: 404 `RESERVATION_NOT_FOUND`, also for a reservation of somebody else's event.
 #[utoipa::path(
@@ -228,6 +230,25 @@ async fn get_reservation_history(
     let view = |entry| HistoryEntryView::new(entry, users.as_ref());
     let entries = history.entries.into_iter().map(view).collect();
     Ok(Json(ReservationHistoryView { entries, missing }))
+}
+
+/// Lists what administrators and organisers did to a reservation, newest first.
+///
+/// For the organiser of the event, support and administrators. Errors: 404 `RESERVATION_NOT_FOUND`,
+/// also for a reservation of somebody else's event.
+#[utoipa::path(
+    get, path = "/api/admin/reservations/{id}/log", tag = "admin",
+    params(("id" = Uuid, Path), Page),
+    responses((status = 200, body = AdminLogView), Errors<401, 403, 404>),
+)]
+async fn list_reservation_actions(
+    State(ticket): State<TicketService>,
+    EventReader(reader): EventReader,
+    Path(id): Path<Uuid>,
+    page: Page,
+) -> Result<Json<AdminLogView>, ApiError> {
+    ticket.find_in_scope(ReservationId(id), reader.event_scope()).await?;
+    admin_log::list_of_resource(&ticket.db, id.to_string(), page).await
 }
 
 #[derive(Serialize, ToSchema)]

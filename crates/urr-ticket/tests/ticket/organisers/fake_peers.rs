@@ -1,6 +1,6 @@
 //! The auth, payment and mail services in memory, as far as the ticket service asks them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -36,6 +36,7 @@ struct PeerState {
     is_away: bool,
     is_crowded: bool,
     users: BTreeMap<Uuid, (String, String)>,
+    staff: BTreeSet<Uuid>,
     payments: Vec<PayablePayment>,
     mails: Vec<(Uuid, ReservationMail)>,
     unclear: (u64, i64),
@@ -96,6 +97,11 @@ impl FakePeers {
 
     pub fn register(&self, id: Uuid, name: &str, email: &str) {
         self.state().users.insert(id, (name.to_owned(), email.to_owned()));
+    }
+
+    /// Somebody with an account gets the role of door staff.
+    pub fn hire(&self, id: Uuid) {
+        self.state().staff.insert(id);
     }
 
     pub fn asked_at_once(&self) -> Vec<usize> {
@@ -163,7 +169,10 @@ async fn list_users(
             id: *id,
             email: email.clone(),
             name: name.clone(),
-            role: AccountRole::User,
+            role: match state.staff.contains(id) {
+                true => AccountRole::Staff,
+                false => AccountRole::User,
+            },
             language: AccountLanguage::Korean,
             email_verified: true,
         })

@@ -18,6 +18,9 @@ const KINDS: Record<HistoryEntry['kind'], () => string> = {
   transferred: m.adminReservations_was_transferred,
   event_moved: m.adminReservations_was_moved,
   checked_in: m.adminReservations_was_used,
+  left_hall: m.adminReservations_was_out,
+  re_entered: m.adminReservations_was_back,
+  check_in_undone: m.adminReservations_was_undone,
   tickets_cancelled: m.adminReservations_was_part_cancelled,
   cancelled: m.adminReservations_was_cancelled,
   expired: m.adminReservations_was_expired,
@@ -38,6 +41,7 @@ export function historyDetails(entry: HistoryEntry): string {
   if (before.length > 0) parts.push(`${before.join(', ')} → ${after.join(', ')}`);
   else if (after.length > 0) parts.push(after.join(', '));
   if (details.ticketNumbers?.length) parts.push(details.ticketNumbers.join(', '));
+  if (details.door) parts.push(details.door);
   if (details.previousStartsAt && details.startsAt)
     parts.push(`${dateTime(details.previousStartsAt)} → ${dateTime(details.startsAt)}`);
   if (details.mailKind) parts.push(mailKind(details.mailKind));

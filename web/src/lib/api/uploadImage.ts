@@ -1,6 +1,7 @@
-import { api, call } from '$lib/api/client';
+/** Uploads a picture. */
+import { api, call } from './client';
 
-/** Sends a picture and returns the address at which it is served. */
+/** Returns its address. */
 export async function uploadImage(file: File): Promise<string> {
   const form = new FormData();
   form.append('image', file);
@@ -12,3 +13,7 @@ export async function uploadImage(file: File): Promise<string> {
   );
   return image.url;
 }
+
+/** What may be uploaded. */
+export const IMAGE_TYPES = 'image/png,image/jpeg,image/webp,image/gif';
+export const IMAGE_BYTES_MAX = 5 * 1024 * 1024;
