@@ -23,13 +23,14 @@ use self::catalog::{
 use self::community::{
     CommentCreated, CommentStatusChanged, PostCreated, PostPicturesChanged, PostStatusChanged,
 };
-use self::inventory::{InventoryReady, TicketTypeChanged};
+use self::inventory::{HouseSeatsChanged, InventoryReady, TicketTypeChanged};
 use self::membership::{MembershipActivated, MembershipExpired};
 use self::payment::{ChargeReversed, PaymentConfirmed, PaymentRefunded};
 use self::queue::{AdmissionNear, QueueObserved};
 use self::reservation::{
-    ReservationCancelled, ReservationChanged, ReservationConfirmed, ReservationCreated,
-    ReservationExpired, ReservationPartlyCancelled, ReservationRescheduled,
+    BoxOfficeSold, ComplimentaryIssued, ReservationCancelled, ReservationChanged,
+    ReservationConfirmed, ReservationCreated, ReservationExpired, ReservationPartlyCancelled,
+    ReservationRescheduled,
 };
 use self::transfer::{TransferCancelled, TransferCompleted};
 use self::user::{AccountLinkIssued, UserDeleted, UserRegistered, UserRoleChanged};
@@ -88,6 +89,7 @@ domain_events! {
     inventory::TOPIC => {
         InventoryReady, "INVENTORY_READY", |data| data.event_id;
         TicketTypeChanged, "TICKET_TYPE_CHANGED", |data| data.event_id;
+        HouseSeatsChanged, "HOUSE_SEATS_CHANGED", |data| data.event_id;
     }
     membership::TOPIC => {
         MembershipActivated, "MEMBERSHIP_ACTIVATED", |data| data.membership_id;
@@ -106,6 +108,8 @@ domain_events! {
         ReservationCreated, "RESERVATION_CREATED", |data| data.reservation.reservation_id;
         ReservationChanged, "RESERVATION_CHANGED", |data| data.reservation.reservation_id;
         ReservationConfirmed, "RESERVATION_CONFIRMED", |data| data.reservation.reservation_id;
+        BoxOfficeSold, "BOX_OFFICE_SOLD", |data| data.reservation.reservation_id;
+        ComplimentaryIssued, "COMPLIMENTARY_ISSUED", |data| data.reservation.reservation_id;
         ReservationCancelled, "RESERVATION_CANCELLED", |data| data.reservation.reservation_id;
         ReservationPartlyCancelled, "RESERVATION_PARTLY_CANCELLED",
             |data| data.reservation.reservation_id;

@@ -1,9 +1,12 @@
-//! Handles events of the ticket service: what was cancelled or transferred is refunded (M-1, M-8).
+//! Handles events of the ticket service: what was cancelled or transferred is refunded (M-1, M-8), and
+//! what the box office sold is recorded.
 //! From the catalog it keeps whose event it is.
 
 use urr_bus::{HandleError, HandlerContext, HandlerOutcome, decode_event};
 use urr_contracts::events::catalog::{EventCreated, EventSnapshot, EventUpdated};
-use urr_contracts::events::reservation::{ReservationCancelled, ReservationPartlyCancelled};
+use urr_contracts::events::reservation::{
+    BoxOfficeSold, REFUNDED_AT_BOX_OFFICE, ReservationCancelled, ReservationPartlyCancelled,
+};
 use urr_contracts::events::transfer::TransferCompleted;
 use urr_contracts::events::{catalog, reservation, transfer};
 use urr_kernel::{DomainEvent, EventData, Won};
@@ -11,7 +14,9 @@ use urr_storage::Tx;
 
 use crate::domain::payment::PaymentId;
 use crate::domain::refund::RefundOrigin;
-use crate::saga::{CancelledPurchase, RefundRejection, start_cancelled_refund};
+use crate::saga::{
+    CancelledPurchase, RefundRejection, record_sale, refund_handed_over, start_cancelled_refund,
+};
 use crate::store::organisers;
 
 /// The name of the consumer group.
@@ -21,6 +26,7 @@ pub const TOPICS: &[&str] = &[catalog::TOPIC, reservation::TOPIC, transfer::TOPI
 
 /// The types that [`handle`] handles. It ignores others.
 pub const TYPES: &[&str] = &[
+    BoxOfficeSold::TYPE,
     ReservationCancelled::TYPE,
     ReservationPartlyCancelled::TYPE,
     TransferCompleted::TYPE,
@@ -41,6 +47,10 @@ pub fn handle(
         ReservationCancelled::TYPE => cancelled(decode_event(event)?),
         ReservationPartlyCancelled::TYPE => Some(partly_cancelled(decode_event(event)?)),
         TransferCompleted::TYPE => transferred(decode_event(event)?),
+        BoxOfficeSold::TYPE => {
+            record_sale(tx, &decode_event(event)?, context)?;
+            return Ok(HandlerOutcome::Done);
+        }
         EventCreated::TYPE => return keep_organiser(tx, &decode_event::<EventCreated>(event)?.0),
         EventUpdated::TYPE => return keep_organiser(tx, &decode_event::<EventUpdated>(event)?.0),
         _ => None,
@@ -50,7 +60,12 @@ pub fn handle(
         return Err(HandleError::Poison("a refund below zero".to_owned()));
     }
     match start_cancelled_refund(tx, &cancelled, context) {
-        Ok(_) => Ok(HandlerOutcome::Done),
+        Ok(_) => {
+            if cancelled.reason.starts_with(REFUNDED_AT_BOX_OFFICE) {
+                refund_handed_over(tx, cancelled.payment_id, context)?;
+            }
+            Ok(HandlerOutcome::Done)
+        }
         Err(RefundRejection::Storage(error)) => Err(error.into()),
         Err(rejection @ RefundRejection::NotRecorded) => {
             Err(HandleError::NotYet(rejection.to_string()))

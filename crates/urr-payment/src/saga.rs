@@ -5,6 +5,7 @@
 //! process can resume where another has stopped.
 
 mod approve_order;
+mod box_office;
 mod close_refund;
 mod create_order;
 mod purchase_steps;
@@ -15,6 +16,7 @@ mod runner;
 mod start_refund;
 
 pub use approve_order::{ApproveError, ApproveOrder};
+pub(crate) use box_office::{record_sale, refund_handed_over};
 pub use close_refund::{CloseError, CloseRefundRequest, RefundClosure};
 pub use create_order::{
     CommandContext, CreateError, CreateOrder, CreateResult, OrderRequest, PrepareError,

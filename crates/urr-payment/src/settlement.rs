@@ -31,14 +31,16 @@ pub struct EventSettlement {
     pub methods: Vec<MethodSales>,
     /// None: the ticket service is away.
     pub grades: Option<Vec<GradeSales>>,
+    /// Valid tickets that were given away. None: the ticket service is away.
+    pub complimentary_tickets: Option<u64>,
 }
 
 impl EventSettlement {
-    /// What buyers were charged less what the provider has paid back: the same by the payments
+    /// What buyers were charged less what was paid back: the same by the payments
     /// themselves as by the ledger.
     pub fn is_explained(&self) -> bool {
         let by_payments: i64 = self.methods.iter().map(|method| method.net().amount()).sum();
-        Won::new(by_payments) == self.settlement.at_provider
+        Won::new(by_payments) == self.settlement.held()
     }
 }
 
@@ -75,6 +77,7 @@ impl PaymentService {
             at: self.0.clock.now(),
             settlement: Settlement::new(&lines),
             methods,
+            complimentary_tickets: grades.as_ref().map(|answer| answer.complimentary_tickets),
             grades: grades.map(|answer| answer.grades),
         })
     }

@@ -81,7 +81,10 @@ fn compare(
         payment_id: paid_by,
         amount: reservation.total_amount,
     };
-    let Some(payment) = payment else { return Some(unpaid) };
+    // The payment of a sale at the box office follows the sale.
+    let Some(payment) = payment else {
+        return (!reservation.is_box_office || !is_announced).then_some(unpaid);
+    };
     // Tickets that were cancelled one by one are paid by the same payment.
     let costs = Won::new(reservation.total_amount.amount() + reservation.cancelled_amount.amount());
     let is_other_price = payment.payable.id == id && payment.amount != costs;
@@ -264,6 +267,7 @@ mod tests {
             fencing_token: 1,
             pinned_by: None,
             payment_id: Some(by.id.0),
+            is_box_office: false,
             refund_amount: None,
             cancellation_fee: None,
             cancelled_amount: Won::ZERO,
@@ -323,6 +327,17 @@ mod tests {
         assert_eq!(word(Some(&announced), &[unpaid_seller, second.clone()]), "agrees");
         let other = PayableRef { kind: PayableKind::Reservation, id: Uuid::from_u128(99) };
         assert_eq!(word(Some(&ticket), &[first, Payment { payable: other, ..second }]), "unpaid");
+    }
+
+    #[test]
+    fn the_payment_of_a_sale_at_the_box_office_follows_within_minutes() {
+        let sold = payment(PaymentStatus::Confirmed, None);
+        let just_now = PayableView { is_box_office: true, ..paid(&sold, "confirmed", NOW) };
+        assert_eq!(word(Some(&just_now), &[]), "agrees");
+        let online = PayableView { is_box_office: false, ..just_now.clone() };
+        assert_eq!(word(Some(&online), &[]), "unpaid", "control");
+        let long_ago = PayableView { updated_at: Some(at(LONG_AGO)), ..just_now };
+        assert_eq!(word(Some(&long_ago), &[]), "unpaid");
     }
 
     #[test]

@@ -91,7 +91,10 @@ create table events (
     status_revision bigint not null,
     -- Seats of the layout, and with standing tickets.
     seats bigint not null,
-    places bigint not null
+    places bigint not null,
+    -- House seats; the higher fence is newer.
+    blocked bigint not null default 0,
+    blocked_fence bigint not null default -1
 );
 
 create index events_start on events (starts_at);

@@ -8,13 +8,14 @@ use urr_bus::{HandleError, decode_event};
 use urr_contracts::events::catalog::{
     EventCancelled, EventCreated, EventDeleted, EventSnapshot, EventUpdated,
 };
-use urr_contracts::events::inventory::TicketTypeChanged;
+use urr_contracts::events::inventory::{HouseSeatsChanged, TicketTypeChanged};
 use urr_contracts::events::membership::MembershipActivated;
 use urr_contracts::events::payment::{PaymentConfirmed, PaymentRefunded, PaymentSnapshot};
 use urr_contracts::events::queue::{AdmissionNear, QueueObserved};
 use urr_contracts::events::reservation::{
-    ReservationCancelled, ReservationChanged, ReservationConfirmed, ReservationCreated,
-    ReservationExpired, ReservationPartlyCancelled, ReservationSnapshot,
+    BoxOfficeSold, ComplimentaryIssued, ReservationCancelled, ReservationChanged,
+    ReservationConfirmed, ReservationCreated, ReservationExpired, ReservationPartlyCancelled,
+    ReservationSnapshot,
 };
 use urr_contracts::events::transfer::TransferCompleted;
 use urr_contracts::events::user::{UserDeleted, UserRegistered, UserRoleChanged};
@@ -95,6 +96,10 @@ fn apply_event(
             Ok(catalog::event_set_status(tx, event_id, "deleted", revision)?)
         }
         TicketTypeChanged::TYPE => apply_ticket_type(tx, &decode_event(event)?),
+        HouseSeatsChanged::TYPE => {
+            let HouseSeatsChanged { event_id, blocked, fence } = decode_event(event)?;
+            Ok(catalog::event_set_blocked(tx, event_id, blocked, fence)?)
+        }
         UserRegistered::TYPE => {
             let UserRegistered { user_id, role } = decode_event(event)?;
             apply_user(tx, counting, user_id, |user| {
@@ -211,6 +216,8 @@ impl ReservationNotice {
             }
             ReservationChanged::TYPE => decode_event::<ReservationChanged>(event)?.reservation,
             ReservationConfirmed::TYPE => decode_event::<ReservationConfirmed>(event)?.reservation,
+            BoxOfficeSold::TYPE => decode_event::<BoxOfficeSold>(event)?.reservation,
+            ComplimentaryIssued::TYPE => decode_event::<ComplimentaryIssued>(event)?.reservation,
             ReservationPartlyCancelled::TYPE => {
                 decode_event::<ReservationPartlyCancelled>(event)?.reservation
             }
@@ -266,6 +273,11 @@ fn apply_reservation(
     let is_first = match event_type {
         ReservationCreated::TYPE => keep_earliest(&mut fact.created_at, at),
         ReservationConfirmed::TYPE => keep_earliest(&mut fact.confirmed_at, at),
+        // They are sold or given away at once.
+        BoxOfficeSold::TYPE | ComplimentaryIssued::TYPE => {
+            keep_earliest(&mut fact.created_at, at);
+            keep_earliest(&mut fact.confirmed_at, at)
+        }
         ReservationCancelled::TYPE => keep_earliest(&mut fact.cancelled_at, at),
         ReservationExpired::TYPE => keep_earliest(&mut fact.expired_at, at),
         // Only the terms of a changed reservation are different.

@@ -47,12 +47,13 @@ create table sales (
 
 create index sales_of_organiser on sales (organiser_id) where organiser_id is not null;
 
--- The door staff of an event: they check its tickets in.
+-- The door staff of an event: they check its tickets in, and sell at the box office if they may.
 create table event_staff (
     event_id uuid not null,
     user_id uuid not null,
     assigned_by uuid not null,
     assigned_at timestamptz not null,
+    may_sell boolean not null default false,
     primary key (event_id, user_id)
 );
 
@@ -63,7 +64,7 @@ create index sales_to_empty on sales (event_id) where status <> 'open' and empti
 create index sales_with_seat_alerts on sales (event_id) where has_seat_alerts;
 create index sales_to_announce on sales (event_id) where has_unannounced_start;
 
--- A seat is available, or it is the held or sold seat of one reservation.
+-- A seat is available, blocked by the organiser, or the held or sold seat of one reservation.
 create table seats (
     event_id uuid not null,
     seat_id integer not null,
@@ -72,9 +73,33 @@ create table seats (
     -- The number of its last change.
     fence bigint not null,
     primary key (event_id, seat_id),
-    constraint seats_status check (status in ('available', 'held', 'sold')),
-    constraint seats_owner check ((status = 'available') = (reservation_id is null))
+    constraint seats_status check (status in ('available', 'held', 'sold', 'blocked')),
+    constraint seats_owner check ((status in ('held', 'sold')) = (reservation_id is not null))
 );
+
+-- House seats: why a seat is blocked. It has a row as long as it is.
+create table house_seats (
+    event_id uuid not null,
+    seat_id integer not null,
+    reason text not null,
+    blocked_by uuid not null,
+    blocked_at timestamptz not null,
+    primary key (event_id, seat_id)
+);
+
+-- Blocked standing tickets. They are not available.
+create table house_stock (
+    ticket_type_id uuid primary key,
+    event_id uuid not null,
+    quantity integer not null,
+    -- Of the last block.
+    reason text not null,
+    blocked_by uuid not null,
+    blocked_at timestamptz not null,
+    constraint house_stock_quantity check (quantity > 0)
+);
+
+create index house_stock_of_event on house_stock (event_id);
 
 -- The changes since a seat map was read.
 create index seats_changed on seats (event_id, fence);
@@ -100,6 +125,8 @@ create table reservations (
     number text not null,
     user_id uuid not null,
     event_id uuid not null,
+    -- How it came about: bought online, given away, or sold at the box office.
+    kind text not null default 'online',
     status text not null,
     payment_status text not null,
     -- What it costs: its items and the booking fee, without tickets that were cancelled one by one.
@@ -139,6 +166,7 @@ create table reservations (
     updated_at timestamptz not null,
     constraint reservations_status
         check (status in ('pending', 'confirmed', 'cancelled', 'expired')),
+    constraint reservations_kind check (kind in ('online', 'complimentary', 'box_office')),
     constraint reservations_payment_status
         check (payment_status in ('unpaid', 'paid', 'refunding', 'refunded')),
     constraint reservations_pin check ((pinned_by is null) = (pinned_at is null)),
@@ -157,6 +185,8 @@ create unique index reservations_number on reservations (number);
 create unique index reservations_one_pending on reservations (event_id, user_id)
     where status = 'pending';
 create index reservations_of_user on reservations (user_id, id);
+-- The few that did not come from the sale.
+create index reservations_of_house on reservations (event_id, id) where kind <> 'online';
 create index reservations_of_buyer on reservations (event_id, user_id, status);
 -- Holds in the order in which their time is over. Those that are being paid do not expire.
 create index reservations_overdue on reservations (expires_at, id)
@@ -177,12 +207,25 @@ create table reservation_history (
     details jsonb not null,
     created_at timestamptz not null,
     constraint reservation_history_kind
-        check (kind in ('seats_changed', 'tickets_cancelled', 'cancelled', 'event_moved')),
+        check (kind in ('seats_changed', 'tickets_cancelled', 'cancelled', 'event_moved',
+            'complimentary', 'box_office')),
     constraint reservation_history_actor
         check (actor in ('owner', 'admin', 'system') and (actor = 'system') = (actor_id is null))
 );
 
 create index reservation_history_of on reservation_history (reservation_id, created_at);
+
+-- What is known of complimentary tickets and of sales at the box office.
+create table house_reservations (
+    reservation_id uuid primary key,
+    issued_by uuid not null,
+    -- Why tickets were given away; the receipt of a card terminal.
+    reason text,
+    receipt_number text,
+    -- A guest without an account.
+    guest_name text,
+    guest_email text
+);
 
 -- Who holds a reservation of an event that requires a checked identity: a keyed hash of the person.
 create table reservation_persons (

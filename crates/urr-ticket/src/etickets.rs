@@ -7,7 +7,8 @@ use urr_kernel::{Language, Uuid};
 
 use crate::reservations::store::list::StoredTicket;
 use crate::{
-    ReservationDetails, ReservationId, SignedTicket, Signer, TicketService, TransitionError,
+    ReservationDetails, ReservationId, ReservationKind, ReservationRejection, SignedTicket, Signer,
+    TicketService, TransitionError,
 };
 
 /// Why there is no file.
@@ -41,6 +42,24 @@ impl TicketService {
         language: Language,
     ) -> Result<TicketDocument, ETicketError> {
         let details = self.my_reservation(id, user_id).await?;
+        self.ticket_document(details, language).await
+    }
+
+    /// The valid tickets that were given away or sold at the box office, for whoever issued them.
+    pub(crate) async fn house_ticket_document(
+        &self,
+        event_id: Uuid,
+        id: ReservationId,
+        language: Language,
+    ) -> Result<TicketDocument, ETicketError> {
+        let details = self.reservation_details(id).await?;
+        let record = &details.record;
+        if record.reservation.event_id != event_id {
+            return Err(TransitionError::from(ReservationRejection::NotFound).into());
+        }
+        if record.kind == ReservationKind::Online {
+            return Err(TransitionError::from(ReservationRejection::NotSoldHere).into());
+        }
         self.ticket_document(details, language).await
     }
 

@@ -7,7 +7,7 @@ use urr_contracts::clients::ClientError;
 use urr_contracts::internal::auth::{AccountRole, AccountSummary, FindUsers, ListUsers};
 use urr_kernel::{CallContext, Timestamp, Uuid};
 use urr_service::admin_log::{self, AdminAction};
-use urr_service::{ApiError, EventScope};
+use urr_service::{ApiError, EventScope, NotYourEvent};
 use urr_storage::{DbResult, StorageError};
 
 use crate::http::event_not_found;
@@ -25,6 +25,8 @@ pub struct StaffAssignment {
     pub user_id: Uuid,
     pub assigned_by: Uuid,
     pub assigned_at: Timestamp,
+    /// Whether they sell at the box office too.
+    pub may_sell: bool,
 }
 
 /// Why somebody was not assigned.
@@ -96,6 +98,27 @@ impl TicketService {
         }
     }
 
+    /// Refuses those who may not sell at the box office of an event. Door staff need the assignment
+    /// and the permission.
+    pub(crate) async fn check_seller(
+        &self,
+        event_id: Uuid,
+        scope: EventScope,
+    ) -> Result<(), ApiError> {
+        let EventScope::AssignedTo(user_id) = scope else {
+            return self.check_event(event_id, scope).await;
+        };
+        let read = self.db.read(move |tx| {
+            let is_known = store::organiser_find(tx, event_id)?.is_some();
+            Ok::<_, StorageError>((is_known, store::staff_may_sell(tx, event_id, user_id)?))
+        });
+        match read.await? {
+            (false, _) => Err(event_not_found()),
+            (true, true) => Ok(()),
+            (true, false) => Err(NotYourEvent.into()),
+        }
+    }
+
     /// A reservation of an event that is in the scope; another one is as if it were not there.
     pub(crate) async fn find_in_scope(
         &self,
@@ -119,18 +142,20 @@ impl TicketService {
         self.db.read(move |tx| store::staff_list(tx, event_id)).await
     }
 
-    /// Assigns a user to the entrance of an event. A repetition changes nothing.
+    /// Assigns a user to the entrance of an event, and says whether they sell there too. A repetition
+    /// changes nothing.
     pub async fn assign_staff(
         &self,
         event_id: Uuid,
         user_id: Uuid,
+        may_sell: bool,
         admin_id: Uuid,
     ) -> Result<(), AssignStaffError> {
         let action = self.admin_action(admin_id, "STAFF_ASSIGNED", "event", event_id);
         let action = AdminAction { summary: user_id.to_string(), ..action };
         let assigned_at = action.created_at;
         let assigned = self.db.write(move |tx| {
-            let new = StaffAssignment { user_id, assigned_by: admin_id, assigned_at };
+            let new = StaffAssignment { user_id, assigned_by: admin_id, assigned_at, may_sell };
             if !store::staff_insert(tx, event_id, &new)? {
                 return Ok(());
             }

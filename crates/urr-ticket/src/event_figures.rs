@@ -18,6 +18,7 @@ use urr_storage::{DbResult, StorageError};
 
 pub use self::store::CancelFigures;
 use self::store::{SoldItem, SoldSubject};
+use crate::house_seats::store::complimentary_count;
 use crate::http::event_not_found;
 use crate::{Inventory, TicketService};
 
@@ -89,9 +90,12 @@ pub async fn get_grade_sales(
     _: CallContext,
 ) -> Result<GradeSalesAnswer, ApiError> {
     let inventory = ticket.inventories.get(event_id).await?.ok_or_else(event_not_found)?;
-    let read = ticket.db.read(move |tx| store::sold_item_list(tx, event_id));
-    let items: Result<Vec<SoldItem>, StorageError> = read.await;
-    Ok(GradeSalesAnswer { grades: grade_sales(&inventory, &items?) })
+    let read = ticket.db.read(move |tx| {
+        let items = store::sold_item_list(tx, event_id)?;
+        Ok::<_, StorageError>((items, complimentary_count(tx, event_id)?))
+    });
+    let (items, complimentary_tickets) = read.await?;
+    Ok(GradeSalesAnswer { grades: grade_sales(&inventory, &items), complimentary_tickets })
 }
 
 fn grade_sales(inventory: &Inventory, items: &[SoldItem]) -> Vec<GradeSales> {

@@ -12,7 +12,8 @@ use utoipa_axum::routes;
 
 use crate::{
     TicketService, alerts, audit, check_in, etickets, event_access, event_figures, holdings,
-    inventory, memberships, payables, reservations, reserve, sales_health, seat_map, transfers,
+    house_seats, inventory, memberships, payables, reservations, reserve, sales_health, seat_map,
+    transfers,
 };
 
 const ADMIN_LOG: AdminLogRoute = AdminLogRoute {
@@ -31,6 +32,8 @@ pub fn routes() -> OpenApiRouter<TicketService> {
         .merge(etickets::http::routes())
         .merge(event_access::http::routes())
         .merge(event_figures::http::routes())
+        .merge(house_seats::http::routes())
+        .merge(house_seats::tickets_http::routes())
         .merge(inventory::http::routes())
         .merge(inventory::ticket_types::http::routes())
         .merge(memberships::http::routes())

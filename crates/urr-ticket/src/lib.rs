@@ -22,6 +22,7 @@ mod etickets;
 mod event_access;
 mod event_figures;
 mod holdings;
+mod house_seats;
 mod http;
 mod in_list;
 pub mod inventory;
@@ -63,6 +64,10 @@ pub use check_in::{
     AcceptedScan, CheckInError, EntryNote, ScannedTicket, TicketCode, UndoScan, UndoScanError,
 };
 pub use event_access::{AssignStaffError, StaffAssignment};
+pub use house_seats::box_office::{BoxOfficeMethod, BoxOfficeRequest};
+pub use house_seats::complimentary::{ComplimentaryRequest, HouseGuest, RevokeRequest};
+pub use house_seats::issue::HouseReservation;
+pub use house_seats::{BlockRequest, BlockedSeats, HouseItem, HousePlaces, HouseSeatsError};
 use inventory::cache::InventoryCache;
 pub use inventory::rules::{Inventory, InventoryKind, NotOnSale, SalePolicy, SaleStatus, Tier};
 pub use inventory::ticket_types::TicketTypeError;
@@ -83,8 +88,8 @@ pub use reservations::cancel_tickets::{CancelTickets, TicketCanceller};
 pub use reservations::details::{ReservationDetails, ReservationFilter};
 pub use reservations::expiry::{SweepReport, Sweeper};
 pub use reservations::model::{
-    EventChain, ItemSubject, Reservation, ReservationId, ReservationItem, ReservationPaymentStatus,
-    ReservationStatus,
+    EventChain, ItemSubject, Reservation, ReservationId, ReservationItem, ReservationKind,
+    ReservationPaymentStatus, ReservationStatus,
 };
 pub use reservations::payment::CompletedPayment;
 pub use reservations::refund::rules::{FeeMode, RefundQuote, RefundRule};

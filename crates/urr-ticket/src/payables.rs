@@ -19,7 +19,7 @@ use crate::reservations::model::EventChain;
 use crate::transfers::rules::TransferStatus;
 use crate::{
     CompletedPayment, Membership, MembershipError, MembershipId, PaymentClaim, ReservationId,
-    ReservationPaymentStatus, ReservationRecord, ReservationStatus, ReturnedMoney,
+    ReservationKind, ReservationPaymentStatus, ReservationRecord, ReservationStatus, ReturnedMoney,
     TermPaymentStatus, TicketService, TransferError, TransferId, TransferOffer, TransitionError,
 };
 
@@ -198,6 +198,7 @@ fn blank_view(kind: PayableKind, id: Uuid) -> PayableView {
         fencing_token: 0,
         pinned_by: None,
         payment_id: None,
+        is_box_office: false,
         refund_amount: None,
         cancellation_fee: None,
         cancelled_amount: Won::ZERO,
@@ -223,6 +224,7 @@ pub(crate) fn reservation_view(record: ReservationRecord, now: Timestamp) -> Pay
         fencing_token: reservation.fence,
         pinned_by: reservation.pinned_by,
         payment_id,
+        is_box_office: record.kind == ReservationKind::BoxOffice,
         refund_amount,
         cancellation_fee,
         cancelled_amount: record.cancelled_amount,

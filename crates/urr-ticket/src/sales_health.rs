@@ -48,9 +48,9 @@ impl TicketService {
         match snapshot.inventory.kind {
             InventoryKind::Seated => {
                 let statuses = snapshot.seats.statuses();
-                let (held, sold) = statuses.taken();
+                let (held, taken) = statuses.taken();
                 let total = statuses.count();
-                Ok(EventAvailability { available: total - held - sold, held, total })
+                Ok(EventAvailability { available: total - taken, held, total })
             }
             InventoryKind::Standing => {
                 let db = self.db.clone();
@@ -94,6 +94,7 @@ fn seated_grades(snapshot: &InventorySnapshot) -> Vec<GradeSeats> {
         total: 0,
         available: 0,
         held: Some(0),
+        blocked: Some(0),
     };
     let mut grades: Vec<GradeSeats> = inventory.layout.grades().into_iter().map(grade).collect();
     let mut seat_id = 0;
@@ -106,6 +107,7 @@ fn seated_grades(snapshot: &InventorySnapshot) -> Vec<GradeSeats> {
             match statuses.get(id) {
                 Some(SeatStatus::Available) => grade.available += 1,
                 Some(SeatStatus::Held) => *grade.held.get_or_insert(0) += 1,
+                Some(SeatStatus::Blocked) => *grade.blocked.get_or_insert(0) += 1,
                 Some(SeatStatus::Sold) | None => {}
             }
         }
@@ -121,6 +123,7 @@ fn standing_grades(snapshot: &InventorySnapshot) -> Vec<GradeSeats> {
         total: stock.total,
         available: stock.available,
         held: None,
+        blocked: None,
     };
     snapshot.ticket_types.iter().map(grade).collect()
 }

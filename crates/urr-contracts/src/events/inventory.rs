@@ -19,6 +19,17 @@ pub struct InventoryReady {
     pub total: i64,
 }
 
+/// Seats or standing tickets were blocked by the organiser, or released.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HouseSeatsChanged {
+    pub event_id: Uuid,
+    /// How many are blocked now.
+    pub blocked: u32,
+    /// Grows with every change of the sale. A reader that has a newer one ignores an older one.
+    pub fence: i64,
+}
+
 /// A ticket type was added or changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -56,6 +56,32 @@ pub struct ReservationConfirmed {
     pub payment_method: Option<String>,
 }
 
+/// The reason of a cancellation whose money was handed over at the box office.
+pub const REFUNDED_AT_BOX_OFFICE: &str = "REFUNDED_AT_BOX_OFFICE";
+
+/// Tickets were sold at the box office: paid, and confirmed at once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BoxOfficeSold {
+    #[serde(flatten)]
+    pub reservation: ReservationSnapshot,
+    pub payment_id: Uuid,
+    pub fencing_token: i64,
+    /// `box_office_cash` or `box_office_card`.
+    pub payment_method: String,
+    /// Of the card terminal.
+    #[serde(default)]
+    pub receipt_number: Option<String>,
+}
+
+/// Tickets were given away: a confirmed reservation that costs nothing and has no payment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ComplimentaryIssued {
+    #[serde(flatten)]
+    pub reservation: ReservationSnapshot,
+}
+
 /// A hold was released, or a paid reservation was cancelled: then there may be a refund.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

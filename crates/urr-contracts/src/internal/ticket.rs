@@ -205,6 +205,9 @@ pub struct PayableView {
     pub pinned_by: Option<Uuid>,
     #[serde(default)]
     pub payment_id: Option<Uuid>,
+    /// Whether a reservation was sold at the box office: the payment follows the sale.
+    #[serde(default)]
+    pub is_box_office: bool,
     #[serde(default)]
     pub refund_amount: Option<Won>,
     #[serde(default)]
@@ -360,6 +363,9 @@ pub struct ReservationSummary {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReservationSummaryAnswer {
     pub reservation: ReservationSummary,
+    /// The address of a guest without an account.
+    #[serde(default)]
+    pub guest_email: Option<String>,
 }
 
 /// Asks for the valid tickets of a user's reservation as a PDF. Whoever has it can enter, so it is
@@ -458,6 +464,9 @@ pub struct GradeSeats {
     /// Null for ticket types, where holds and sales are counted together.
     #[serde(default)]
     pub held: Option<u32>,
+    /// Kept out of the sale by the organiser. Null for ticket types.
+    #[serde(default)]
+    pub blocked: Option<u32>,
 }
 
 /// Asks for the tier of a user with the artist of an event.
@@ -633,8 +642,12 @@ pub struct GetGradeSales {
 
 /// The answer of [`GetGradeSales`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct GradeSalesAnswer {
     pub grades: Vec<GradeSales>,
+    /// Valid tickets that were given away. They are not among the grades.
+    #[serde(default)]
+    pub complimentary_tickets: u64,
 }
 
 /// The paid tickets of a grade or a ticket type.

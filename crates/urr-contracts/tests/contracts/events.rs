@@ -9,15 +9,16 @@ use urr_contracts::events::community::{
     CommentCreated, CommentStatusChanged, PostCreated, PostKind, PostPicturesChanged, PostStatus,
     PostStatusChanged,
 };
-use urr_contracts::events::inventory::{InventoryReady, TicketTypeChanged};
+use urr_contracts::events::inventory::{HouseSeatsChanged, InventoryReady, TicketTypeChanged};
 use urr_contracts::events::membership::{MembershipActivated, MembershipExpired};
 use urr_contracts::events::payment::{
     ChargeReversed, PaymentConfirmed, PaymentRefunded, PaymentSnapshot, PaymentType, RefundCause,
 };
 use urr_contracts::events::queue::{AdmissionNear, QueueObserved};
 use urr_contracts::events::reservation::{
-    ReservationCancelled, ReservationChanged, ReservationConfirmed, ReservationCreated,
-    ReservationExpired, ReservationPartlyCancelled, ReservationRescheduled, ReservationSnapshot,
+    BoxOfficeSold, ComplimentaryIssued, ReservationCancelled, ReservationChanged,
+    ReservationConfirmed, ReservationCreated, ReservationExpired, ReservationPartlyCancelled,
+    ReservationRescheduled, ReservationSnapshot,
 };
 use urr_contracts::events::transfer::{TransferCancelled, TransferCompleted};
 use urr_contracts::events::user::{
@@ -63,6 +64,19 @@ fn missing_optional_and_unknown_fields_are_accepted() {
     let text = r#"{"eventId":"0198b7a0-0000-7000-8000-000000000001","revision":2,"colour":"red"}"#;
     let read: EventCancelled = serde_json::from_str(text).unwrap();
     assert_eq!(read, EventCancelled { event_id: id(1), revision: 2, reason: None });
+}
+
+fn check_house(golden: &mut GoldenFolder) {
+    let sold = BoxOfficeSold {
+        reservation: reservation(),
+        payment_id: id(30),
+        fencing_token: 12,
+        payment_method: "box_office_card".to_owned(),
+        receipt_number: Some("0071".to_owned()),
+    };
+    check(golden, &sold);
+    check(golden, &ComplimentaryIssued { reservation: reservation() });
+    check(golden, &HouseSeatsChanged { event_id: id(1), blocked: 20, fence: 12 });
 }
 
 fn check_community(golden: &mut GoldenFolder) {
@@ -218,6 +232,7 @@ fn check_reservations(golden: &mut GoldenFolder) {
         },
     );
     check(golden, &ReservationExpired { reservation: reservation() });
+    check_house(golden);
 }
 
 fn payment(payment_type: PaymentType) -> PaymentSnapshot {

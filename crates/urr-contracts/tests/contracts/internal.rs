@@ -187,7 +187,10 @@ fn visit_calls_for_organisers(visitor: &mut impl CallVisitor) {
         cancelled: 6,
         cancelled_amount: Won::new(900_000),
     };
-    visitor.visit(GetGradeSales { event_id }, GradeSalesAnswer { grades: vec![vip] });
+    visitor.visit(
+        GetGradeSales { event_id },
+        GradeSalesAnswer { grades: vec![vip], complimentary_tickets: 3 },
+    );
 }
 
 fn finding(kind: &str) -> AuditFinding {
@@ -219,6 +222,7 @@ fn visit_board(visitor: &mut impl CallVisitor) {
         total: 10,
         available: 7,
         held: Some(1),
+        blocked: Some(2),
     };
     let availability = EventAvailability { available: 8, held: 2, total: 10 };
     let board = SaleBoard { availability, booking: booking_health(), grades: vec![grade] };
@@ -342,6 +346,7 @@ fn reservation() -> PayableView {
         fencing_token: 7,
         pinned_by: None,
         payment_id: None,
+        is_box_office: false,
         refund_amount: None,
         cancellation_fee: None,
         cancelled_amount: Won::ZERO,
@@ -455,7 +460,8 @@ fn visit_other_ticket_calls(visitor: &mut impl CallVisitor) {
         places: vec!["1층 A-1-1".to_owned(), "1층 A-1-2".to_owned()],
         quantity: 2,
     };
-    let summary = ReservationSummaryAnswer { reservation: summary };
+    let guest_email = Some("mina@example.com".to_owned());
+    let summary = ReservationSummaryAnswer { reservation: summary, guest_email };
     visitor.visit(GetReservationSummary { id: id(10) }, summary);
     let asked =
         GetTicketDocument { id: id(10), user_id: id(11), language: AccountLanguage::Korean };

@@ -141,6 +141,8 @@ impl Tenant {
     fn fill(&self, path: &str) -> String {
         let id = match path {
             path if path.starts_with("/api/admin/reservations/") => &self.reservation,
+            path if path.contains("/box-office/") => &self.reservation,
+            path if path.contains("/complimentary-tickets/") => &self.reservation,
             path if path.starts_with("/api/admin/payments/") => &self.payment,
             path if path.starts_with("/api/admin/tickets/") => &self.ticket_type,
             path if path.starts_with("/api/admin/community/comments/") => &self.comment,
@@ -190,6 +192,9 @@ async fn write_about(app: &TestApp, organiser: Uuid, artist: &str) -> [String; 3
     [post, comment, text(&news["news"]["id"])]
 }
 
+const BOX_OFFICE_DOCUMENT: &str = "/api/admin/events/{eventId}/box-office/{id}/tickets.pdf";
+const REVOKE: &str = "/api/admin/events/{eventId}/complimentary-tickets/{id}/revoke";
+
 /// Every operation that concerns one event, with a body that its service accepts. The destructive
 /// ones are last.
 fn owned_operations(tenant: &Tenant) -> Vec<(Method, &'static str, Value)> {
@@ -201,7 +206,19 @@ fn owned_operations(tenant: &Tenant) -> Vec<(Method, &'static str, Value)> {
     let report = json!({ "eventId": tenant.event, "sentAt": sent_at, "scans": [scan] });
     let ticket_type = json!({ "name": "앞줄", "price": 99_000, "total": 50 });
     let renamed = json!({ "name": "A 구역", "price": 70_000, "total": 100 });
+    let one = json!({ "items": [{ "ticketTypeId": tenant.ticket_type, "quantity": 1 }] });
+    let block = json!({ "places": one, "reason": "기술" });
+    let gift = json!({ "places": one, "reason": "협찬", "guestName": "김하루" });
+    let sale = json!({ "places": one, "method": "cash" });
     vec![
+        (Method::GET, "/api/admin/events/{eventId}/house-seats", json!({})),
+        (Method::POST, "/api/admin/events/{eventId}/house-seats/block", block.clone()),
+        (Method::POST, "/api/admin/events/{eventId}/house-seats/release", block),
+        (Method::POST, "/api/admin/events/{eventId}/complimentary-tickets", gift),
+        (Method::POST, "/api/admin/events/{eventId}/box-office", sale),
+        (Method::GET, BOX_OFFICE_DOCUMENT, json!({})),
+        (Method::POST, "/api/admin/events/{eventId}/box-office/{id}/refund", json!({})),
+        (Method::POST, REVOKE, reason.clone()),
         (Method::GET, "/api/admin/events/{id}", json!({})),
         (Method::GET, "/api/admin/events/{id}/log", json!({})),
         (Method::GET, "/api/admin/events/{eventId}/cancel-preview", json!({})),

@@ -26,6 +26,10 @@ pub enum LedgerAccount {
     TransferFees,
     /// Refunded by other means where the provider would not: its balance still includes it.
     PaidOtherwise,
+    /// In the till of the box office.
+    BoxOfficeCash,
+    /// At the box office's card terminal.
+    BoxOfficeCard,
 }
 
 storable_enum!(LedgerAccount {
@@ -38,9 +42,15 @@ storable_enum!(LedgerAccount {
     Memberships => "memberships",
     TransferFees => "transfer_fees",
     PaidOtherwise => "paid_otherwise",
+    BoxOfficeCash => "box_office_cash",
+    BoxOfficeCard => "box_office_card",
 });
 
 impl LedgerAccount {
+    /// Where money that was paid is kept.
+    pub const KEEPING: [LedgerAccount; 3] =
+        [LedgerAccount::Provider, LedgerAccount::BoxOfficeCash, LedgerAccount::BoxOfficeCard];
+
     /// The account of the price.
     fn of_price(kind: PayableKind) -> LedgerAccount {
         match kind {
@@ -113,6 +123,11 @@ impl Posting {
             LedgerAccount::Deposits,
             amount,
         )
+    }
+
+    /// The box office has taken money.
+    pub fn take(account: LedgerAccount, amount: Won) -> Posting {
+        Posting::between(EntryKind::Charge, account, LedgerAccount::Deposits, amount)
     }
 
     /// The buyer got what was paid.
@@ -198,9 +213,14 @@ impl Posting {
     }
 
     /// The provider has refunded.
+    #[cfg(test)]
     pub fn refund(amount: Won) -> Posting {
-        let (due, provider) = (LedgerAccount::RefundsDue, LedgerAccount::Provider);
-        Posting::between(EntryKind::Refund, due, provider, amount)
+        Posting::give_back(LedgerAccount::Provider, amount)
+    }
+
+    /// What was due was given back from there.
+    pub fn give_back(account: LedgerAccount, amount: Won) -> Posting {
+        Posting::between(EntryKind::Refund, LedgerAccount::RefundsDue, account, amount)
     }
 }
 
@@ -251,7 +271,7 @@ mod tests {
         }
     }
 
-    fn balances(postings: &[Posting]) -> [i64; 9] {
+    fn balances(postings: &[Posting]) -> [i64; 11] {
         LedgerAccount::ALL.map(|account| sum(postings, account))
     }
 
@@ -265,11 +285,11 @@ mod tests {
             Posting::cancel(Cancellation { purchase, refunded_before: Won::ZERO, refund }),
             Posting::refund(refund),
         ];
-        assert_eq!(balances(&postings), [32_000, 0, 0, -2_000, -30_000, 0, 0, 0, 0]);
+        assert_eq!(balances(&postings), [32_000, 0, 0, -2_000, -30_000, 0, 0, 0, 0, 0, 0]);
         let kind = PayableKind::Reservation;
         postings.push(Posting::waive_fee(kind, Won::new(31_000), Won::new(30_000)));
         postings.push(Posting::refund(Won::new(31_000)));
-        assert_eq!(balances(&postings), [1_000, 0, 0, -1_000, 0, 0, 0, 0, 0]);
+        assert_eq!(balances(&postings), [1_000, 0, 0, -1_000, 0, 0, 0, 0, 0, 0, 0]);
     }
 
     #[test]
@@ -289,7 +309,7 @@ mod tests {
             Posting::cancel(Cancellation { purchase: sold, refunded_before, refund: sold.amount }),
             Posting::refund(sold.amount),
         ];
-        assert_eq!(balances(&postings), [112_200, 0, -102_000, 0, 0, 0, 0, -10_200, 0]);
+        assert_eq!(balances(&postings), [112_200, 0, -102_000, 0, 0, 0, 0, -10_200, 0, 0, 0]);
     }
 
     #[test]
@@ -303,7 +323,7 @@ mod tests {
         assert_eq!(balances(&postings), before);
         postings.pop();
         postings.push(Posting::close(Won::new(5_000)));
-        assert_eq!(balances(&postings), [102_000, 0, -95_000, -2_000, 0, 0, 0, 0, -5_000]);
+        assert_eq!(balances(&postings), [102_000, 0, -95_000, -2_000, 0, 0, 0, 0, -5_000, 0, 0]);
     }
 
     proptest! {

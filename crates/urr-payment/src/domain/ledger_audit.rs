@@ -36,7 +36,8 @@ pub struct LedgerLine {
 pub enum LedgerDifference {
     /// The lines of an entry do not add up to zero.
     Entry { id: Uuid, payment_id: Uuid, amount: Won },
-    /// The ledger's balance at the provider is not what the payment charged less what it refunded.
+    /// The ledger's balance where the money is kept is not what the payment charged less what it
+    /// refunded.
     Payment { id: Uuid, amount: Won },
     /// The payment is settled, and an account that should be empty is not.
     Left { payment_id: Uuid, account: String, amount: Won },
@@ -145,7 +146,8 @@ fn find_differences(
         payment_id: payment.id,
         amount: Won::new(sum),
     }));
-    let off = on(LedgerAccount::Provider) - payment.charged.amount() + payment.refunded.amount();
+    let kept: i64 = LedgerAccount::KEEPING.into_iter().map(on).sum();
+    let off = kept - payment.charged.amount() + payment.refunded.amount();
     if off != 0 {
         found.push(LedgerDifference::Payment { id: payment.id, amount: Won::new(off) });
     }

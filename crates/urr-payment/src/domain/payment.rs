@@ -7,6 +7,8 @@ use urr_contracts::internal::ticket::PayableKind;
 use urr_kernel::{Timestamp, Uuid, Won, define_id};
 use urr_storage::{storable_enum, storable_id};
 
+use super::ledger::LedgerAccount;
+
 define_id!(
     /// A payment. The ticket service knows it by this id.
     PaymentId
@@ -123,7 +125,23 @@ pub struct Payment {
     pub updated_at: Timestamp,
 }
 
+/// The provider of payments at the box office. Nobody is asked: the staff have the money.
+pub const BOX_OFFICE: &str = "box_office";
+
 impl Payment {
+    pub fn is_box_office(&self) -> bool {
+        self.provider == BOX_OFFICE
+    }
+
+    /// Where its money is kept.
+    pub fn keeping_account(&self) -> LedgerAccount {
+        match self.method.as_deref() {
+            Some("box_office_card") if self.is_box_office() => LedgerAccount::BoxOfficeCard,
+            _ if self.is_box_office() => LedgerAccount::BoxOfficeCash,
+            _ => LedgerAccount::Provider,
+        }
+    }
+
     /// What was charged and not refunded.
     pub fn remaining(&self) -> Won {
         self.charged.minus(self.refunded).expect("no more is refunded than was charged")

@@ -36,6 +36,9 @@ pub struct Settlement {
     pub undelivered: Won,
     /// At the provider, for us.
     pub at_provider: Won,
+    /// In the till of the box office, and at its card terminal.
+    pub box_office_cash: Won,
+    pub box_office_card: Won,
     /// Every account, as the audit has it.
     pub balances: BTreeMap<String, i64>,
 }
@@ -61,8 +64,16 @@ impl Settlement {
             refunds_due: earned(LedgerAccount::RefundsDue),
             undelivered: earned(LedgerAccount::Deposits),
             at_provider: Won::new(balance(LedgerAccount::Provider)),
+            box_office_cash: Won::new(balance(LedgerAccount::BoxOfficeCash)),
+            box_office_card: Won::new(balance(LedgerAccount::BoxOfficeCard)),
             balances: sums.balances,
         }
+    }
+
+    /// What is kept for us, wherever it is.
+    pub fn held(&self) -> Won {
+        let places = [self.at_provider, self.box_office_cash, self.box_office_card];
+        Won::new(places.iter().map(|place| place.amount()).sum())
     }
 
     /// Sales and fees together.

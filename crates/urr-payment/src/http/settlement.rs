@@ -62,12 +62,20 @@ struct SettlementView {
     /// What the providers hold for the event now.
     #[schema(value_type = i64)]
     at_provider: Won,
+    /// What the box office has in cash, and at its card terminal.
+    #[schema(value_type = i64)]
+    box_office_cash: Won,
+    #[schema(value_type = i64)]
+    box_office_card: Won,
     /// Whether the payments and the ledger say the same. If not, an administrator has to look.
     explained: bool,
     methods: Vec<MethodSalesView>,
     /// Tickets by grade or ticket type, at their price without booking fees. Null while the ticket
     /// service is away.
     grades: Option<Vec<GradeSalesView>>,
+    /// Valid tickets that were given away, which are not among the grades. Null while the ticket
+    /// service is away.
+    complimentary_tickets: Option<u64>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -101,7 +109,8 @@ struct GradeSalesView {
 impl From<EventSettlement> for SettlementView {
     fn from(settled: EventSettlement) -> SettlementView {
         let explained = settled.is_explained();
-        let EventSettlement { event_id, at, settlement, methods, grades } = settled;
+        let EventSettlement { event_id, at, settlement, methods, grades, complimentary_tickets } =
+            settled;
         SettlementView {
             event_id,
             at,
@@ -116,6 +125,9 @@ impl From<EventSettlement> for SettlementView {
             refunds_due: settlement.refunds_due,
             undelivered: settlement.undelivered,
             at_provider: settlement.at_provider,
+            box_office_cash: settlement.box_office_cash,
+            box_office_card: settlement.box_office_card,
+            complimentary_tickets,
             explained,
             methods: methods.into_iter().map(MethodSalesView::from).collect(),
             grades: grades.map(|all| all.into_iter().map(GradeSalesView::from).collect()),

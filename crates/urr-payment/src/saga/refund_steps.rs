@@ -20,6 +20,9 @@ use crate::store::{payments, refunds};
 use crate::ticket_calls::parse_trace;
 use crate::{PROVIDER_GONE, PaymentService, SOURCE, events};
 
+/// The code of a refund that only the box office can pay.
+const PAY_AT_BOX_OFFICE: &str = "PAY_AT_BOX_OFFICE";
+
 impl PaymentService {
     pub(super) async fn step_refund(&self, payment: &Payment) -> DbResult<StepOutcome> {
         let id = payment.id;
@@ -36,6 +39,10 @@ impl PaymentService {
         };
         match batch.is_unclear() {
             _ if batch.amount() == Won::ZERO => self.refunded(&current, batch).await,
+            // The staff have the money. Until somebody says that it was handed over, it is owed.
+            _ if current.is_box_office() => {
+                self.declined(&current, batch, PAY_AT_BOX_OFFICE.to_owned()).await
+            }
             true => self.query_refund(&current, batch).await,
             false => self.send_refund(&current, batch, false).await,
         }
@@ -141,16 +148,7 @@ impl PaymentService {
             provider_calls::provider_calls_finish(tx, id, "done", None, now)?;
             let mut is_new = false;
             for (refund, (entry_id, stamp)) in batch.all().iter().zip(&stamps) {
-                if !refunds::refund_mark_done(tx, refund.id, now)? {
-                    continue;
-                }
-                is_new = true;
-                append_refund_event(tx, refund, stamp, now)?;
-                payments::refunded_add(tx, id, refund.amount)?;
-                if refund.amount != Won::ZERO {
-                    let of = EntryOf { now, ..EntryOf::refund(*entry_id, refund) };
-                    ledger::entry_insert(tx, of, &Posting::refund(refund.amount))?;
-                }
+                is_new |= record_refund(tx, &payment, refund, (*entry_id, stamp), now)?;
             }
             if is_new {
                 advance_after_refund(tx, &payment, to)?;
@@ -209,6 +207,28 @@ impl PaymentService {
         })
         .await
     }
+}
+
+/// Records that a refund was paid, with its event and its ledger entry. Returns false if that was
+/// recorded before.
+pub(super) fn record_refund(
+    tx: &mut Tx<'_>,
+    payment: &Payment,
+    refund: &Refund,
+    (entry_id, stamp): (Uuid, &EventMetadata),
+    now: Timestamp,
+) -> DbResult<bool> {
+    if !refunds::refund_mark_done(tx, refund.id, now)? {
+        return Ok(false);
+    }
+    append_refund_event(tx, refund, stamp, now)?;
+    payments::refunded_add(tx, payment.id, refund.amount)?;
+    if refund.amount != Won::ZERO {
+        let of = EntryOf { now, ..EntryOf::refund(entry_id, refund) };
+        let posting = Posting::give_back(payment.keeping_account(), refund.amount);
+        ledger::entry_insert(tx, of, &posting)?;
+    }
+    Ok(true)
 }
 
 /// Announces a refund, before it is added to the payment. A charge that was not announced because

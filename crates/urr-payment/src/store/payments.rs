@@ -52,6 +52,22 @@ pub fn payment_insert(tx: &mut Tx<'_>, payment: &Payment) -> DbResult<bool> {
     Ok(tx.execute(PAYMENT_INSERT, &payment_values(payment))? == 1)
 }
 
+/// Fills what is known of a sale at the box office.
+pub fn box_office_fill(tx: &mut Tx<'_>, payment: &Payment) -> DbResult<()> {
+    tx.execute_later(
+        "update payments set method = $2, charged_amount = $3, approved_at = $4, \
+         confirmed_event_id = $5, traceparent = $6 where id = $1",
+        params![
+            payment.id,
+            payment.method,
+            payment.charged,
+            payment.approved_at,
+            payment.confirmed_event_id,
+            payment.traceparent
+        ],
+    )
+}
+
 /// Inserts the payment of a new order, and its command.
 pub fn order_insert(tx: &mut Tx<'_>, payment: &Payment, key: &str, now: Timestamp) -> DbResult<()> {
     let (order_id, action) = (&payment.order_id, CommandAction::Create);

@@ -46,7 +46,7 @@ fn close(world: &World, refund: &Refund, closure: RefundClosure) -> CloseRefundR
     CloseRefundRequest { admin_id, refund_id: refund.id, closure, reason }
 }
 
-async fn balances(world: &World) -> [i64; 9] {
+async fn balances(world: &World) -> [i64; 11] {
     let proof = world.payments.prove_ledger().await.unwrap();
     assert!(proof.is_balanced(), "{proof}");
     let with_provider = proof.charged.amount() - proof.refunded.amount();
@@ -131,7 +131,7 @@ contract! {
         let after = world.find(payment.id).await;
         assert_eq!((after.status, after.step), (PaymentStatus::Refunded, None));
         assert_eq!(world.tickets.get(held.id).payment_status, "refunded", "the ticket service hears of it");
-        let expected = [102_000, 0, 0, -2_000, -30_000, 0, 0, 0, -70_000];
+        let expected = [102_000, 0, 0, -2_000, -30_000, 0, 0, 0, -70_000, 0, 0];
         assert_eq!(balances(&world).await, expected);
         let refunded = world.announced().await.pop().unwrap();
         assert_eq!((refunded.event_type.as_str(), &refunded.data["amount"]),
@@ -166,7 +166,7 @@ contract! {
         world.tickets.cancel(held.id);
         world.settle().await;
         assert_eq!(world.find(payment.id).await.refunded, Won::new(70_000), "102,000 less 32,000");
-        assert_eq!(balances(&world).await, [32_000, 0, 0, -2_000, -30_000, 0, 0, 0, 0]);
+        assert_eq!(balances(&world).await, [32_000, 0, 0, -2_000, -30_000, 0, 0, 0, 0, 0, 0]);
         let told = world.tickets.get(held.id).refund_amount;
         assert_eq!(told, Some(Won::new(58_000)), "the ticket service hears what really came");
         let refunded = world.announced().await.pop().unwrap();
@@ -183,10 +183,10 @@ contract! {
         world.settle().await;
         give(&world, &payment, 31_000, "most").await;
         world.settle().await;
-        assert_eq!(balances(&world).await, [1_000, 0, 0, -1_000, 0, 0, 0, 0, 0]);
+        assert_eq!(balances(&world).await, [1_000, 0, 0, -1_000, 0, 0, 0, 0, 0, 0, 0]);
         give(&world, &payment, 1_000, "rest").await;
         world.settle().await;
-        assert_eq!(balances(&world).await, [0; 9]);
+        assert_eq!(balances(&world).await, [0; 11]);
     }
 
     /// M-11: while a part goes back, what was paid for is still paid.

@@ -374,6 +374,7 @@ fn view(held: &FakePayable) -> PayableView {
         fencing_token: held.fence,
         pinned_by: held.pinned_by,
         payment_id: held.payment_id,
+        is_box_office: false,
         refund_amount: held.refund_amount,
         cancellation_fee: None,
         cancelled_amount: Won::ZERO,
@@ -514,5 +515,5 @@ async fn grade_sales(
             }
         }
     }
-    Ok(GradeSalesAnswer { grades: vec![sales] })
+    Ok(GradeSalesAnswer { grades: vec![sales], complimentary_tickets: 2 })
 }

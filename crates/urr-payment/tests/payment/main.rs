@@ -7,6 +7,7 @@ mod api_client;
 mod attacks;
 mod audit;
 mod books;
+mod box_office;
 mod checkout;
 mod concurrency;
 mod crash_matrix;

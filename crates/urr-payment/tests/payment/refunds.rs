@@ -103,7 +103,7 @@ contract! {
         assert_eq!(world.find(payment.id).await.refunded, Won::new(70_000));
         let proof = world.payments.prove_ledger().await.unwrap();
         let balances = LedgerAccount::ALL.map(|account| proof.balance(account).amount());
-        assert_eq!(balances, [32_000, 0, 0, -2_000, -30_000, 0, 0, 0, 0], "{proof}");
+        assert_eq!(balances, [32_000, 0, 0, -2_000, -30_000, 0, 0, 0, 0, 0, 0], "{proof}");
         world.assert_whole().await;
     }
 
@@ -310,7 +310,7 @@ contract! {
         world.settle().await;
         let after = world.find(payment.id).await;
         assert_eq!((after.status, after.refunded), (PaymentStatus::Confirmed, Won::new(45_000)));
-        assert_eq!(balances().await, [57_000, 0, -50_000, -2_000, -5_000, 0, 0, 0, 0]);
+        assert_eq!(balances().await, [57_000, 0, -50_000, -2_000, -5_000, 0, 0, 0, 0, 0, 0]);
         let refunded = world.announced().await.pop().unwrap();
         assert_eq!(refunded.data["cause"], "partly_cancelled");
         assert_eq!((&refunded.data["amount"], &refunded.data["fee"]),
@@ -319,14 +319,14 @@ contract! {
         let other = world.partly_cancelled_event(&held, (10_000, 0), world.ids.next_id());
         world.consume(&other).await.unwrap();
         world.settle().await;
-        assert_eq!(balances().await, [57_000, 0, -40_000, -2_000, -15_000, 0, 0, 0, 0]);
+        assert_eq!(balances().await, [57_000, 0, -40_000, -2_000, -15_000, 0, 0, 0, 0, 0, 0]);
         // Of the rest, which has cost 42,000, half of the price goes back.
         let cancelled = cancel(&world, &held, PRICE.amount() - 20_000).await;
         world.consume(&world.cancelled_event(&cancelled)).await.unwrap();
         world.settle().await;
         let after = world.find(payment.id).await;
         assert_eq!((after.status, after.refunded), (PaymentStatus::Refunded, Won::new(65_000)));
-        assert_eq!(balances().await, [37_000, 0, 0, -2_000, -35_000, 0, 0, 0, 0]);
+        assert_eq!(balances().await, [37_000, 0, 0, -2_000, -35_000, 0, 0, 0, 0, 0, 0]);
         // What was kept of the first tickets is kept, too.
         world.tickets.change(held.id, |held| held.cancel_fee = Won::new(37_000));
         world.assert_whole().await;
@@ -352,7 +352,7 @@ contract! {
         assert_eq!((after.status, after.refunded), (PaymentStatus::Refunded, Won::new(97_000)));
         let proof = world.payments.prove_ledger().await.unwrap();
         let balances = LedgerAccount::ALL.map(|account| proof.balance(account).amount());
-        assert_eq!(balances, [5_000, 0, 0, -2_000, -3_000, 0, 0, 0, 0], "{proof}");
+        assert_eq!(balances, [5_000, 0, 0, -2_000, -3_000, 0, 0, 0, 0, 0, 0], "{proof}");
     }
 
     /// The ticket service does not hear of it at first.

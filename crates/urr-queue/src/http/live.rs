@@ -195,6 +195,8 @@ struct LiveGradeView<'a> {
     available: u32,
     /// Null for ticket types: their holds count as sold.
     held: Option<u32>,
+    /// Kept out of the sale by the organiser. Null for ticket types, where they count as sold.
+    blocked: Option<u32>,
     sold: u32,
 }
 
@@ -319,7 +321,8 @@ impl<'a> LiveGradeView<'a> {
             total: grade.total,
             available: grade.available,
             held: grade.held,
-            sold: taken.saturating_sub(grade.held.unwrap_or(0)),
+            blocked: grade.blocked,
+            sold: taken.saturating_sub(grade.held.unwrap_or(0) + grade.blocked.unwrap_or(0)),
         }
     }
 }

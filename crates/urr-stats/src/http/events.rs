@@ -170,7 +170,7 @@ struct EventOverviewView {
     cancelled_reservations: i64,
     expired_reservations: i64,
     total_revenue: i64,
-    /// Seats that are not sold.
+    /// Seats that are neither sold nor kept out of the sale.
     available_seats: i64,
 }
 
@@ -184,7 +184,7 @@ impl From<EventStats> for EventOverviewView {
             cancelled_reservations: counters.cancelled,
             expired_reservations: counters.expired,
             total_revenue: counters.revenue(),
-            available_seats: (event.places - counters.places_sold).max(0),
+            available_seats: (event.places - counters.places_sold - event.blocked).max(0),
             event: event.into(),
         }
     }

@@ -63,6 +63,16 @@ pub fn event_set_layout(tx: &mut Tx<'_>, id: Uuid, layout: &Value, seats: u32) -
     Ok(())
 }
 
+/// How many places the organiser keeps out of the sale. The higher fence is newer.
+pub fn event_set_blocked(tx: &mut Tx<'_>, id: Uuid, blocked: u32, fence: i64) -> DbResult<()> {
+    event_insert_unknown(tx, id)?;
+    tx.execute(
+        "update events set blocked = $2, blocked_fence = $3 where id = $1 and blocked_fence <= $3",
+        params![id, blocked, fence],
+    )?;
+    Ok(())
+}
+
 pub fn ticket_type_update(tx: &mut Tx<'_>, ticket_type: &TicketTypeProjection) -> DbResult<()> {
     event_insert_unknown(tx, ticket_type.event_id)?;
     tx.execute(

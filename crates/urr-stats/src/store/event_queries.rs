@@ -20,6 +20,8 @@ pub struct EventStats {
     pub starts_at: Option<Timestamp>,
     pub status: Option<String>,
     pub places: i64,
+    /// House seats: places that are not for sale.
+    pub blocked: i64,
     pub counters: StatsCounters,
 }
 
@@ -60,14 +62,14 @@ pub struct EventStatsFilter {
 pub fn event_list(tx: &mut Tx<'_>, filter: &EventStatsFilter) -> DbResult<Vec<EventStats>> {
     let (sums, order) = (&*COLUMN_SUMS, filter.order.sql());
     let sql = format!(
-        "select id, title, venue, starts_at, status, places, {sums} \
+        "select id, title, venue, starts_at, status, places, blocked, {sums} \
          from events left join event_counters on event_id = id and day >= $1 \
          where ($2 or id = $3) and ($5 or organiser_id = $6) \
-         group by id, title, venue, starts_at, status, places"
+         group by id, title, venue, starts_at, status, places, blocked"
     );
     let columns = &*COLUMNS;
     let sql = format!(
-        "select id, title, venue, starts_at, status, places, {columns} from ({sql}) as stats \
+        "select id, title, venue, starts_at, status, places, blocked, {columns} from ({sql}) as stats \
          order by {order} desc, created desc, id limit $4"
     );
     let since = filter.since.map(|day| day.to_string()).unwrap_or_default();
@@ -77,7 +79,7 @@ pub fn event_list(tx: &mut Tx<'_>, filter: &EventStatsFilter) -> DbResult<Vec<Ev
     let values = params![since, all.0, id, filter.limit, all.1, organiser_id];
     tx.query(&sql, values, |row| {
         Ok(from_row!(row => EventStats {
-            id, title, venue, starts_at, status, places;
+            id, title, venue, starts_at, status, places, blocked;
             counters: counters_read(row)?,
         }))
     })

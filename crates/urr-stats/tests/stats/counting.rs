@@ -8,8 +8,8 @@ use urr_storage::inbox;
 use crate::contract;
 use crate::fixture::{
     Booking, DAY, HOUR, MINUTE, copy_of, event_cancelled, event_created, event_updated,
-    membership_activated, message, now, other_payment, standing_event_created, ticket_type_changed,
-    transfer_completed, user_deleted, user_registered,
+    house_seats_changed, membership_activated, message, now, other_payment, standing_event_created,
+    ticket_type_changed, transfer_completed, user_deleted, user_registered,
 };
 
 fn time(text: &str) -> Timestamp {
@@ -88,6 +88,29 @@ contract! {
             { "date": "2026-11-10", "total": 1, "completed": 1, "conversionRate": 100.0 },
         ]);
         assert_eq!(*trend, expected);
+    }
+
+    /// Sales at the box office are revenue, complimentary tickets are not; both take seats, and so do
+    /// blocked ones.
+    async fn house_seats_are_counted_in_any_order(world: World) {
+        world.consume(&event_created(50, "한강의 밤")).await;
+        let sold = Booking::new(1, 50);
+        let given = Booking { seats: vec![2], amount: 0, ..Booking::new(2, 50) };
+        let events = [
+            sold.charged(now(), "box_office_cash"),
+            sold.sold_at_box_office(now()),
+            given.given_away(now()),
+            house_seats_changed(50, 3, 9),
+            // An older one is no news.
+            house_seats_changed(50, 1, 8),
+        ];
+        world.consume_all(&events).await;
+        world.consume_all(&events).await;
+        let event = world.event(50).await;
+        assert_eq!((&event["soldSeats"], &event["availableSeats"]), (&json!(3), &json!(2)));
+        assert_eq!((&event["confirmedReservations"], &event["totalRevenue"]), (&json!(2), &json!(100_000)));
+        world.consume(&house_seats_changed(50, 0, 10)).await;
+        assert_eq!(world.event(50).await["availableSeats"], 5);
     }
 
     /// K-8: payments of all types are revenue; users, events and seats are counted.

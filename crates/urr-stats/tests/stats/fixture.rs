@@ -312,6 +312,18 @@ impl Booking {
         message("RESERVATION_CONFIRMED", at, self.facts(more))
     }
 
+    pub fn sold_at_box_office(&self, at: Timestamp) -> DomainEvent {
+        let more = json!({
+            "paymentId": id(self.id + 1_000), "fencingToken": 1,
+            "paymentMethod": "box_office_cash",
+        });
+        message("BOX_OFFICE_SOLD", at, self.facts(more))
+    }
+
+    pub fn given_away(&self, at: Timestamp) -> DomainEvent {
+        message("COMPLIMENTARY_ISSUED", at, self.facts(json!({})))
+    }
+
     pub fn cancelled(&self, at: Timestamp, refund: i64) -> DomainEvent {
         let more = json!({ "reason": "changed my mind", "refundAmount": refund });
         message("RESERVATION_CANCELLED", at, self.facts(more))
@@ -448,6 +460,11 @@ fn event_data(event: u128, title: &str, revision: i64) -> Value {
 
 pub fn event_cancelled(event: u128, revision: i64) -> DomainEvent {
     message("EVENT_CANCELLED", now(), json!({ "eventId": id(event), "revision": revision }))
+}
+
+pub fn house_seats_changed(event: u128, blocked: u32, fence: i64) -> DomainEvent {
+    let data = json!({ "eventId": id(event), "blocked": blocked, "fence": fence });
+    message("HOUSE_SEATS_CHANGED", now(), data)
 }
 
 pub fn ticket_type_changed(event: u128, total: u32, fence: i64) -> DomainEvent {

@@ -23,8 +23,13 @@ pub enum AuditDifferenceKind {
     /// The quantity of a reservation is not the sum of its items, or its amount is not their price
     /// and the booking fee.
     Amount,
-    /// What is available of a ticket type is not the total less what is live.
+    /// What is available of a ticket type is not the total less what is live or blocked.
     Stock,
+    /// A blocked seat has a live or valid ticket or no reason, or a seat with a reason is not
+    /// blocked.
+    HouseSeat,
+    /// Complimentary tickets have a price or a payment.
+    Complimentary,
     /// A confirmed reservation does not have a valid ticket for everyone, or another has one.
     Tickets,
     /// The state of the payment does not fit that of the reservation.
@@ -55,7 +60,7 @@ pub struct AuditDifference {
 }
 
 /// Each check takes the event as `$1` and the limit of rows as `$2`.
-const CHECKS: [(AuditDifferenceKind, &str); 11] = [
+const CHECKS: [(AuditDifferenceKind, &str); 13] = [
     (
         AuditDifferenceKind::SeatCount,
         "select null::uuid as reservation_id, null::integer as seat_id, \
@@ -112,7 +117,27 @@ const CHECKS: [(AuditDifferenceKind, &str); 11] = [
              select coalesce(sum(i.quantity), 0) from reservation_items as i \
              join reservations as r on r.id = i.reservation_id \
              where r.event_id = $1 and i.ticket_type_id = t.id and i.is_live\
-         ) order by t.id limit $2",
+         ) + (select coalesce(sum(h.quantity), 0) from house_stock as h \
+             where h.ticket_type_id = t.id) order by t.id limit $2",
+    ),
+    (
+        AuditDifferenceKind::HouseSeat,
+        "select null::uuid as reservation_id, s.seat_id, null::uuid as ticket_type_id \
+         from seats as s where s.event_id = $1 and ((s.status = 'blocked') <> exists (\
+             select 1 from house_seats as h where h.event_id = s.event_id \
+             and h.seat_id = s.seat_id\
+         ) or (s.status = 'blocked' and exists (\
+             select 1 from tickets as t where t.event_id = s.event_id and t.seat_id = s.seat_id \
+             and t.is_valid\
+         ))) order by s.seat_id limit $2",
+    ),
+    (
+        AuditDifferenceKind::Complimentary,
+        "select r.id as reservation_id, null::integer as seat_id, null::uuid as ticket_type_id \
+         from reservations as r where r.event_id = $1 and r.kind = 'complimentary' and (\
+             r.payment_id is not null or r.total_amount <> 0 or r.booking_fee <> 0 \
+             or r.cancelled_amount <> 0 or r.pinned_by is not null\
+         ) order by r.id limit $2",
     ),
     (
         AuditDifferenceKind::Tickets,
@@ -126,7 +151,8 @@ const CHECKS: [(AuditDifferenceKind, &str); 11] = [
         AuditDifferenceKind::Payment,
         "select r.id as reservation_id, null::integer as seat_id, null::uuid as ticket_type_id \
          from reservations as r where r.event_id = $1 and not (case r.status \
-             when 'confirmed' then r.payment_status = 'paid' and r.payment_id is not null \
+             when 'confirmed' then r.payment_status = 'paid' \
+                 and (r.payment_id is null) = (r.kind = 'complimentary') \
              when 'cancelled' then (r.refund_amount is null) = (r.payment_status = 'unpaid') \
                  and r.payment_status <> 'paid' \
              else r.payment_status = 'unpaid' end) order by r.id limit $2",

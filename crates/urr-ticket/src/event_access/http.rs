@@ -6,8 +6,8 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid};
-use urr_service::{ApiError, Context, Errors, Json, Organiser, Path};
-use utoipa::ToSchema;
+use urr_service::{ApiError, Context, Errors, Json, Organiser, Path, Query};
+use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -34,12 +34,23 @@ struct StaffView {
     user_id: Uuid,
     assigned_by: Uuid,
     assigned_at: Timestamp,
+    /// Whether they sell at the box office too.
+    may_sell: bool,
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase")]
+#[into_params(parameter_in = Query)]
+struct AssignQuery {
+    /// Whether they sell at the box office too.
+    #[serde(default)]
+    may_sell: bool,
 }
 
 impl From<StaffAssignment> for StaffView {
     fn from(assignment: StaffAssignment) -> StaffView {
-        let StaffAssignment { user_id, assigned_by, assigned_at } = assignment;
-        StaffView { user_id, assigned_by, assigned_at }
+        let StaffAssignment { user_id, assigned_by, assigned_at, may_sell } = assignment;
+        StaffView { user_id, assigned_by, assigned_at, may_sell }
     }
 }
 
@@ -65,21 +76,23 @@ async fn list_staff(
 /// Assigns a user to the entrance of an event.
 ///
 /// For its organiser and administrators. The user checks tickets in once an administrator has given
-/// them the role `staff`. Repeating it changes nothing. Errors: 403 `NOT_YOUR_EVENT`; 404
+/// them the role `staff`, and sells at the box office if `maySell` is true. Repeating it changes
+/// nothing. Errors: 403 `NOT_YOUR_EVENT`; 404
 /// `EVENT_NOT_FOUND`; 409 `TOO_MANY_STAFF` (200).
 #[utoipa::path(
     put, path = "/api/admin/events/{eventId}/staff/{userId}", tag = "tickets",
-    params(("eventId" = Uuid, Path), ("userId" = Uuid, Path)),
+    params(("eventId" = Uuid, Path), ("userId" = Uuid, Path), AssignQuery),
     responses((status = 204, description = "The user is assigned."), Errors<401, 403, 404, 409>),
 )]
 async fn assign_staff(
     State(ticket): State<TicketService>,
     Organiser(organiser): Organiser,
     Path((event_id, user_id)): Path<(Uuid, Uuid)>,
+    Query(query): Query<AssignQuery>,
 ) -> Result<StatusCode, ApiError> {
     ticket.inventories.get(event_id).await?.ok_or_else(event_not_found)?;
     ticket.check_event(event_id, organiser.event_scope()).await?;
-    ticket.assign_staff(event_id, user_id, organiser.user_id).await?;
+    ticket.assign_staff(event_id, user_id, query.may_sell, organiser.user_id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -22,12 +22,17 @@ pub fn staff_exists(tx: &mut Tx<'_>, event_id: Uuid, user_id: Uuid) -> DbResult<
     Ok(tx.query_opt(sql, params![event_id, user_id], |_| Ok(()))?.is_some())
 }
 
+pub fn staff_may_sell(tx: &mut Tx<'_>, event_id: Uuid, user_id: Uuid) -> DbResult<bool> {
+    let sql = "select 1 as one from event_staff where event_id = $1 and user_id = $2 and may_sell";
+    Ok(tx.query_opt(sql, params![event_id, user_id], |_| Ok(()))?.is_some())
+}
+
 pub fn staff_list(tx: &mut Tx<'_>, event_id: Uuid) -> DbResult<Vec<StaffAssignment>> {
     tx.query(
-        "select user_id, assigned_by, assigned_at from event_staff where event_id = $1 \
+        "select user_id, assigned_by, assigned_at, may_sell from event_staff where event_id = $1 \
          order by assigned_at, user_id",
         params![event_id],
-        |row| Ok(from_row!(row => StaffAssignment { user_id, assigned_by, assigned_at })),
+        |row| Ok(from_row!(row => StaffAssignment { user_id, assigned_by, assigned_at, may_sell })),
     )
 }
 
@@ -36,12 +41,13 @@ pub fn staff_count(tx: &mut Tx<'_>, event_id: Uuid) -> DbResult<u32> {
     tx.query_one(sql, params![event_id], |row| row.get("total"))
 }
 
-/// `false`: the user is assigned already.
+/// `false`: the user is assigned already, with the same permission.
 pub fn staff_insert(tx: &mut Tx<'_>, event_id: Uuid, new: &StaffAssignment) -> DbResult<bool> {
     let rows = tx.execute(
-        "insert into event_staff (event_id, user_id, assigned_by, assigned_at) \
-         values ($1, $2, $3, $4) on conflict (event_id, user_id) do nothing",
-        params![event_id, new.user_id, new.assigned_by, new.assigned_at],
+        "insert into event_staff (event_id, user_id, assigned_by, assigned_at, may_sell) \
+         values ($1, $2, $3, $4, $5) on conflict (event_id, user_id) do update \
+         set may_sell = excluded.may_sell where event_staff.may_sell <> excluded.may_sell",
+        params![event_id, new.user_id, new.assigned_by, new.assigned_at, new.may_sell],
     )?;
     Ok(rows == 1)
 }

@@ -29,7 +29,7 @@ use crate::reservations::transition::{
     PreparedEvents, TransitionCheck, TransitionError, check_transition, reload,
 };
 use crate::transfers::store::active_listing_find;
-use crate::{ReservationId, TicketService};
+use crate::{ReservationId, ReservationKind, TicketService};
 
 /// Tickets that shall be cancelled, by their numbers: at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -140,6 +140,9 @@ fn cancel(
         TransitionCheck::AlreadyDone(record) => return Ok(CancelledTickets::Nothing(record)),
         TransitionCheck::Apply(record, fence) => (record, fence),
     };
+    if record.kind == ReservationKind::Complimentary {
+        return Err(ReservationRejection::Complimentary.into());
+    }
     // What is for sale is sold as it was offered (M-8).
     if active_listing_find(tx, id)?.is_some() {
         return Err(ReservationRejection::Listed.into());
@@ -222,7 +225,7 @@ fn cancel_part(
         refund_amount: quote.refund,
         cancellation_fee: quote.fee,
         reason: by.reason().to_owned(),
-        payment_id: record.payment_id.expect("what is confirmed has a payment"),
+        payment_id: record.payment_id.expect("what was sold has a payment"),
     };
     outbox::append(tx, &stamp, &event)?;
     let entry = HistoryEntry {

@@ -20,13 +20,17 @@ use utoipa::ToSchema;
 use self::store::{ScanTrace, TransferTrace, UsedTicket};
 use crate::check_in::rules::ScanDirection;
 use crate::reservations::rules::ReservationRecord;
-use crate::{ReservationId, ReservationStatus, TicketService};
+use crate::{ReservationId, ReservationKind, ReservationStatus, TicketService};
 
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HistoryKind {
     Held,
+    /// Issued as complimentary tickets.
+    Complimentary,
+    /// Sold at the box office.
+    BoxOffice,
     Extended,
     SeatsChanged,
     PaymentFailed,
@@ -48,6 +52,8 @@ pub enum HistoryKind {
 
 storable_enum!(HistoryKind {
     Held => "held",
+    Complimentary => "complimentary",
+    BoxOffice => "box_office",
     Extended => "extended",
     SeatsChanged => "seats_changed",
     PaymentFailed => "payment_failed",
@@ -231,7 +237,8 @@ fn compose(
     entries.extend(check_in_entries(&scans));
     match payments {
         Some(payments) => entries.extend(payments.iter().flat_map(payment_entries)),
-        None => entries.extend(issue_entry(&tickets)),
+        None if record.kind == ReservationKind::Online => entries.extend(issue_entry(&tickets)),
+        None => {}
     }
     entries.extend(mails.iter().filter_map(mail_entry));
     entries.sort_by_key(|entry| (entry.at, entry.kind));
@@ -248,6 +255,10 @@ fn own_entries(
     let first_sale = transfers.iter().find(|transfer| transfer.completed_at.is_some());
     let owner = first_sale.map_or(reservation.user_id, |transfer| transfer.seller_id);
     let by = HistoryActor::Owner(owner);
+    if record.kind != ReservationKind::Online {
+        // It was never held, and its first entry is written down.
+        return Vec::new();
+    }
     let mut entries = vec![HistoryEntry::new(reservation.created_at, HistoryKind::Held, by)];
     let extended = |at| HistoryEntry::new(at, HistoryKind::Extended, by);
     entries.extend(record.extended_at.map(extended));

@@ -261,7 +261,10 @@ fn award_all(tx: &mut Tx<'_>, sales: &[(Confirming<'_>, Vec<ReservationItem>)]) 
 }
 
 /// One ticket per person: one for a seat, several for a ticket type.
-fn tickets_of(items: &[ReservationItem], ticket_id: &dyn Fn(usize) -> Uuid) -> Vec<NewTicket> {
+pub(crate) fn tickets_of(
+    items: &[ReservationItem],
+    ticket_id: &dyn Fn(usize) -> Uuid,
+) -> Vec<NewTicket> {
     let units = items.iter().flat_map(|item| {
         let quantity = u16::try_from(item.quantity).expect("limits are small");
         (0..quantity).map(move |unit| (item, unit))

@@ -383,6 +383,9 @@ impl From<ReservationRejection> for ApiError {
             Refused::Listed => "RESERVATION_LISTED",
             Refused::BeingBought => "TRANSFER_BEING_PAID",
             Refused::SoldOn => "TICKET_TRANSFERRED",
+            Refused::Complimentary => "TICKETS_COMPLIMENTARY",
+            Refused::NotComplimentary => "NOT_COMPLIMENTARY",
+            Refused::NotSoldHere => "NOT_SOLD_HERE",
             Refused::SeatLost => "SEAT_LOST",
         };
         ApiError::conflict(code, sentence)

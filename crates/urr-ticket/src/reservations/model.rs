@@ -30,6 +30,15 @@ pub enum ReservationPaymentStatus {
     Refunded,
 }
 
+/// How a reservation came about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ReservationKind {
+    Online,
+    /// Given away: it costs nothing and has no payment.
+    Complimentary,
+    BoxOffice,
+}
+
 /// Seats or standing tickets of one person for one event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reservation {
@@ -131,5 +140,7 @@ pub enum ItemSubject {
 }
 
 storable_enum!(ReservationStatus { Pending => "pending", Confirmed => "confirmed", Cancelled => "cancelled", Expired => "expired" });
+
+storable_enum!(ReservationKind { Online => "online", Complimentary => "complimentary", BoxOffice => "box_office" });
 
 storable_enum!(ReservationPaymentStatus { Unpaid => "unpaid", Paid => "paid", Refunding => "refunding", Refunded => "refunded" });

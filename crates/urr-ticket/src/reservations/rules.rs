@@ -6,12 +6,15 @@
 use urr_kernel::{Timestamp, Uuid, Won};
 
 use crate::inventory::rules::SaleStatus;
-use crate::reservations::model::{Reservation, ReservationPaymentStatus, ReservationStatus};
+use crate::reservations::model::{
+    Reservation, ReservationKind, ReservationPaymentStatus, ReservationStatus,
+};
 
 /// A reservation with everything that its transitions depend on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReservationRecord {
     pub reservation: Reservation,
+    pub kind: ReservationKind,
     /// When its owner was given more time to pay.
     pub extended_at: Option<Timestamp>,
     pub payment_id: Option<Uuid>,
@@ -95,6 +98,12 @@ pub enum ReservationRejection {
     BeingBought,
     #[error("The ticket was handed over.")]
     SoldOn,
+    #[error("Complimentary tickets are revoked together.")]
+    Complimentary,
+    #[error("These are no complimentary tickets.")]
+    NotComplimentary,
+    #[error("This was not sold at the box office.")]
+    NotSoldHere,
     /// Only a bug, or a change of the tables by hand, can cause it.
     #[error("A seat of this reservation was lost.")]
     SeatLost,
@@ -390,6 +399,7 @@ mod tests {
                 pinned_by: (state == "pinned").then_some(OURS),
                 created_at: at("12:00"),
             },
+            kind: ReservationKind::Online,
             extended_at: None,
             payment_id: was_paid.then_some(OURS),
             payment_method: None,

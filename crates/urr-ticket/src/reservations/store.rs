@@ -25,7 +25,7 @@ pub(crate) const RESERVATION: &str = "id, number, user_id, event_id, status, pay
     total_amount, booking_fee, quantity, fence, expires_at, pinned_by, created_at";
 
 /// A query for [`ReservationRecord`]s; a condition on `r` follows.
-pub(crate) const RECORD: &str = "select r.id, r.number, r.user_id, r.event_id, r.status, \
+pub(crate) const RECORD: &str = "select r.id, r.number, r.user_id, r.event_id, r.kind, r.status, \
     r.payment_status, r.total_amount, r.booking_fee, r.quantity, r.fence, r.expires_at, r.pinned_by, \
     r.extended_at, r.payment_id, r.payment_method, r.refund_amount, r.end_reason, r.created_at, r.updated_at, \
     r.agreed_starts_at, r.announced_starts_at, r.cancelled_amount, r.cancelled_refund_amount, \
@@ -59,7 +59,7 @@ pub fn records_find(tx: &mut Tx<'_>, ids: &[Uuid]) -> DbResult<HashMap<Uuid, Res
 
 pub(crate) fn record_read(row: &Row<'_>) -> DbResult<ReservationRecord> {
     Ok(from_row!(row => ReservationRecord {
-        extended_at, payment_id, payment_method, refund_amount, end_reason, updated_at, agreed_starts_at,
+        kind, extended_at, payment_id, payment_method, refund_amount, end_reason, updated_at, agreed_starts_at,
         announced_starts_at, cancelled_amount, cancelled_refund_amount, sale_status, starts_at,
         artist_id, event_title, venue_name;
         reservation: reservation_read(row)?,
@@ -108,7 +108,8 @@ fn flow_read(row: &Row<'_>) -> DbResult<EventChain> {
 pub fn live_quantity(tx: &mut Tx<'_>, event_id: Uuid, user_id: Uuid) -> DbResult<u32> {
     tx.query_one(
         "select coalesce(sum(quantity), 0)::bigint as total from reservations \
-         where event_id = $1 and user_id = $2 and status in ('pending', 'confirmed')",
+         where event_id = $1 and user_id = $2 and status in ('pending', 'confirmed') \
+         and kind = 'online'",
         params![event_id, user_id],
         |row| row.get("total"),
     )
@@ -262,8 +263,8 @@ fn reservations_cancel(
     for_each_chunk(ids, params![now, reason, refund], |list, values| {
         let sql = format!(
             "update reservations set status = 'cancelled', updated_at = $1, end_reason = $2, \
-             payment_status = case when status = 'confirmed' then 'refunding' \
-                 else payment_status end, \
+             payment_status = case when status <> 'confirmed' then payment_status \
+                 when payment_id is null then 'refunded' else 'refunding' end, \
              refund_amount = case when status = 'confirmed' \
                  then coalesce($3::bigint, total_amount) end \
              where id in ({list}) and ({condition}) returning {RESERVATION}, {ENDED}"

@@ -99,7 +99,7 @@ fn sale_state_fill(
             let mut buyer = BuyerHoldings::default();
             tx.query(
                 "select id, status, quantity from reservations where event_id = $1 \
-                 and user_id = $2 and status in ('pending', 'confirmed')",
+                 and user_id = $2 and status in ('pending', 'confirmed') and kind = 'online'",
                 params![event_id, request.user_id],
                 |row| buyer_add(&mut buyer, row),
             )?;

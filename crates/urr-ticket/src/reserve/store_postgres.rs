@@ -77,7 +77,7 @@ const SALE_STATE_FILL: &str = "\
     from (select distinct unnest(string_to_array($3, ',')::uuid[]) as user_id) as buyer \
     cross join lateral (select id, status, quantity from reservations \
     where event_id = $1 and user_id = buyer.user_id and status in ('pending', 'confirmed') \
-    offset 0) as live \
+    and kind = 'online' offset 0) as live \
     union all \
     select 'kept', 0, null, sent.user_id, '', 0, sent.key, kept.fingerprint, kept.resource_id, \
     kept.created_at \

@@ -44,8 +44,8 @@ struct SeatMapQuery {
 
 /// Returns the seat map of an event.
 ///
-/// Needs an entry token. `statuses` has two bits per seat in base64: 0 available, 1 held, 2 sold;
-/// seat `n` is bits `2 * (n % 4)` of byte `n / 4`. Read it once, then send `since` with the last
+/// Needs an entry token. `statuses` has two bits per seat in base64: 0 available, 1 held, 2 sold,
+/// 3 blocked; seat `n` is bits `2 * (n % 4)` of byte `n / 4`. Read it once, then send `since` with the last
 /// `version`: the response has `changes` (pairs of seat and status), or all `statuses` if that is
 /// shorter. Ignore a `version` below yours. `layout=false` omits layout and prices, which never
 /// change.

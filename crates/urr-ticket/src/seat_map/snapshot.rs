@@ -75,7 +75,7 @@ struct RenderedViews {
 /// The seats of an event. Fields that the client already knows are null.
 ///
 /// `statuses` decodes to bytes; the seat with the number `n` has the status
-/// `(bytes[n >> 2] >> ((n & 3) * 2)) & 3`: 0 available, 1 held, 2 sold. In JavaScript:
+/// `(bytes[n >> 2] >> ((n & 3) * 2)) & 3`: 0 available, 1 held, 2 sold, 3 blocked. In JavaScript:
 /// `const bytes = Uint8Array.from(atob(map.statuses), c => c.charCodeAt(0))`.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]

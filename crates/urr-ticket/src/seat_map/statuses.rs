@@ -15,9 +15,16 @@ pub enum SeatStatus {
     Available = 0,
     Held = 1,
     Sold = 2,
+    /// The organiser keeps it out of the sale.
+    Blocked = 3,
 }
 
-storable_enum!(SeatStatus { Available => "available", Held => "held", Sold => "sold" });
+storable_enum!(SeatStatus {
+    Available => "available",
+    Held => "held",
+    Sold => "sold",
+    Blocked => "blocked",
+});
 
 impl SeatStatus {
     /// As it is sent.
@@ -52,7 +59,8 @@ impl Statuses {
         Some(match (self.packed[byte] >> shift) & MASK {
             0 => SeatStatus::Available,
             1 => SeatStatus::Held,
-            _ => SeatStatus::Sold,
+            2 => SeatStatus::Sold,
+            _ => SeatStatus::Blocked,
         })
     }
 
@@ -60,11 +68,11 @@ impl Statuses {
         self.get(id) == Some(SeatStatus::Available)
     }
 
-    /// How many are held, and how many are sold.
+    /// How many are held, and how many are not available.
     pub fn taken(&self) -> (u32, u32) {
-        const HELD: u8 = 0b0101_0101;
-        let count = |mask: u8| self.packed.iter().map(|byte| (byte & mask).count_ones()).sum();
-        (count(HELD), count(!HELD))
+        const LOW: u8 = 0b0101_0101;
+        let count = |of: fn(u8) -> u8| self.packed.iter().map(|byte| of(*byte).count_ones()).sum();
+        (count(|byte| byte & !(byte >> 1) & LOW), count(|byte| (byte | (byte >> 1)) & LOW))
     }
 
     pub fn set(&mut self, id: SeatId, status: SeatStatus) {
@@ -92,7 +100,7 @@ mod tests {
     #[test]
     fn a_seat_keeps_its_status_whatever_its_neighbours_do() {
         let mut statuses = Statuses::all_available(9);
-        let all = [0, 1, 2, 2, 1, 0, 1, 2, 1].map(|code| SeatStatus::ALL[code]);
+        let all = [0, 1, 2, 3, 1, 0, 1, 3, 1].map(|code| SeatStatus::ALL[code]);
         for round in 0..3 {
             for (id, status) in (0..9).zip(all.iter().cycle().skip(round)) {
                 statuses.set(id, *status);
@@ -101,7 +109,7 @@ mod tests {
             let expected: Vec<_> = all.iter().cycle().skip(round).take(9).copied().collect();
             assert_eq!(read, expected);
         }
-        assert_eq!(statuses.taken(), (4, 3));
+        assert_eq!(statuses.taken(), (4, 7));
         assert_eq!(statuses.get(9), None);
         assert_eq!(statuses.get(u32::MAX), None);
         assert!(!statuses.is_available(9), "what is not there is not free");

@@ -250,6 +250,7 @@ impl From<TransferRejection> for ApiError {
             }
             Refused::NotConfirmed => "RESERVATION_NOT_CONFIRMED",
             Refused::Personal => "TICKET_IS_PERSONAL",
+            Refused::NotForSale => "TICKET_NOT_FOR_SALE",
             Refused::AlreadyListed => "TRANSFER_LISTED",
             Refused::OwnTransfer => "OWN_TRANSFER",
             Refused::SeatLimit => "SEAT_LIMIT",

@@ -8,7 +8,9 @@ use urr_storage::{storable_enum, storable_id};
 
 use crate::inventory::rules::{SaleStatus, Tier};
 use crate::memberships::rules::Benefits;
-use crate::reservations::model::{ReservationId, ReservationPaymentStatus, ReservationStatus};
+use crate::reservations::model::{
+    ReservationId, ReservationKind, ReservationPaymentStatus, ReservationStatus,
+};
 use crate::reservations::rules::{PaymentClaim, ReservationRecord, Transition};
 
 define_id!(
@@ -90,6 +92,8 @@ pub enum TransferRejection {
     /// The event requires a checked identity: its limit holds per person.
     #[error("Tickets of this event are personal and cannot be passed on.")]
     Personal,
+    #[error("Complimentary tickets and those of the box office cannot be passed on.")]
+    NotForSale,
     #[error("This is for sale already.")]
     AlreadyListed,
     #[error("Only members of the artist can pass tickets on.")]
@@ -220,6 +224,9 @@ pub fn decide_list(
     let is_paid = reservation.payment_status == ReservationPaymentStatus::Paid;
     if reservation.status != ReservationStatus::Confirmed || !is_paid {
         return Err(TransferRejection::NotConfirmed);
+    }
+    if record.kind != ReservationKind::Online {
+        return Err(TransferRejection::NotForSale);
     }
     check_event(record, now)?;
     let percent = match record.artist_id {

@@ -102,7 +102,7 @@ contract! {
         of_staff.reader.get(&conflicts).await.refused(403, "NOT_YOUR_EVENT");
         let listed = of_staff.reader.get("/api/admin/check-ins/events").await.json();
         assert_eq!(listed["events"], json!([]));
-        world.ticket.assign_staff(event_id, staff, world.ids.next_id()).await.unwrap();
+        world.ticket.assign_staff(event_id, staff, false, world.ids.next_id()).await.unwrap();
         assert_eq!(of_staff.undo(&good, scan_id).await.status, 200);
         assert_eq!(of_staff.reader.get(&path).await.status, 200);
         assert_eq!(of_staff.reader.get(&conflicts).await.status, 200);

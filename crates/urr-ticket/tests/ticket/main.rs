@@ -23,6 +23,7 @@ mod figures;
 mod fixture;
 mod gateway;
 mod holdings;
+mod house_seats;
 mod memberships;
 mod model;
 mod moved_events;

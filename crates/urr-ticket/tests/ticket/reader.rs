@@ -83,6 +83,13 @@ impl HttpReader {
         self.send(request.body(Body::from(body.to_string())).unwrap()).await
     }
 
+    /// With an idempotency key.
+    pub async fn post_once(&self, path: &str, body: &Value, key: &str) -> Answer {
+        let request = Request::post(path).header("content-type", "application/json");
+        let request = request.header("idempotency-key", key);
+        self.send(request.body(Body::from(body.to_string())).unwrap()).await
+    }
+
     /// Without a body.
     pub async fn request(&self, method: Method, path: &str) -> Answer {
         let request = Request::builder().method(method).uri(path);

@@ -64,6 +64,8 @@ pub fn settlement_rows(settled: &EventSettlement, language: Language) -> Vec<Csv
         ("처리 중인 환불", "Refunds due", sums.refunds_due),
         ("전달 전 결제", "Not delivered yet", sums.undelivered),
         ("결제 대행사 잔액", "At the providers", sums.at_provider),
+        ("현장 판매 현금", "Box office, cash", sums.box_office_cash),
+        ("현장 판매 카드", "Box office, card terminal", sums.box_office_card),
     ];
     let none = None::<u64>;
     let mut rows: Vec<CsvRow> = Vec::new();
@@ -75,6 +77,10 @@ pub fn settlement_rows(settled: &EventSettlement, language: Language) -> Vec<Csv
         let name = method.method.as_deref();
         let (charged, refunded) = (method.charged, method.refunded);
         rows.push(csv_row![by_method, name, method.payments, charged, none, refunded]);
+    }
+    if let Some(given) = settled.complimentary_tickets {
+        let name = language.pick("초대권", "Complimentary tickets");
+        rows.push(csv_row![total, name, given, none, none, none]);
     }
     let by_grade = language.pick("등급·권종", "Grade or ticket type");
     for sales in settled.grades.iter().flatten() {

@@ -30,7 +30,7 @@ use crate::{
 const REASON_CHARS_MAX: usize = 200;
 
 /// A breaker tries the service again by then.
-const PEER_RETRY_AFTER: Duration = Duration::from_secs(5);
+pub const PEER_RETRY_AFTER: Duration = Duration::from_secs(5);
 
 pub fn routes() -> OpenApiRouter<TicketService> {
     OpenApiRouter::new()

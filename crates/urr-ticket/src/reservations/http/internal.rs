@@ -9,7 +9,9 @@ use urr_service::ApiError;
 
 use crate::payables::reservation_view;
 use crate::reservations::http::admin::parse_reason;
-use crate::{AdminCancel, FeeMode, ReservationId, ReservationRecord, TicketService};
+use crate::{
+    AdminCancel, FeeMode, ReservationId, ReservationKind, ReservationRecord, TicketService,
+};
 
 const PAID_PER_PAGE: u32 = 200;
 
@@ -64,7 +66,12 @@ pub async fn get_reservation_summary(
     call: GetReservationSummary,
     _: CallContext,
 ) -> Result<ReservationSummaryAnswer, ApiError> {
-    let details = ticket.reservation_details(ReservationId(call.id)).await?;
+    let id = ReservationId(call.id);
+    let details = ticket.reservation_details(id).await?;
+    let guest_email = match details.record.kind {
+        ReservationKind::Complimentary => ticket.find_guest_email(id).await?,
+        ReservationKind::Online | ReservationKind::BoxOffice => None,
+    };
     let places = details.places();
     let ReservationRecord { reservation, event_title, venue_name, starts_at, .. } = details.record;
     let reservation = ReservationSummary {
@@ -76,5 +83,5 @@ pub async fn get_reservation_summary(
         places,
         quantity: reservation.quantity,
     };
-    Ok(ReservationSummaryAnswer { reservation })
+    Ok(ReservationSummaryAnswer { reservation, guest_email })
 }

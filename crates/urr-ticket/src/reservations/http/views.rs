@@ -24,6 +24,9 @@ pub struct ReservationView {
     event_title: String,
     venue_name: String,
     event_starts_at: Timestamp,
+    /// `online`, `complimentary` or `box_office`.
+    #[schema(example = "online")]
+    kind: &'static str,
     /// `pending`, `confirmed`, `cancelled` or `expired`.
     #[schema(example = "confirmed")]
     status: &'static str,
@@ -125,6 +128,7 @@ impl ReservationView {
             event_title: record.event_title.clone(),
             venue_name: record.venue_name.clone(),
             event_starts_at: record.starts_at,
+            kind: record.kind.as_str(),
             status: status.as_str(),
             payment_status: reservation.payment_status.as_str(),
             payment_in_progress: matches!(phase, ReservationPhase::Pinned { .. }),
@@ -165,7 +169,7 @@ impl ReservationDetailView {
 }
 
 impl TicketView {
-    fn new(ticket: &StoredTicket, details: &ReservationDetails, signer: &Signer) -> TicketView {
+    pub fn new(ticket: &StoredTicket, details: &ReservationDetails, signer: &Signer) -> TicketView {
         let place = details.inventory.as_ref().zip(ticket.seat_id);
         let place = place.and_then(|(inventory, seat_id)| inventory.layout.place(seat_id));
         TicketView {

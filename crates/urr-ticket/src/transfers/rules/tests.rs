@@ -33,6 +33,7 @@ fn record(amount: i64, artist_id: Option<Uuid>) -> ReservationRecord {
             pinned_by: None,
             created_at: at("12:00"),
         },
+        kind: ReservationKind::Online,
         extended_at: None,
         payment_id: Some(SELLERS),
         payment_method: None,

@@ -8,6 +8,8 @@ export type HistoryEntry = Schemas['HistoryEntryView'];
 
 const KINDS: Record<HistoryEntry['kind'], () => string> = {
   held: m.adminReservations_was_held,
+  complimentary: m.adminReservations_was_given,
+  box_office: m.adminReservations_was_sold_here,
   extended: m.adminReservations_was_extended,
   seats_changed: m.adminReservations_was_changed,
   payment_failed: m.adminReservations_was_declined,
