@@ -4,7 +4,6 @@
 //! Both listen on loopback and are measured in turns, so that a busy moment hits both.
 //! Clients and servers share all cores, as they do when a machine is tried with `wrk` or `oha` on it.
 
-#![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 #![expect(clippy::float_arithmetic, reason = "rates and ratios, not money")]
 #![expect(clippy::cast_precision_loss, reason = "rates and ratios, not money")]
 

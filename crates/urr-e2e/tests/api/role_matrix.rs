@@ -195,17 +195,9 @@ async fn write_about(app: &TestApp, organiser: Uuid, artist: &str) -> [String; 3
 const BOX_OFFICE_DOCUMENT: &str = "/api/admin/events/{eventId}/box-office/{id}/tickets.pdf";
 const REVOKE: &str = "/api/admin/events/{eventId}/complimentary-tickets/{id}/revoke";
 
-/// Every operation that concerns one event, with a body that its service accepts. The destructive
-/// ones are last.
-fn owned_operations(tenant: &Tenant) -> Vec<(Method, &'static str, Value)> {
+/// What organisers do with seats of their own.
+fn house_operations(tenant: &Tenant) -> Vec<(Method, &'static str, Value)> {
     let reason = json!({ "reason": "음향 사고" });
-    let check_in = json!({ "payload": "URR1.x", "eventId": tenant.event });
-    let copy = json!({ "startsAt": "2027-12-24T10:00:00Z" });
-    let scan = json!({ "scanId": FAN, "payload": "URR1.x", "scannedAt": "2026-11-15T09:00:00Z" });
-    let sent_at = "2026-11-15T09:00:01Z";
-    let report = json!({ "eventId": tenant.event, "sentAt": sent_at, "scans": [scan] });
-    let ticket_type = json!({ "name": "앞줄", "price": 99_000, "total": 50 });
-    let renamed = json!({ "name": "A 구역", "price": 70_000, "total": 100 });
     let one = json!({ "items": [{ "ticketTypeId": tenant.ticket_type, "quantity": 1 }] });
     let block = json!({ "places": one, "reason": "기술" });
     let gift = json!({ "places": one, "reason": "협찬", "guestName": "김하루" });
@@ -218,7 +210,22 @@ fn owned_operations(tenant: &Tenant) -> Vec<(Method, &'static str, Value)> {
         (Method::POST, "/api/admin/events/{eventId}/box-office", sale),
         (Method::GET, BOX_OFFICE_DOCUMENT, json!({})),
         (Method::POST, "/api/admin/events/{eventId}/box-office/{id}/refund", json!({})),
-        (Method::POST, REVOKE, reason.clone()),
+        (Method::POST, REVOKE, reason),
+    ]
+}
+
+/// Every operation that concerns one event, with a body that its service accepts. The destructive
+/// ones are last.
+fn owned_operations(tenant: &Tenant) -> Vec<(Method, &'static str, Value)> {
+    let reason = json!({ "reason": "음향 사고" });
+    let check_in = json!({ "payload": "URR1.x", "eventId": tenant.event });
+    let copy = json!({ "startsAt": "2027-12-24T10:00:00Z" });
+    let scan = json!({ "scanId": FAN, "payload": "URR1.x", "scannedAt": "2026-11-15T09:00:00Z" });
+    let sent_at = "2026-11-15T09:00:01Z";
+    let report = json!({ "eventId": tenant.event, "sentAt": sent_at, "scans": [scan] });
+    let ticket_type = json!({ "name": "앞줄", "price": 99_000, "total": 50 });
+    let renamed = json!({ "name": "A 구역", "price": 70_000, "total": 100 });
+    let others = vec![
         (Method::GET, "/api/admin/events/{id}", json!({})),
         (Method::GET, "/api/admin/events/{id}/log", json!({})),
         (Method::GET, "/api/admin/events/{eventId}/cancel-preview", json!({})),
@@ -268,7 +275,8 @@ fn owned_operations(tenant: &Tenant) -> Vec<(Method, &'static str, Value)> {
         (Method::DELETE, "/api/admin/events/{eventId}/staff/{userId}", json!({})),
         (Method::POST, "/api/admin/events/{id}/cancel", reason),
         (Method::DELETE, "/api/admin/events/{id}", json!({})),
-    ]
+    ];
+    house_operations(tenant).into_iter().chain(others).collect()
 }
 
 /// What organisers share: no event owns it.

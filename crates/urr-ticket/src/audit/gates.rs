@@ -144,7 +144,8 @@ fn taken_list(tx: &mut Tx<'_>, event_id: Uuid, after: i64) -> DbResult<Vec<Taken
          coalesce((select t.seller_id from transfers as t where t.reservation_id = r.id \
              and t.status = 'completed' order by t.number limit 1), r.user_id) as taker_id \
          from reservations as r join reservation_items as i on i.reservation_id = r.id \
-         where r.event_id = $1 and r.fence > $2 and r.status in ('pending', 'confirmed') \
+         where r.event_id = $1 and r.fence > $2 and r.kind = 'online' \
+         and r.status in ('pending', 'confirmed') \
          and i.is_live and not exists (select 1 from reservation_history as h \
              where h.reservation_id = r.id and h.kind = 'seats_changed') \
          order by r.id, i.position",

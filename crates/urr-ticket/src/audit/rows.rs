@@ -245,6 +245,15 @@ fn words(kind: AuditDifferenceKind) -> (&'static str, &'static str) {
         }
         AuditDifferenceKind::Overdue => ("overdue", "a hold was not ended in time"),
         AuditDifferenceKind::OldPin => ("oldPin", "a payment has pinned it for too long"),
+        AuditDifferenceKind::Gate => {
+            ("gate", "returned seats went to somebody for whom they were not kept")
+        }
+        AuditDifferenceKind::HouseSeat => {
+            ("houseSeat", "a blocked seat has a ticket or no reason, or is not blocked")
+        }
+        AuditDifferenceKind::Complimentary => {
+            ("complimentary", "a complimentary ticket has a price or a payment")
+        }
     }
 }
 

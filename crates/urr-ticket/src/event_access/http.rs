@@ -97,11 +97,14 @@ async fn assign_staff(
 }
 
 #[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct AssignStaffBody {
     /// The whole address.
     #[schema(max_length = 254, example = "door@example.com")]
     email: String,
+    /// Whether they sell at the box office too.
+    #[serde(default)]
+    may_sell: bool,
 }
 
 /// Assigns the member of the door staff with this address to the entrance of an event.
@@ -124,7 +127,7 @@ async fn assign_staff_by_email(
     ticket.inventories.get(event_id).await?.ok_or_else(event_not_found)?;
     ticket.check_event(event_id, organiser.event_scope()).await?;
     let user_id = ticket.find_staff(&body.email, &context).await?;
-    ticket.assign_staff(event_id, user_id, organiser.user_id).await?;
+    ticket.assign_staff(event_id, user_id, body.may_sell, organiser.user_id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
