@@ -326,7 +326,6 @@ contract! {
             (Method::PUT, format!("/api/admin/artists/{id}")),
             (Method::GET, "/api/admin/catalog/log".to_owned()),
             (Method::GET, "/api/admin/dashboard".to_owned()),
-            (Method::POST, "/api/image/upload".to_owned()),
         ];
         for (method, path) in paths {
             let anonymous = world.call(method.clone(), &path).json(&json!({})).send().await;
