@@ -120,11 +120,11 @@ const KOREAN: &[(&str, &str)] = &[
     ("INVALID_BODY", "요청 본문이 올바르지 않습니다."),
     ("INVALID_CANCELLER", "취소 주체가 올바르지 않습니다."),
     ("INVALID_CANCEL_POLICY", "취소 수수료 규정이 올바르지 않습니다."),
+    ("INVALID_CASTING", "출연진은 100명까지, 이름과 배역은 100자까지 입력할 수 있습니다."),
     (
         "INVALID_CONTENT",
         "내용을 확인해 주세요. 비어 있거나 너무 길거나 표시할 수 없는 문자가 있습니다.",
     ),
-    ("INVALID_CASTING", "출연진은 100명까지, 이름과 배역은 100자까지 입력할 수 있습니다."),
     ("INVALID_COUNT", "매수가 올바르지 않습니다."),
     ("INVALID_CREDENTIAL", "내부 호출의 인증 정보가 올바르지 않습니다."),
     ("INVALID_CREDENTIALS", "이메일 또는 비밀번호가 올바르지 않습니다."),
