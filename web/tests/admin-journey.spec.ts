@@ -458,7 +458,7 @@ test('another organiser sees none of it', async ({ browser }) => {
   await seen('/admin/reservations', '조건에 맞는 예매가 없습니다');
   await seen('/admin/payments', '결제가 없습니다');
   await seen('/admin/statistics', '아직 공연이 없습니다');
-  for (const tab of ['', '/live', '/edit', '/tickets', '/settlement', '/staff'])
+  for (const tab of ['', '/live', '/edit', '/tickets', '/house', '/settlement', '/staff'])
     await seen(`/admin/events/${eventId}${tab}`, '볼 수 없는 공연입니다');
   await seen(`/admin/reservations/${refunded.reservationId}`, '없는 예매입니다');
   await page.goto(`/admin/halls/${hallId}`);
@@ -477,6 +477,7 @@ test('another organiser sees none of it', async ({ browser }) => {
     `${event}/cancel-preview`,
     `${event}/seat-map`,
     `${event}/staff`,
+    `${event}/house-seats`,
     `${event}/check-in-list`,
     `/api/admin/queue/${eventId}`,
     `/api/admin/reservations/${refunded.reservationId}`,
@@ -502,6 +503,7 @@ test('the pages are good in English', async ({ browser }) => {
     `/admin/events/${eventId}`,
     `/admin/events/${eventId}/live`,
     `/admin/events/${eventId}/settlement`,
+    `/admin/events/${eventId}/house`,
     `/admin/events/${eventId}/staff`,
     `/admin/reservations/${bought[0]!.reservationId}`,
     '/admin/statistics',

@@ -142,6 +142,7 @@ export const EVENT_TABS: readonly EventTab[] = [
   { path: '/live', label: m.admin_tab_live, roles: EVENT_READERS },
   { path: '/edit', label: m.admin_tab_edit, roles: ['organiser', 'admin'] },
   { path: '/tickets', label: m.admin_tab_tickets, roles: ['organiser', 'admin'] },
+  { path: '/house', label: m.admin_tab_house, roles: ['organiser', 'admin'] },
   { path: '/settlement', label: m.admin_tab_settlement, roles: EVENT_READERS },
   { path: '/staff', label: m.admin_tab_staff, roles: ['organiser', 'admin'] },
 ];

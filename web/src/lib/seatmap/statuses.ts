@@ -5,6 +5,8 @@ import { gradeOf, type Hall } from './hall';
 export const AVAILABLE = 0;
 export const HELD = 1;
 export const SOLD = 2;
+/** Kept out of the sale by the organiser. */
+export const BLOCKED = 3;
 
 type SeatMapView = Pick<Schemas['SeatMapView'], 'version' | 'statuses' | 'changes'>;
 
