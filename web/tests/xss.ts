@@ -123,7 +123,7 @@ export async function makeWorld(program: RunningProgram): Promise<World> {
   const isOpen = async (id: string) => {
     const { event } = await answer(admin.get(`/api/events/${id}`));
     const crowd = await admin.get(`/api/queue/crowd/${id}`);
-    return event.inventoryReady && crowd.ok() && (await crowd.json()).phase === 'open';
+    return event.inventoryReady && crowd.status() === 200 && (await crowd.json()).phase === 'open';
   };
   for (const id of [...standing].reverse().concat(seated))
     await expect.poll(() => isOpen(id), { timeout: 60_000 }).toBe(true);
