@@ -303,7 +303,10 @@ test('a sale at the box office appears in the settlement', async ({ page }) => {
 test('standing tickets are blocked by number, in English and by keyboard', async ({ browser }) => {
   test.slow();
   const api = await apiOf(organiser);
-  const eventId = await createStanding(api, place.venueId, { title: 'Standing', tickets: 10 });
+  const eventId = await createStanding(api, place.venueId, {
+    title: '스탠딩 Standing',
+    tickets: 10,
+  });
   const page = await pageOf(browser, organiser, { locale: 'en-US' });
   await page.goto(`/admin/events/${eventId}/house`);
   await page.getByRole('spinbutton').focus();

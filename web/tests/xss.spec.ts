@@ -67,10 +67,11 @@ async function visit(
 /** Shows the rest of a list. */
 async function showAll(page: Page): Promise<void> {
   const more = page.getByRole('button', { name: '더 보기', exact: true });
-  while (await more.count()) {
-    await more.click();
-    await expect(more.and(page.locator('[aria-busy="true"], [disabled]'))).toHaveCount(0);
-  }
+  // The button goes with the last page.
+  await expect(async () => {
+    if (await more.isVisible()) await more.click({ timeout: 1_000 });
+    await expect(more).toHaveCount(0, { timeout: 100 });
+  }).toPass({ timeout: 60_000 });
 }
 
 const pages = (path: string, count: number) =>
