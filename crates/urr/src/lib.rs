@@ -18,5 +18,11 @@ mod supervisor;
 mod text_table;
 mod traces;
 
+use mimalloc::MiMalloc;
+
 pub use data_folder::{DataFolder, FolderError};
 pub use engines::migrate_storage;
+
+/// Of everything that links this crate, so that tests and benchmarks allocate as the program does.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
