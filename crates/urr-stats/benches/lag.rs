@@ -1,4 +1,5 @@
-//! How far the statistics are behind at a thousand events a second, on SQLite and on PostgreSQL.
+//! How far the statistics are behind at 1,000 and at 5,000 events a second, on SQLite and on
+//! PostgreSQL.
 //!
 //! Reservations that are made, charged and confirmed are published for ten seconds, whatever the
 //! statistics do meanwhile, and the consumer that the program runs counts them. Printed: how long
@@ -21,7 +22,7 @@ use urr_stats::{GROUP, SCHEMA, TOPICS};
 use urr_storage::Tx;
 use urr_test::engines::{Database, Engine};
 
-const PER_SECOND: u32 = 1_000;
+const RATES: [u32; 2] = [1_000, 5_000];
 const SECONDS: u32 = 10;
 const TICK: Duration = Duration::from_millis(10);
 
@@ -29,16 +30,23 @@ type Handle = fn(&mut Tx<'_>, &[&DomainEvent]) -> Result<(), HandleError>;
 
 fn main() {
     let machine = Runtime::new().expect("threads can be started");
-    println!("{PER_SECOND} events a second for {SECONDS} seconds");
-    for engine in [Engine::Sqlite, Engine::Postgres] {
-        for (name, handle) in [("counted", urr_stats::handle_all as Handle), ("only noted", note)] {
-            let Some(database) = Database::open(engine, &SCHEMA, Clock::System.now()) else {
-                println!("{engine:?} is not installed");
-                continue;
-            };
-            let lags = machine.block_on(run(&database, handle));
-            println!("{engine:?}, {name}: {lags}");
+    for per_second in RATES {
+        println!("{per_second} events a second for {SECONDS} seconds");
+        for engine in [Engine::Sqlite, Engine::Postgres] {
+            compare(&machine, engine, per_second);
         }
+    }
+}
+
+/// Prints how far the statistics are behind, and how far they are if they only note.
+fn compare(machine: &Runtime, engine: Engine, per_second: u32) {
+    for (name, handle) in [("counted", urr_stats::handle_all as Handle), ("only noted", note)] {
+        let Some(database) = Database::open(engine, &SCHEMA, Clock::System.now()) else {
+            println!("{engine:?} is not installed");
+            continue;
+        };
+        let lags = machine.block_on(run(&database, handle, per_second));
+        println!("{engine:?}, {name}: {lags}");
     }
 }
 
@@ -46,7 +54,7 @@ fn note(_: &mut Tx<'_>, _: &[&DomainEvent]) -> Result<(), HandleError> {
     Ok(())
 }
 
-async fn run(database: &Database, handle: Handle) -> String {
+async fn run(database: &Database, handle: Handle, per_second: u32) -> String {
     let folder = tempfile::tempdir().expect("a folder for the bus");
     let clock = Clock::System;
     let bus = Bus::open_embedded(&folder.path().join("bus.db"), &clock).expect("a bus");
@@ -72,7 +80,7 @@ async fn run(database: &Database, handle: Handle) -> String {
     };
     let stop = CancellationToken::new();
     let consuming = tokio::spawn(consumer::run(consumer, stop.clone()));
-    let published = publish(&bus, &clock).await;
+    let published = publish(&bus, &clock, per_second).await;
     let ended = Instant::now();
     let count = || lags.lock().unwrap_or_else(PoisonError::into_inner).len();
     while count() < published {
@@ -90,10 +98,10 @@ async fn run(database: &Database, handle: Handle) -> String {
 }
 
 /// Publishes at its pace, and says how many.
-async fn publish(bus: &Bus, clock: &Clock) -> usize {
+async fn publish(bus: &Bus, clock: &Clock, per_second: u32) -> usize {
     let ids = IdSource::seeded(clock.clone(), 6);
     let mut tick = tokio::time::interval(TICK);
-    let per_tick = PER_SECOND / 100;
+    let per_tick = per_second / 100;
     let events: Vec<Uuid> = (0..20).map(|_| ids.next_id()).collect();
     let mut pending: Vec<(&'static str, &'static str, Uuid, Value)> = Vec::new();
     let mut published = 0;

@@ -25,6 +25,7 @@
 mod baseline;
 mod boards;
 mod buyers;
+mod growth;
 mod least_work;
 mod processes;
 mod system;
@@ -127,6 +128,7 @@ fn bench(runtime: &Runtime, form: BenchDeployment) -> Result<bool> {
         passed &= is_met;
     }
     runtime.block_on(system.check(sold))?;
+    runtime.block_on(system.growth.print(sold))?;
     println!("{sold} purchases: a seat, a ticket and a charge each; the books are proved\n");
     runtime.block_on(system.close());
     Ok(passed)

@@ -28,6 +28,7 @@ use urr_service::{UserRole, serve};
 use urr_test::eventually;
 use urr_test::servers::{KafkaServer, PostgresServer, RedisServer};
 
+use crate::growth::Growth;
 use crate::tables::Tables;
 
 const ROWS: u32 = 100;
@@ -61,6 +62,7 @@ pub struct BenchSystem {
     pub next_seat: Arc<AtomicU32>,
     pub tokens: Tokens,
     pub tables: Tables,
+    pub growth: Growth,
     /// Of the administrator; only on PostgreSQL.
     pub postgres_url: Option<String>,
     system: System,
@@ -130,6 +132,8 @@ impl BenchSystem {
         let tokens = Tokens { key, ids: IdSource::from_system_randomness(Clock::System) };
         let organiser = Organiser { public: &public, tokens: &tokens };
         let event_id = runtime.block_on(organiser.open_sale())?;
+        let growing = Growth::begin(&config.data.dir, postgres_url.as_deref());
+        let growth = runtime.block_on(growing)?;
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0"))?;
         let address = listener.local_addr()?;
         runtime.spawn(serve(listener, public, CancellationToken::new(), Duration::ZERO));
@@ -140,6 +144,7 @@ impl BenchSystem {
             next_seat,
             tokens,
             tables,
+            growth,
             postgres_url,
             system,
             _servers,

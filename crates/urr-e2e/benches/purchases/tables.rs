@@ -23,21 +23,24 @@ pub struct Delays {
     pub counted: Vec<Duration>,
 }
 
+/// Opens the database of a role: a file in the folder, or a schema of PostgreSQL.
+pub fn open_database(role: ProcessRole, folder: &Path, postgres_url: Option<&str>) -> Result<Db> {
+    let schema = role.schema().context("the role has tables")?;
+    Ok(match postgres_url {
+        None => {
+            let path = folder.join(schema.name).with_extension("db");
+            Db::open_sqlite(&path, &SqliteOptions::default())?
+        }
+        Some(url) => {
+            let options = PostgresOptions::new(url, schema.name);
+            Db::open_postgres(&PostgresOptions { connections: 1, ..options })?
+        }
+    })
+}
+
 impl Tables {
     pub fn open(folder: &Path, postgres_url: Option<&str>) -> Result<Tables> {
-        let open = |role: ProcessRole| -> Result<Db> {
-            let schema = role.schema().context("the role has tables")?;
-            Ok(match postgres_url {
-                None => {
-                    let path = folder.join(schema.name).with_extension("db");
-                    Db::open_sqlite(&path, &SqliteOptions::default())?
-                }
-                Some(url) => {
-                    let options = PostgresOptions::new(url, schema.name);
-                    Db::open_postgres(&PostgresOptions { connections: 1, ..options })?
-                }
-            })
-        };
+        let open = |role| open_database(role, folder, postgres_url);
         Ok(Tables {
             ticket: open(ProcessRole::Ticket)?,
             payment: open(ProcessRole::Payment)?,
