@@ -249,14 +249,22 @@ export async function readQr(page: Page, png: Buffer): Promise<string> {
 
 /** While a dialog appears its colours are mixed with what is below. */
 export async function dialogAtRest(page: Page): Promise<void> {
-  await page
-    .locator('dialog[open]')
-    .evaluate((dialog) => Promise.all(dialog.getAnimations().map((one) => one.finished)));
+  await page.locator('dialog[open]').waitFor();
+  await animationsEnd(page);
+}
+
+/** A dialog that closes meanwhile is not waited for. */
+function animationsEnd(page: Page): Promise<unknown> {
+  return page.evaluate(() => {
+    const dialogs = [...document.querySelectorAll('dialog[open]')];
+    const animations = dialogs.flatMap((dialog) => dialog.getAnimations());
+    return Promise.allSettled(animations.map((one) => one.finished));
+  });
 }
 
 /** No serious or critical finding of axe. */
 export async function expectAccessible(page: Page): Promise<void> {
-  if (await page.locator('dialog[open]').count()) await dialogAtRest(page);
+  await animationsEnd(page);
   await page.evaluate(axeSource);
   const findings = await page.evaluate(async () => {
     const axe = (window as unknown as { axe: typeof import('axe-core') }).axe;
@@ -326,7 +334,8 @@ export async function expectOneLanguage(page: Page, locale: 'ko' | 'en'): Promis
     const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
     while (walker.nextNode()) {
       const parent = walker.currentNode.parentElement;
-      if (parent && !parent.closest('script, style, option'))
+      // What people wrote is in the language that they chose.
+      if (parent && !parent.closest('script, style, option, [translate="no"]'))
         found.push(walker.currentNode.nodeValue ?? '');
     }
     for (const element of document.querySelectorAll('[aria-label], [placeholder], [title], [alt]'))

@@ -62,7 +62,7 @@ impl MailService {
                     action: "MAIL_RETRIED".into(),
                     resource_type: "mail".into(),
                     resource_id: id.to_string(),
-                    summary: format!("the {} mail is sent again", mail.kind),
+                    summary: mail.kind.to_string(),
                     details: None,
                     created_at: now,
                 };

@@ -327,9 +327,10 @@ fn log_scan(
     scan: &Scan,
 ) -> DbResult<()> {
     let CheckInTicket { number, reservation_number, .. } = ticket;
-    let mut summary = format!("ticket {number} of reservation {reservation_number}");
+    // Names and numbers alone: people read the log in two languages.
+    let mut summary = format!("{number} · {reservation_number}");
     if !scan.door.as_str().is_empty() {
-        summary.push_str(&format!(" at {}", scan.door.as_str()));
+        summary.push_str(&format!(" · {}", scan.door.as_str()));
     }
     admin_log::insert(tx, &AdminAction { summary, ..action.clone() })
 }
