@@ -106,7 +106,7 @@ test('filters are in the address and survive reload and back', async ({ page }) 
   await page.reload();
   await expect(page.locator('[aria-current="true"]').first()).toHaveText('오픈 예정');
   await page.locator('article a').first().click();
-  await expect(page.locator('main h1')).toBeVisible();
+  await expect(page).toHaveURL(/\/events\/[0-9a-f-]{36}$/);
   await page.goBack();
   await expect(page).toHaveURL(/status=upcoming/);
   await expect(page.locator('article h3').first()).toBeVisible();
