@@ -1,8 +1,8 @@
 //! Overload control: limits the requests in progress and sheds the rest at once (G9).
 //!
 //! A request needs a permit of its service and one of all services together. The number of permits
-//! of a service adapts: it shrinks while the service is slower than it should be and grows while it
-//! is fast and in demand. So a slow service gets less work and the others keep their permits.
+//! of a service adapts (`limiter.rs`), so a slow service gets less work and the others keep their
+//! permits.
 //!
 //! Browsing may use only a part of the permits, holding seats a larger part, and paying all of them:
 //! browsing is shed first and payments last. Webhooks come from anybody, so they share a few permits
@@ -19,32 +19,21 @@
 //! A client that is shed is told when to come back. The time grows with the number of clients that
 //! are shed, and differs from client to client, so that they do not all come back at once.
 
+mod limiter;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 use urr_service::ApiError;
 
-use crate::routes::{Policy, Priority, ROUTES, RateClass, Route};
+use self::limiter::{LatencyBaselines, Limiter};
+use crate::routes::{Policy, Priority, RateClass, Route};
 
 /// How many webhooks may be in progress. Providers send those again that are shed.
 const WEBHOOKS_MAX: usize = 16;
 
-/// Responses faster than this are never slow.
-const FAST_ENOUGH: Duration = Duration::from_millis(100);
-/// For payments. What slows them down is usually shared with other services, which shrink first.
-const FAST_ENOUGH_TO_PAY: Duration = Duration::from_millis(500);
-/// Slow means this many times the lowest recent latency of the route.
-const SLOW_FACTOR: u64 = 5;
-/// How many responses decide about the next limit.
-const WINDOW_RESPONSES: u32 = 50;
-/// The limit shrinks at most once per this time, because requests that were in progress when it
-/// shrank tell nothing new.
-const SHRINK_PAUSE: Duration = Duration::from_millis(100);
-/// The baseline is the lowest latency of this period and the one before.
-const BASELINE_PERIOD: Duration = Duration::from_secs(30);
 /// A client that is shed comes back after this time at the earliest, and the latest.
 const RETRY_SECONDS_MIN: u64 = 2;
 const RETRY_SECONDS_MAX: u64 = 30;
@@ -101,17 +90,14 @@ pub struct OverloadControl {
     recent: RecentRequests,
     inside_min: usize,
     services: BTreeMap<&'static str, ServicePermits>,
-    /// One per route.
-    baselines: Vec<LatencyBaseline>,
+    baselines: LatencyBaselines,
     started_at: Instant,
 }
 
 #[derive(Debug)]
 struct ServicePermits {
     pool: PermitPool,
-    limit_min: usize,
-    limit_max: usize,
-    window: Mutex<LatencyWindow>,
+    limiter: Limiter,
 }
 
 #[derive(Debug)]
@@ -125,23 +111,6 @@ pub struct PermitUsage {
     pub service: &'static str,
     pub limit: usize,
     pub used: usize,
-}
-
-/// The responses since the limit was last adapted.
-#[derive(Debug)]
-struct LatencyWindow {
-    responses: u32,
-    slow: u32,
-    used_max: usize,
-    shrunk_at: Instant,
-}
-
-/// The lowest latency of a route in the current period and in the one before.
-#[derive(Debug)]
-struct LatencyBaseline {
-    period: AtomicU64,
-    current_us: AtomicU64,
-    previous_us: AtomicU64,
 }
 
 impl PermitPool {
@@ -189,13 +158,6 @@ fn floor(route: &Route, inside_min: usize) -> usize {
     }
 }
 
-fn fast_enough(priority: Priority) -> Duration {
-    match priority {
-        Priority::Pay => FAST_ENOUGH_TO_PAY,
-        Priority::Hold | Priority::Line | Priority::Browse => FAST_ENOUGH,
-    }
-}
-
 /// The permit of a request in progress, released on drop.
 #[derive(Debug)]
 pub struct OverloadPermit<'a> {
@@ -240,10 +202,8 @@ impl OverloadControl {
         let ConcurrencyLimits { total_max, line, start, min, max, inside_min } = limits;
         let started_at = Instant::now();
         let service = |name| {
-            let window =
-                LatencyWindow { responses: 0, slow: 0, used_max: 0, shrunk_at: started_at };
-            let (pool, window) = (PermitPool::new(start.clamp(min, max)), Mutex::new(window));
-            (name, ServicePermits { pool, limit_min: min, limit_max: max, window })
+            let limiter = Limiter::new(min..=max, started_at);
+            (name, ServicePermits { pool: PermitPool::new(start.clamp(min, max)), limiter })
         };
         OverloadControl {
             total: PermitPool::new(total_max),
@@ -252,7 +212,7 @@ impl OverloadControl {
             recent: RecentRequests::default(),
             inside_min: inside_min.min(max),
             services: services.map(service).collect(),
-            baselines: ROUTES.iter().map(|_| LatencyBaseline::new()).collect(),
+            baselines: LatencyBaselines::new(started_at),
             started_at,
         }
     }
@@ -322,13 +282,9 @@ impl OverloadControl {
     /// Records the latency of a response, and adapts the limit of its service.
     fn record(&self, permit: &OverloadPermit<'_>, route_index: usize, latency: Duration) {
         let now = Instant::now();
-        let period = now.duration_since(self.started_at).as_secs() / BASELINE_PERIOD.as_secs();
-        let latency_us = u64::try_from(latency.as_micros()).unwrap_or(u64::MAX);
-        let baseline_us = self.baselines[route_index].record(period, latency_us);
-        let is_slow = latency > fast_enough(ROUTES[route_index].priority)
-            && latency_us > baseline_us.saturating_mul(SLOW_FACTOR);
-        if let PermitKind::Service { permits, .. } = permit.kind {
-            permits.record(is_slow, now);
+        let is_slow = self.baselines.record(route_index, latency, now);
+        if let PermitKind::Service { permits: ServicePermits { pool, limiter }, .. } = permit.kind {
+            limiter.record(is_slow, pool.used.load(Ordering::Relaxed), &pool.limit, now);
         }
     }
 }
@@ -376,57 +332,6 @@ impl RecentRequests {
     }
 }
 
-impl ServicePermits {
-    fn record(&self, is_slow: bool, now: Instant) {
-        let used = self.pool.used.load(Ordering::Relaxed);
-        let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
-        window.responses += 1;
-        window.slow += u32::from(is_slow);
-        window.used_max = window.used_max.max(used);
-        if window.responses < WINDOW_RESPONSES {
-            return;
-        }
-        let limit = self.pool.limit.load(Ordering::Relaxed);
-        let next = window.next_limit(limit, now).clamp(self.limit_min, self.limit_max);
-        self.pool.limit.store(next, Ordering::Relaxed);
-        if next < limit {
-            window.shrunk_at = now;
-        }
-        (window.responses, window.slow, window.used_max) = (0, 0, 0);
-    }
-}
-
-impl LatencyWindow {
-    /// Shrinks by a tenth if one response in five is slow, and grows a little if fewer than one in
-    /// twenty is and half of the permits were used.
-    fn next_limit(&self, limit: usize, now: Instant) -> usize {
-        let paused = now.duration_since(self.shrunk_at) < SHRINK_PAUSE;
-        if self.slow * 5 >= self.responses {
-            return if paused { limit } else { limit - (limit / 10).max(1) };
-        }
-        let in_demand = self.used_max * 2 >= limit;
-        if self.slow * 20 < self.responses && in_demand { limit + limit / 16 + 1 } else { limit }
-    }
-}
-
-impl LatencyBaseline {
-    fn new() -> LatencyBaseline {
-        let [period, current_us, previous_us] = [0, u64::MAX, u64::MAX].map(AtomicU64::new);
-        LatencyBaseline { period, current_us, previous_us }
-    }
-
-    /// Records a latency and returns the lowest. Two threads that begin a period at once may lose a
-    /// value; later responses make up for it.
-    fn record(&self, period: u64, latency_us: u64) -> u64 {
-        if self.period.swap(period, Ordering::Relaxed) != period {
-            let ended = self.current_us.swap(u64::MAX, Ordering::Relaxed);
-            self.previous_us.store(ended, Ordering::Relaxed);
-        }
-        let current = self.current_us.fetch_min(latency_us, Ordering::Relaxed).min(latency_us);
-        current.min(self.previous_us.load(Ordering::Relaxed))
-    }
-}
-
 pub fn overloaded(retry_after: Duration) -> ApiError {
     let sentence = "The service is very busy right now. Please try again in a moment.";
     ApiError::unavailable("OVERLOADED", sentence, retry_after)
@@ -435,17 +340,13 @@ pub fn overloaded(retry_after: Duration) -> ApiError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::routes::{RouteMatch, find_route, match_route};
+    use crate::routes::{ROUTES, RouteMatch, find_route, match_route};
 
     const SMALL: ConcurrencyLimits =
         ConcurrencyLimits { total_max: 20, line: 5, start: 10, min: 4, max: 12, inside_min: 0 };
 
-    fn overload() -> OverloadControl {
+    pub(super) fn overload() -> OverloadControl {
         OverloadControl::new(["catalog", "ticket", "payment"].into_iter(), SMALL)
-    }
-
-    fn limit(overload: &OverloadControl) -> usize {
-        overload.services["catalog"].pool.limit.load(Ordering::Relaxed)
     }
 
     fn route_of(method: &str, path: &str) -> (usize, &'static Route) {
@@ -535,56 +436,6 @@ mod tests {
         assert!(seconds(30) <= RETRY_SECONDS_MAX);
     }
 
-    /// Records `count` responses of `millis` each while `busy` permits are used.
-    async fn respond(overload: &OverloadControl, millis: u64, count: u32, busy: usize) {
-        respond_at(overload, 0, millis, count, busy).await;
-    }
-
-    /// The same for the route at this index.
-    async fn respond_at(
-        overload: &OverloadControl,
-        at: usize,
-        millis: u64,
-        count: u32,
-        busy: usize,
-    ) {
-        let permits: Vec<_> =
-            (0..busy).filter_map(|_| overload.acquire("catalog", Priority::Pay, 0)).collect();
-        for _ in 0..count {
-            tokio::time::advance(Duration::from_millis(5)).await;
-            overload.record(&permits[0], at, Duration::from_millis(millis));
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn the_limit_shrinks_while_responses_are_slow_and_grows_back() {
-        let overload = overload();
-        respond(&overload, 10, 50, 1).await;
-        assert_eq!(limit(&overload), 10, "fast, but not in demand");
-        respond(&overload, 10, 50, 9).await;
-        assert_eq!(limit(&overload), 11);
-        respond(&overload, 400, 5_000, 1).await;
-        assert_eq!(limit(&overload), 4, "not below its minimum");
-        respond(&overload, 10, 5_000, 9).await;
-        respond(&overload, 10, 5_000, 9).await;
-        assert_eq!(limit(&overload), 12, "not above its maximum");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn slow_is_relative_to_the_baseline_of_the_route() {
-        let overload = overload();
-        // It always takes 300 ms, as a payment provider may: that is not overload.
-        respond(&overload, 300, 500, 1).await;
-        assert_eq!(limit(&overload), 10);
-        // Five times that is overload. A response below 100 ms never is.
-        respond(&overload, 1_600, 500, 1).await;
-        assert!(limit(&overload) < 10);
-        let other = self::overload();
-        respond(&other, 1, 50, 1).await;
-        respond(&other, 90, 500, 1).await;
-        assert_eq!(limit(&other), 10);
-    }
-
     /// Lets `fans` ask for seat maps all the time while they share a processor that needs 2 ms for
     /// each answer. Returns how many of a thousand requests are shed in the end.
     async fn shed_by_a_busy_processor(inside_min: usize, fans: usize) -> usize {
@@ -642,21 +493,5 @@ mod tests {
     fn the_floor_follows_the_threshold() {
         let floor = |threshold| ConcurrencyLimits::for_threshold(threshold).inside_min;
         assert_eq!([0, 100, 400, 1_000, 100_000].map(floor), [32, 32, 100, 250, 256]);
-    }
-
-    /// G9: when all services share what is slow, payments are shed last.
-    #[tokio::test(start_paused = true)]
-    async fn payments_may_be_slower_before_their_limit_shrinks() {
-        let index_of = |priority| ROUTES.iter().position(|route| route.priority == priority);
-        let limit_after = async |priority, millis| {
-            let (overload, at) = (overload(), index_of(priority).unwrap());
-            respond_at(&overload, at, 20, 50, 1).await;
-            respond_at(&overload, at, millis, 500, 1).await;
-            limit(&overload)
-        };
-        assert_eq!(limit_after(Priority::Pay, 400).await, 10);
-        assert!(limit_after(Priority::Pay, 600).await < 10);
-        assert!(limit_after(Priority::Hold, 400).await < 10);
-        assert!(limit_after(Priority::Browse, 400).await < 10);
     }
 }

@@ -30,6 +30,8 @@ create table payments (
     claimed_until timestamptz,
     next_attempt_at timestamptz,
     attempts integer not null,
+    -- Which attempt to pin the payable it is.
+    pin_attempt bigint not null default 1,
     -- When the provider was first asked to charge: from then on only it knows whether it did.
     charge_sent_at timestamptz,
     -- When the provider was last asked to charge.

@@ -36,12 +36,14 @@ impl Payment {
             user_id: self.user_id,
             fencing_token: self.claimed_token(),
             amount: self.amount,
+            attempt: self.pin_attempt,
             event_id: self.event_id,
         }
     }
 
     pub(crate) fn unpin_payable(&self) -> UnpinPayable {
-        UnpinPayable { payable: self.payable, payment_id: self.id.0 }
+        let attempt = self.pin_attempt;
+        UnpinPayable { payable: self.payable, payment_id: self.id.0, attempt }
     }
 
     /// None if what is paid is not a hold.

@@ -257,6 +257,7 @@ const KOREAN: &[(&str, &str)] = &[
     ("OWN_TRANSFER", "본인이 등록한 티켓입니다."),
     ("OWN_WRITING", "본인이 쓴 글은 신고할 수 없습니다. 직접 삭제할 수 있습니다."),
     ("PASSWORD_REQUIRED", "현재 비밀번호를 입력해 주세요."),
+    ("PAYMENT_ATTEMPT_OVER", "이 결제 시도는 이미 끝났습니다."),
     ("PAYMENT_DECLINED", "결제가 승인되지 않았습니다. 다른 결제 수단을 이용해 주세요."),
     ("PAYMENT_IN_PROGRESS", "결제가 진행 중입니다."),
     ("PAYMENT_NOT_CONFIRMED", "환불할 결제가 없습니다."),

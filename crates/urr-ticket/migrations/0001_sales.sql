@@ -143,6 +143,8 @@ create table reservations (
     -- The payment that is under way. A pinned hold does not expire.
     pinned_by uuid,
     pinned_at timestamptz,
+    -- The attempts to pay that have released it: a late copy of their pin has no effect.
+    ended_attempts jsonb,
     payment_id uuid,
     payment_method text,
     -- What is kept if its owner cancels: as it was agreed on when the reservation was made.

@@ -18,6 +18,8 @@ alter table memberships add column pending_points bigint not null default 0
 -- The number of its last term, paid or not.
 alter table memberships add column term bigint not null default 0;
 alter table memberships add column joined_at timestamptz;
+-- The attempts to pay for a term that have released it: a late copy of their pin has no effect.
+alter table memberships add column ended_attempts jsonb;
 -- Whether its beginning was announced and its end was not yet.
 alter table memberships add column is_live boolean not null default false;
 

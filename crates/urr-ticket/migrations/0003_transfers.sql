@@ -21,6 +21,8 @@ create table transfers (
     -- The payment that is under way. Nobody else can buy meanwhile.
     pinned_by uuid,
     pinned_at timestamptz,
+    -- The attempts to pay that have released it: a late copy of their pin has no effect.
+    ended_attempts jsonb,
     -- The start of the event when the buyer began to pay: what they agree to.
     agreed_starts_at timestamptz,
     payment_id uuid,

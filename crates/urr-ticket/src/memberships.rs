@@ -158,12 +158,13 @@ impl TicketService {
         id: MembershipId,
         user_id: Uuid,
         claim: PaymentClaim,
+        attempt: i64,
     ) -> Result<Membership, MembershipError> {
         let (number, now) = (claim.fencing_token, self.clock.now());
         let pinned = self.db.write(move |tx| {
             let found = check_transition(tx, id, TermSelector::Number(number), |membership| {
                 check_owner(membership, user_id)?;
-                decide_pin(membership, &claim)
+                decide_pin(membership, &claim, attempt)
             })?;
             match found {
                 LockedDecision::AlreadyDone(membership) => Ok(membership),
@@ -177,22 +178,27 @@ impl TicketService {
         pinned.await
     }
 
-    /// Releases the term: the payment has failed.
+    /// Releases the term: this attempt of the payment has failed.
     pub async fn unpin_membership(
         &self,
         id: MembershipId,
         payment_id: Uuid,
+        attempt: i64,
     ) -> Result<Membership, MembershipError> {
         let now = self.clock.now();
         let unpinned = self.db.write(move |tx| {
             let which = TermSelector::OfPayment(payment_id);
             match check_transition(tx, id, which, |membership| {
-                decide_unpin(membership, payment_id)
+                decide_unpin(membership, payment_id, attempt)
             })? {
                 LockedDecision::AlreadyDone(_) => reload(tx, id, TermSelector::Last),
                 LockedDecision::Apply(membership, ()) => {
-                    let number = membership.term.expect("a pin is that of a term").number;
-                    store::term_unpin(tx, TermChange { id, number, payment_id, now })?;
+                    if let Some(term) = membership.term {
+                        let number = term.number;
+                        store::term_unpin(tx, TermChange { id, number, payment_id, now })?;
+                    }
+                    let ended = membership.ended_attempts.with(payment_id, attempt);
+                    store::membership_set_ended_attempts(tx, id, &ended)?;
                     reload(tx, id, TermSelector::Last)
                 }
             }

@@ -1,8 +1,10 @@
 //! Reservations, transfers and memberships as payables: one interface for payments.
 //!
 //! The same payment can repeat every call, and each call has its effect once. A call by another
-//! payment, with an old fencing token or with another amount is rejected.
+//! payment, with an old fencing token or with another amount is rejected, and so is a pin by an
+//! attempt that is over.
 
+pub(crate) mod attempts;
 pub(crate) mod consumer;
 
 use urr_contracts::internal::ticket::{
@@ -94,17 +96,17 @@ pub(crate) async fn pin_payable(
     _: CallContext,
 ) -> ChangeResult {
     let PinPayable { payable: PayableRef { kind, id }, payment_id, user_id, .. } = call;
-    let PinPayable { fencing_token, amount, event_id, .. } = call;
+    let PinPayable { fencing_token, amount, event_id, attempt, .. } = call;
     let claim = PaymentClaim { payment_id, fencing_token, amount };
     match kind {
         PayableKind::Reservation => {
-            ticket.pin_hold(ReservationId(id), user_id, claim, event_id).await?;
+            ticket.pin_hold(ReservationId(id), user_id, claim, attempt, event_id).await?;
         }
         PayableKind::Transfer => {
-            ticket.pin_transfer(TransferId(id), user_id, claim).await.map(drop)?;
+            ticket.pin_transfer(TransferId(id), user_id, claim, attempt).await.map(drop)?;
         }
         PayableKind::Membership => {
-            ticket.pin_membership(MembershipId(id), user_id, claim).await.map(drop)?;
+            ticket.pin_membership(MembershipId(id), user_id, claim, attempt).await.map(drop)?;
         }
     }
     Ok(Acknowledged {})
@@ -113,16 +115,18 @@ pub(crate) async fn pin_payable(
 /// Releases a payable whose payment has failed.
 pub(crate) async fn unpin_payable(
     ticket: TicketService,
-    UnpinPayable { payable: PayableRef { kind, id }, payment_id }: UnpinPayable,
+    UnpinPayable { payable: PayableRef { kind, id }, payment_id, attempt }: UnpinPayable,
     _: CallContext,
 ) -> ChangeResult {
     match kind {
-        PayableKind::Reservation => ticket.unpin_hold(ReservationId(id), payment_id).await?,
+        PayableKind::Reservation => {
+            ticket.unpin_hold(ReservationId(id), payment_id, attempt).await?;
+        }
         PayableKind::Transfer => {
-            ticket.unpin_transfer(TransferId(id), payment_id).await.map(drop)?;
+            ticket.unpin_transfer(TransferId(id), payment_id, attempt).await.map(drop)?;
         }
         PayableKind::Membership => {
-            ticket.unpin_membership(MembershipId(id), payment_id).await.map(drop)?;
+            ticket.unpin_membership(MembershipId(id), payment_id, attempt).await.map(drop)?;
         }
     }
     Ok(Acknowledged {})

@@ -221,13 +221,14 @@ impl TicketService {
         id: TransferId,
         user_id: Uuid,
         claim: PaymentClaim,
+        attempt: i64,
     ) -> Result<TransferOffer, TransferError> {
         let now = self.clock.now();
         let pinned = self.db.write(move |tx| {
             let decide =
                 |tx: &mut Tx<'_>, offer: &TransferOffer| -> Result<Transition, TransferError> {
                     let buyer = buyer_find(tx, offer, user_id, now)?;
-                    Ok(decide_pin(offer, &buyer, &claim, now)?)
+                    Ok(decide_pin(offer, &buyer, &claim, attempt, now)?)
                 };
             match check_transition(tx, id, decide)? {
                 LockedDecision::AlreadyDone(offer) => Ok(offer),
@@ -242,23 +243,25 @@ impl TicketService {
         pinned.await
     }
 
-    /// Releases the listing: the payment has failed. If the event has begun, the next sweep ends
+    /// Releases the listing: this attempt of the payment has failed. If the event has begun, the next sweep ends
     /// it.
     pub async fn unpin_transfer(
         &self,
         id: TransferId,
         payment_id: Uuid,
+        attempt: i64,
     ) -> Result<TransferOffer, TransferError> {
         let now = self.clock.now();
         let unpinned = self.db.write(move |tx| {
             let decide =
                 |_: &mut Tx<'_>, offer: &TransferOffer| -> Result<Transition, TransferError> {
-                    Ok(decide_unpin(&offer.transfer, payment_id)?)
+                    Ok(decide_unpin(&offer.transfer, payment_id, attempt)?)
                 };
             match check_transition(tx, id, decide)? {
                 LockedDecision::AlreadyDone(offer) => Ok(offer),
-                LockedDecision::Apply(..) => {
-                    store::transfer_unpin(tx, TransferChange { id, payment_id, now })?;
+                LockedDecision::Apply(offer, _) => {
+                    let ended = offer.transfer.ended_attempts.with(payment_id, attempt);
+                    store::transfer_unpin(tx, TransferChange { id, payment_id, now }, &ended)?;
                     load(tx, id)
                 }
             }

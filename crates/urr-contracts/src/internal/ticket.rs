@@ -247,18 +247,22 @@ pub struct PinPayable {
     pub user_id: Uuid,
     pub fencing_token: i64,
     pub amount: Won,
+    /// Which attempt of the payment, from 1. After its unpin a late copy of the call is refused.
+    pub attempt: i64,
     /// The event, if it is known: calls about one event share a transaction.
     #[serde(default)]
     pub event_id: Option<Uuid>,
 }
 
-/// The payment has failed: the payable may expire again.
+/// An attempt of the payment has failed: the payable may expire again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UnpinPayable {
     #[serde(flatten)]
     pub payable: PayableRef,
     pub payment_id: Uuid,
+    /// As in [`PinPayable`]. Earlier attempts are over as well.
+    pub attempt: i64,
 }
 
 /// The payment was charged: the buyer gets what was paid for.

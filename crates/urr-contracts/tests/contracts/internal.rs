@@ -411,9 +411,10 @@ fn visit_payables(visitor: &mut impl CallVisitor) {
     visitor.visit(ValidatePayable { payable, user_id: id(11) }, answer(validated));
     let (payment_id, user_id, fencing_token, amount) = (id(20), id(11), 7, Won::new(302_000));
     let event_id = Some(id(12));
-    let pin = PinPayable { payable, payment_id, user_id, fencing_token, amount, event_id };
+    let attempt = 2;
+    let pin = PinPayable { payable, payment_id, user_id, fencing_token, amount, attempt, event_id };
     visitor.visit(pin, Acknowledged {});
-    visitor.visit(UnpinPayable { payable, payment_id }, Acknowledged {});
+    visitor.visit(UnpinPayable { payable, payment_id, attempt }, Acknowledged {});
     let payment_method = Some("card".to_owned());
     let confirm =
         ConfirmPayable { payable, payment_id, fencing_token, amount, payment_method, event_id };

@@ -179,7 +179,8 @@ pub async fn pay(app: &TestApp, user_id: Uuid, reservation_id: &str) {
     let held = tickets.call(GetPayable { payable }, &context).await.unwrap().payable;
     let (fencing_token, amount) = (held.fencing_token, held.total_amount);
     let event_id = held.event_id;
-    let pin = PinPayable { payable, payment_id, user_id, fencing_token, amount, event_id };
+    let attempt = 1;
+    let pin = PinPayable { payable, payment_id, user_id, fencing_token, amount, attempt, event_id };
     tickets.call(pin, &context).await.unwrap();
     let payment_method = Some("card".to_owned());
     let confirm =

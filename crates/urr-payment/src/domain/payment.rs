@@ -100,6 +100,8 @@ pub struct Payment {
     pub step: Option<SagaStep>,
     /// How often the present step was tried without success.
     pub attempts: u32,
+    /// Which attempt to pin the payable it is, from 1. After an unpin a new one begins.
+    pub pin_attempt: i64,
     /// When the provider was first asked to charge.
     pub charge_sent_at: Option<Timestamp>,
     /// When the provider was last asked to charge.
@@ -283,6 +285,7 @@ pub(crate) mod tests {
             status,
             step,
             attempts: 0,
+            pin_attempt: 1,
             charge_sent_at: None,
             last_charge_at: None,
             failure_code: None,

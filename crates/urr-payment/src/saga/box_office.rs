@@ -72,6 +72,7 @@ fn sold_payment(sold: &BoxOfficeSold, context: &HandlerContext) -> Payment {
         status: PaymentStatus::Confirmed,
         step: None,
         attempts: 0,
+        pin_attempt: 1,
         charge_sent_at: None,
         last_charge_at: None,
         failure_code: None,

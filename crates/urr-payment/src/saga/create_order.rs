@@ -157,6 +157,7 @@ impl PaymentService {
             status: PaymentStatus::Pending,
             step: None,
             attempts: 0,
+            pin_attempt: 1,
             charge_sent_at: None,
             last_charge_at: None,
             failure_code: None,

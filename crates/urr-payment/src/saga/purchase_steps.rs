@@ -23,6 +23,8 @@ use crate::{PROVIDER_GONE, PaymentService};
 
 /// How often a ticket service that does not answer is asked to pin, while the buyer waits.
 const PIN_ATTEMPTS_MAX: u32 = 5;
+/// The payable is there, and its pin is not.
+pub(super) const NOT_PINNED: &str = "NOT_PINNED";
 /// Why a payment failed whose hold could not be pinned for lack of an answer.
 pub(crate) const TICKETS_UNAVAILABLE: &str = "TICKET_SERVICE_UNAVAILABLE";
 
@@ -177,12 +179,12 @@ impl PaymentService {
         ProviderCall::charge(self.0.ids.next_id(), payment.id)
     }
 
-    /// Asks the ticket service to give the buyer what was paid for.
-    pub(super) async fn ask_delivery(&self, payment: &Payment) -> Result<(), ClientError> {
+    /// Asks the ticket service to give the buyer what was paid for. The charge was recorded.
+    async fn ask_delivery(&self, payment: &Payment) -> Result<(), ClientError> {
         let answer = self.ask_tickets("call deliver", payment, payment.confirm_payable()).await;
         match answer {
             // The charge came late. If the hold is still there, it is the buyer's.
-            Err(error) if error.code() == Some("NOT_PINNED") => {
+            Err(error) if error.code() == Some(NOT_PINNED) => {
                 self.ask_tickets("call pin late", payment, payment.pin_payable()).await?;
                 self.ask_tickets("call deliver late", payment, payment.confirm_payable()).await?;
                 Ok(())
@@ -256,7 +258,7 @@ impl PaymentService {
         {
             return self.retry_later(payment, None).await;
         }
-        self.advance(payment, "unpinned", (payment.status, None), |_, _| Ok(())).await
+        self.advance(payment, "unpinned", (payment.status, None), payments::pin_attempt_end).await
     }
 }
 

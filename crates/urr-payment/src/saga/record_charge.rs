@@ -6,7 +6,7 @@ use urr_kernel::Timestamp;
 use urr_storage::outbox::{self, EventMetadata};
 use urr_storage::{DbResult, SetWrite, StorageError, Tx};
 
-use super::purchase_steps::charge_request;
+use super::purchase_steps::{NOT_PINNED, charge_request};
 use super::runner::StepOutcome;
 use super::start_refund::full_refund_insert;
 use crate::domain::charge_outcome::{ChargeDecision, METHOD_NOT_SUPPORTED, PROVIDER_UNAVAILABLE};
@@ -197,8 +197,9 @@ impl PaymentService {
             confirmed_event_id: Some(events::confirmed_event_id(payment)),
             ..payment.clone()
         };
-        let refused = match self.ask_delivery(&charged).await {
-            Ok(()) => return self.record_delivered(payment, paid).await,
+        let deliver = charged.confirm_payable();
+        let refused = match self.ask_tickets("call deliver", &charged, deliver).await {
+            Ok(_) => return self.record_delivered(payment, paid).await,
             Err(refused) => refused,
         };
         let recorded = match self.record_charged(payment, paid, None).await? {
@@ -207,6 +208,10 @@ impl PaymentService {
         };
         match refused {
             ClientError::NoAnswer { .. } => self.retry_later(&recorded, None).await,
+            // The delivery pins once more. Only what is recorded can do that, by a new attempt.
+            ClientError::Refused { code, .. } if code == NOT_PINNED => {
+                Ok(StepOutcome::Continue(recorded))
+            }
             ClientError::Refused { code, .. } => self.not_delivered(&recorded, code).await,
         }
     }

@@ -12,8 +12,8 @@ use crate::provider::ProviderPayment;
 
 pub(super) const COLUMNS: &str = "id, order_id, user_id, payable_kind, payable_id, event_id, \
     reservation_id, fencing_token, order_name, amount, booking_fee, currency, provider, \
-    payment_key, provider_key, method, status, step, attempts, charge_sent_at, last_charge_at, \
-    failure_code, wait_code, cancel_reason, approved_at, receipt_url, charged_amount, \
+    payment_key, provider_key, method, status, step, attempts, pin_attempt, charge_sent_at, \
+    last_charge_at, failure_code, wait_code, cancel_reason, approved_at, receipt_url, charged_amount, \
     refunded_amount, correlation_id, traceparent, cause_event_id, confirmed_event_id, \
     created_at, updated_at";
 
@@ -21,7 +21,7 @@ pub(super) fn read(row: &Row<'_>) -> DbResult<Payment> {
     Ok(from_row!(row => Payment {
         id, order_id, user_id, event_id, reservation_id, fencing_token, order_name, amount,
         booking_fee, currency, provider, payment_key, provider_key, method, status, step, attempts,
-        charge_sent_at, last_charge_at, failure_code, wait_code, cancel_reason, approved_at,
+        pin_attempt, charge_sent_at, last_charge_at, failure_code, wait_code, cancel_reason, approved_at,
         receipt_url, correlation_id, traceparent, cause_event_id, confirmed_event_id, created_at,
         updated_at;
         payable: read_payable(row)?,
@@ -427,8 +427,15 @@ pub fn charge_fill(
     payment.failure_code = None;
 }
 
+/// The payable was unpinned: a pin from now on is a new attempt.
+pub fn pin_attempt_end(tx: &mut Tx<'_>, payment: &mut Payment) -> DbResult<()> {
+    payment.pin_attempt += 1;
+    let sql = "update payments set pin_attempt = pin_attempt + 1 where id = $1";
+    tx.execute_later(sql, params![payment.id])
+}
+
 /// What the provider says about the charge. Without a key, another order was paid by the same
-/// charge.
+/// charge. The attempt to pay may have been unpinned meanwhile, so a pin from now on is a new one.
 pub fn charge_set(
     tx: &mut Tx<'_>,
     payment: &mut Payment,
@@ -437,10 +444,11 @@ pub fn charge_set(
     confirmed_event_id: Option<Uuid>,
 ) -> DbResult<()> {
     charge_fill(payment, paid, provider_key, confirmed_event_id);
+    payment.pin_attempt += 1;
     tx.execute_later(
         "update payments set payment_key = $2, method = $3, approved_at = $4, receipt_url = $5, \
-         charged_amount = $6, confirmed_event_id = $7, provider_key = $8, failure_code = null \
-         where id = $1",
+         charged_amount = $6, confirmed_event_id = $7, provider_key = $8, failure_code = null, \
+         pin_attempt = pin_attempt + 1 where id = $1",
         params![
             payment.id,
             paid.payment_key,

@@ -1,6 +1,6 @@
 //! A ticket service in memory that keeps to the real one's contract, and fails when it is told to.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
 use axum::http::StatusCode;
@@ -50,6 +50,8 @@ pub struct FakePayable {
     pub payment_status: &'static str,
     pub expires_at: Timestamp,
     pub pinned_by: Option<Uuid>,
+    /// The last attempt of each payment that is over.
+    pub ended: BTreeMap<Uuid, i64>,
     pub payment_id: Option<Uuid>,
     pub refund_amount: Option<Won>,
     /// When it was last cancelled or made.
@@ -250,6 +252,9 @@ impl FakePayable {
         if !self.is_payable_by(body.user_id) {
             return Err("RESERVATION_NOT_FOUND");
         }
+        if self.ended.get(&body.payment_id).is_some_and(|ended| *ended >= body.attempt) {
+            return Err("PAYMENT_ATTEMPT_OVER");
+        }
         if self.status == "pending" && self.pinned_by == Some(body.payment_id) {
             return self.check_claim(body.fencing_token, body.amount);
         }
@@ -260,11 +265,19 @@ impl FakePayable {
         Ok(())
     }
 
-    fn unpin(&mut self, payment_id: Uuid) -> Result<(), &'static str> {
+    fn unpin(
+        &mut self,
+        UnpinPayable { payment_id, attempt, .. }: UnpinPayable,
+    ) -> Result<(), &'static str> {
+        if self.ended.get(&payment_id).is_some_and(|ended| *ended >= attempt) {
+            return Ok(());
+        }
+        if self.status == "confirmed" && self.payment_id == Some(payment_id) {
+            return Err("RESERVATION_CONFIRMED");
+        }
+        self.ended.insert(payment_id, attempt);
         if self.pinned_by == Some(payment_id) {
             self.pinned_by = None;
-        } else if self.status == "confirmed" && self.payment_id == Some(payment_id) {
-            return Err("RESERVATION_CONFIRMED");
         }
         Ok(())
     }
@@ -451,7 +464,7 @@ async fn pin(tickets: FakeTicketService, call: PinPayable, _: CallContext) -> Ch
 }
 
 async fn unpin(tickets: FakeTicketService, call: UnpinPayable, _: CallContext) -> ChangeResult {
-    tickets.answer("unpin", call.payable, |held, _| held.unpin(call.payment_id))?;
+    tickets.answer("unpin", call.payable, |held, _| held.unpin(call))?;
     Ok(Acknowledged {})
 }
 

@@ -1,5 +1,6 @@
 //! A payment service on a database of its own, on either engine, with a clock that stands still.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -112,6 +113,7 @@ impl World {
             payment_status: "unpaid",
             expires_at: self.clock.now() + Duration::from_secs(300),
             pinned_by: None,
+            ended: BTreeMap::new(),
             payment_id: None,
             refund_amount: None,
             updated_at: self.clock.now(),

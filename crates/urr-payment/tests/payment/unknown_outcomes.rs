@@ -51,6 +51,26 @@ contract! {
         world.assert_whole().await;
     }
 
+    /// The process that charged was held up for so long that another one gave the payment up.
+    async fn a_charge_that_was_given_up_meanwhile_is_a_ticket_if_the_hold_is_there(world: World) {
+        let held = world.hold();
+        let order = world.order(&held).await;
+        let approval = world.approval(&order, TestCard::Approve).await;
+        let (faults, pause) = Pause::at("call confirm");
+        let (slow, context) = (world.instance(faults), world.context());
+        let held_up = tokio::spawn(async move { slow.approve(approval, &context).await.unwrap() });
+        pause.reached().await;
+        run(&world, "update payments set status = 'failed', step = null").await;
+        world.tickets.change(held.id, |held| {
+            held.pinned_by = None;
+            held.ended.insert(order.id.0, 1);
+        });
+        pause.end();
+        assert_eq!(held_up.await.unwrap().status, PaymentStatus::Confirmed);
+        assert_eq!(world.tickets.get(held.id).tickets, 1);
+        world.assert_whole().await;
+    }
+
     /// P3: one won less was taken than was ordered.
     async fn what_is_not_the_amount_of_the_order_goes_back_whole(world: World) {
         let (held, payment) = world.pay(TestCard::WrongAmount).await;

@@ -220,6 +220,7 @@ impl From<MembershipRejection> for ApiError {
             Refused::NotForSale => "MEMBERSHIP_NOT_FOR_SALE",
             Refused::PaymentInProgress => "MEMBERSHIP_BEING_PAID",
             Refused::NotPinned => "NOT_PINNED",
+            Refused::AttemptOver => "PAYMENT_ATTEMPT_OVER",
             Refused::Paid => "MEMBERSHIP_PAID",
             Refused::Refunded => "MEMBERSHIP_REFUNDED",
             Refused::NotRefunding => "NOT_REFUNDING",

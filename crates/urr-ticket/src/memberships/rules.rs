@@ -13,6 +13,7 @@ use utoipa::ToSchema;
 
 use crate::inventory::rules::{Tier, presale_fee};
 use crate::memberships::points::{DIAMOND_FROM, GOLD_FROM};
+use crate::payables::attempts::EndedAttempts;
 use crate::reservations::rules::{PaymentClaim, Transition};
 
 define_id!(
@@ -56,6 +57,8 @@ pub struct Membership {
     pub is_live: bool,
     /// The number of the last term.
     pub last_term: i64,
+    /// The attempts to pay that have released a term.
+    pub ended_attempts: EndedAttempts,
     pub term: Option<MembershipTerm>,
 }
 
@@ -110,6 +113,8 @@ pub enum MembershipRejection {
     PaymentInProgress,
     #[error("This payment has not pinned the membership.")]
     NotPinned,
+    #[error("This attempt to pay is over.")]
+    AttemptOver,
     #[error("This year is paid.")]
     Paid,
     #[error("This year was refunded.")]
@@ -200,7 +205,11 @@ pub fn decide_pay(membership: &Membership) -> Result<Won, MembershipRejection> {
 pub fn decide_pin(
     membership: &Membership,
     claim: &PaymentClaim,
+    attempt: i64,
 ) -> Result<Transition, MembershipRejection> {
+    if membership.ended_attempts.contains(claim.payment_id, attempt) {
+        return Err(MembershipRejection::AttemptOver);
+    }
     let term = membership.term.as_ref().ok_or(MembershipRejection::StaleToken)?;
     if term.number != membership.last_term {
         return Err(MembershipRejection::StaleToken);
@@ -212,17 +221,20 @@ pub fn decide_pin(
     check_amount(claim, Some(price)).map(|()| Transition::Apply)
 }
 
-/// A payment has failed. The term is the one that it has pinned or paid, if any.
+/// An attempt to pay has failed. The term is the one that the payment has pinned or paid. Without
+/// one the attempt is recorded all the same, because the pin may still be on its way.
 pub fn decide_unpin(
     membership: &Membership,
     payment_id: Uuid,
+    attempt: i64,
 ) -> Result<Transition, MembershipRejection> {
-    match &membership.term {
-        Some(term) if term.pinned_by == Some(payment_id) => Ok(Transition::Apply),
-        Some(term) if term.payment_status == TermPaymentStatus::Paid => {
-            Err(MembershipRejection::Paid)
-        }
-        _ => Ok(Transition::AlreadyDone),
+    if membership.ended_attempts.contains(payment_id, attempt) {
+        return Ok(Transition::AlreadyDone);
+    }
+    match membership.term.as_ref().map(|term| term.payment_status) {
+        None | Some(TermPaymentStatus::Unpaid) => Ok(Transition::Apply),
+        Some(TermPaymentStatus::Paid) => Err(MembershipRejection::Paid),
+        Some(TermPaymentStatus::Refunded) => Ok(Transition::AlreadyDone),
     }
 }
 

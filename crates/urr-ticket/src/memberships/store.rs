@@ -9,6 +9,7 @@ use urr_storage::{DbResult, Row, Tx, Value, from_row, params};
 use crate::memberships::rules::{
     Membership, MembershipArtist, MembershipId, MembershipTerm, TermPeriod,
 };
+use crate::payables::attempts::EndedAttempts;
 
 /// Selects a term of a membership.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +50,7 @@ pub fn artist_find(tx: &mut Tx<'_>, id: Uuid) -> DbResult<Option<MembershipArtis
 }
 
 const MEMBERSHIP: &str = "select m.id, m.user_id, m.artist_id, m.tier, m.points, \
-    m.pending_points, m.joined_at, m.expires_at, m.is_live, m.term as last_term, a.name as artist_name, a.membership_price, \
+    m.pending_points, m.joined_at, m.expires_at, m.is_live, m.term as last_term, m.ended_attempts, a.name as artist_name, a.membership_price, \
     t.number, t.payment_status, t.amount, t.pinned_by, t.payment_id, t.starts_at, t.ends_at \
     from memberships as m left join artists as a on a.id = m.artist_id \
     left join membership_terms as t on t.membership_id = m.id";
@@ -128,6 +129,7 @@ fn membership_read(row: &Row<'_>) -> DbResult<Membership> {
         id, user_id, artist_id, tier, points, pending_points, joined_at, expires_at, is_live,
         last_term;
         artist: name.zip(price).map(|(name, price)| MembershipArtist { name, price }),
+        ended_attempts: EndedAttempts::read(row)?,
         term: term_read(row)?,
     }))
 }
@@ -213,6 +215,17 @@ pub fn term_unpin(tx: &mut Tx<'_>, step: TermChange) -> DbResult<()> {
         params![step.id, step.number, step.payment_id, step.now],
     )?;
     assert_eq!(rows, 1, "the pin was seen under the lock");
+    Ok(())
+}
+
+/// Records the attempts that have ended.
+pub fn membership_set_ended_attempts(
+    tx: &mut Tx<'_>,
+    id: MembershipId,
+    ended: &EndedAttempts,
+) -> DbResult<()> {
+    let sql = "update memberships set ended_attempts = $2 where id = $1";
+    tx.execute(sql, params![id, ended.to_json()])?;
     Ok(())
 }
 

@@ -31,7 +31,7 @@ use crate::{Reservation, ReservationId, ReservationItem};
 /// A step of a hold towards its sale.
 pub(crate) enum HoldStep<'a> {
     /// A payment is about to charge.
-    Pin { id: ReservationId, user_id: Uuid, claim: PaymentClaim, now: Timestamp },
+    Pin { id: ReservationId, user_id: Uuid, claim: PaymentClaim, attempt: i64, now: Timestamp },
     /// A payment was made.
     Confirm(Box<HoldConfirmation<'a>>),
 }
@@ -70,9 +70,9 @@ impl HoldStep<'_> {
     fn decide(&self, records: &HashMap<Uuid, ReservationRecord>) -> StepDecision {
         let record = records.get(&self.id().0).ok_or(ReservationRejection::NotFound)?;
         match self {
-            HoldStep::Pin { user_id, claim, now, .. } => {
+            HoldStep::Pin { user_id, claim, attempt, now, .. } => {
                 check_owner(record, *user_id)?;
-                decide_pin(record, claim, *now)
+                decide_pin(record, claim, *attempt, *now)
             }
             HoldStep::Confirm(confirming) => {
                 decide_confirm(record, &confirming.payment.claim, confirming.now)
@@ -282,6 +282,7 @@ pub(crate) enum HoldStepCall {
         id: ReservationId,
         user_id: Uuid,
         claim: PaymentClaim,
+        attempt: i64,
         now: Timestamp,
     },
     Confirm {
@@ -312,8 +313,8 @@ impl SetWrite for HoldStepCall {
         });
         let ticket_id = |_: usize| ids.expect("only a confirmation makes tickets").next_id();
         let steps = set.iter().map(|call| match *call {
-            &HoldStepCall::Pin { id, user_id, claim, now } => {
-                HoldStep::Pin { id, user_id, claim, now }
+            &HoldStepCall::Pin { id, user_id, claim, attempt, now } => {
+                HoldStep::Pin { id, user_id, claim, attempt, now }
             }
             HoldStepCall::Confirm { id, payment, events, now, .. } => {
                 HoldStep::Confirm(Box::new(HoldConfirmation {

@@ -370,6 +370,7 @@ impl From<ReservationRejection> for ApiError {
             Refused::Unpaid => "RESERVATION_UNPAID",
             Refused::PaymentInProgress => "PAYMENT_IN_PROGRESS",
             Refused::NotPinned => "NOT_PINNED",
+            Refused::AttemptOver => "PAYMENT_ATTEMPT_OVER",
             Refused::Confirmed => "RESERVATION_CONFIRMED",
             Refused::Cancelled => "RESERVATION_CANCELLED",
             Refused::Expired => "RESERVATION_EXPIRED",

@@ -98,24 +98,29 @@ impl TicketService {
         id: ReservationId,
         user_id: Uuid,
         claim: PaymentClaim,
+        attempt: i64,
         event_id: Option<Uuid>,
     ) -> Result<(), TransitionError> {
         let now = self.clock.now();
-        let pin = HoldStepCall::Pin { id, user_id, claim, now };
+        let pin = HoldStepCall::Pin { id, user_id, claim, attempt, now };
         self.take_step(event_id, pin).await.map(drop)
     }
 
-    /// Releases the hold: the payment has failed. An expired hold ends with the next sweep.
+    /// Releases the hold: this attempt of the payment has failed. An expired hold ends with the next sweep.
     pub async fn unpin_hold(
         &self,
         id: ReservationId,
         payment_id: Uuid,
+        attempt: i64,
     ) -> Result<(), TransitionError> {
         let now = self.clock.now();
         let unpinned = self.db.write(move |tx| {
-            match check_transition(tx, id, |record| decide_unpin(record, payment_id))? {
+            match check_transition(tx, id, |record| decide_unpin(record, payment_id, attempt))? {
                 TransitionCheck::AlreadyDone(_) => Ok(()),
-                TransitionCheck::Apply(..) => Ok(transitions::hold_unpin(tx, id, payment_id, now)?),
+                TransitionCheck::Apply(record, _) => {
+                    let ended = record.ended_attempts.with(payment_id, attempt);
+                    Ok(transitions::hold_unpin(tx, id, payment_id, &ended, now)?)
+                }
             }
         });
         unpinned.await

@@ -6,6 +6,7 @@
 use urr_kernel::{Timestamp, Uuid, Won};
 
 use crate::inventory::rules::SaleStatus;
+use crate::payables::attempts::EndedAttempts;
 use crate::reservations::model::{
     Reservation, ReservationKind, ReservationPaymentStatus, ReservationStatus,
 };
@@ -17,6 +18,8 @@ pub struct ReservationRecord {
     pub kind: ReservationKind,
     /// When its owner was given more time to pay.
     pub extended_at: Option<Timestamp>,
+    /// The attempts to pay that have released it.
+    pub ended_attempts: EndedAttempts,
     pub payment_id: Option<Uuid>,
     pub payment_method: Option<String>,
     pub refund_amount: Option<Won>,
@@ -66,6 +69,8 @@ pub enum ReservationRejection {
     PaymentInProgress,
     #[error("This payment has not pinned the reservation.")]
     NotPinned,
+    #[error("This attempt to pay is over.")]
+    AttemptOver,
     #[error("This reservation is paid.")]
     Confirmed,
     #[error("This reservation is not paid, so it has no tickets yet.")]
@@ -194,12 +199,17 @@ pub fn decide_pay(record: &ReservationRecord, now: Timestamp) -> Result<(), Rese
 }
 
 /// A payment is about to charge. The expiry is checked here for the last time: from now on the hold
-/// waits for the payment (M-16).
+/// waits for the payment (M-16). A pin that arrives after its own unpin has no
+/// effect.
 pub fn decide_pin(
     record: &ReservationRecord,
     claim: &PaymentClaim,
+    attempt: i64,
     now: Timestamp,
 ) -> Result<Transition, ReservationRejection> {
+    if record.ended_attempts.contains(claim.payment_id, attempt) {
+        return Err(ReservationRejection::AttemptOver);
+    }
     if record.phase(now) == (ReservationPhase::Pinned { by: claim.payment_id }) {
         return record.check_claim(claim).map(|()| Transition::AlreadyDone);
     }
@@ -207,19 +217,22 @@ pub fn decide_pin(
     record.check_claim(claim).map(|()| Transition::Apply)
 }
 
-/// A payment has failed. Without a pin nothing is left to do; a confirmed reservation stays
-/// confirmed.
+/// An attempt to pay has failed. Without a pin it is recorded all the same: the pin may still be on
+/// its way. A confirmed reservation stays confirmed.
 pub fn decide_unpin(
     record: &ReservationRecord,
     payment_id: Uuid,
+    attempt: i64,
 ) -> Result<Transition, ReservationRejection> {
-    if record.reservation.pinned_by == Some(payment_id) {
-        return Ok(Transition::Apply);
+    if record.ended_attempts.contains(payment_id, attempt) {
+        return Ok(Transition::AlreadyDone);
     }
-    let is_confirmed = record.reservation.status == ReservationStatus::Confirmed;
-    match is_confirmed && record.payment_id == Some(payment_id) {
-        true => Err(ReservationRejection::Confirmed),
-        false => Ok(Transition::AlreadyDone),
+    match record.reservation.status {
+        ReservationStatus::Pending => Ok(Transition::Apply),
+        ReservationStatus::Confirmed if record.payment_id == Some(payment_id) => {
+            Err(ReservationRejection::Confirmed)
+        }
+        _ => Ok(Transition::AlreadyDone),
     }
 }
 
@@ -401,6 +414,7 @@ mod tests {
             },
             kind: ReservationKind::Online,
             extended_at: None,
+            ended_attempts: EndedAttempts::default(),
             payment_id: was_paid.then_some(OURS),
             payment_method: None,
             refund_amount: (was_paid && status == ReservationStatus::Cancelled).then_some(amount),
@@ -431,8 +445,8 @@ mod tests {
             Err(refused) => format!("{refused:?}"),
         };
         let steps = [
-            word(decide_pin(&record, &claim(OURS), now)),
-            word(decide_unpin(&record, OURS)),
+            word(decide_pin(&record, &claim(OURS), 1, now)),
+            word(decide_unpin(&record, OURS, 1)),
             word(decide_confirm(&record, &claim(OURS), now)),
             word(decide_release(&record, Some(7), now)),
             word(decide_change(&record, Some(7), now).map(|()| Transition::Apply)),
@@ -448,11 +462,11 @@ mod tests {
     fn every_step_in_every_state() {
         //                          pin unpin confirm release change extend owner's admin's refunded
         let table = [
-            ("held", "12:04", "go done NotPinned go go go go go NotRefunding"),
+            ("held", "12:04", "go go NotPinned go go go go go NotRefunding"),
             (
                 "held",
                 "12:05",
-                "Expired done Expired Expired Expired Expired Expired Expired NotRefunding",
+                "Expired go Expired Expired Expired Expired Expired Expired NotRefunding",
             ),
             (
                 "pinned",
@@ -497,22 +511,35 @@ mod tests {
     }
 
     #[test]
-    fn another_payment_is_always_refused_and_has_nothing_to_let_go() {
+    fn another_payment_is_always_refused() {
         let now = at("12:30");
         let (pinned, paid) = (record("pinned"), record("paid"));
-        for decide in [decide_pin, decide_confirm] {
-            assert_eq!(
-                decide(&pinned, &claim(THEIRS), now),
-                Err(ReservationRejection::PaymentInProgress)
-            );
-            assert_eq!(decide(&paid, &claim(THEIRS), now), Err(ReservationRejection::Confirmed));
+        for (record, refused) in [
+            (&pinned, ReservationRejection::PaymentInProgress),
+            (&paid, ReservationRejection::Confirmed),
+        ] {
+            assert_eq!(decide_pin(record, &claim(THEIRS), 1, now), Err(refused));
+            assert_eq!(decide_confirm(record, &claim(THEIRS), now), Err(refused));
         }
-        for record in [&pinned, &paid] {
-            assert_eq!(decide_unpin(record, THEIRS), Ok(Transition::AlreadyDone));
-        }
+        assert_eq!(decide_unpin(&paid, THEIRS, 1), Ok(Transition::AlreadyDone));
         let refunding = record("refunding");
         let refunded = decide_refunded(&refunding, THEIRS, ReturnedMoney::whole(Won::new(100_000)));
         assert_eq!(refunded, Err(ReservationRejection::NotRefunding));
+    }
+
+    #[test]
+    fn an_attempt_that_is_over_neither_pins_nor_unpins() {
+        let now = at("12:04");
+        let ended_attempts = EndedAttempts::default().with(OURS, 2).with(THEIRS, 9);
+        let held = ReservationRecord { ended_attempts: ended_attempts.clone(), ..record("held") };
+        let pinned = ReservationRecord { ended_attempts, ..record("pinned") };
+        for attempt in [1, 2] {
+            let late = decide_pin(&held, &claim(OURS), attempt, now);
+            assert_eq!(late, Err(ReservationRejection::AttemptOver));
+            assert_eq!(decide_unpin(&pinned, OURS, attempt), Ok(Transition::AlreadyDone));
+        }
+        assert_eq!(decide_pin(&held, &claim(OURS), 3, now), Ok(Transition::Apply));
+        assert_eq!(decide_unpin(&pinned, OURS, 3), Ok(Transition::Apply));
     }
 
     #[test]
@@ -523,12 +550,12 @@ mod tests {
         for state in ["held", "pinned"] {
             let record = record(state);
             assert_eq!(
-                decide_pin(&record, &stale, now),
+                decide_pin(&record, &stale, 1, now),
                 Err(ReservationRejection::StaleToken),
                 "{state}"
             );
             assert_eq!(
-                decide_pin(&record, &cheap, now),
+                decide_pin(&record, &cheap, 1, now),
                 Err(ReservationRejection::WrongAmount),
                 "{state}"
             );
@@ -569,7 +596,7 @@ mod tests {
         let closed = ReservationRecord { sale_status: SaleStatus::Cancelled, ..record("held") };
         let now = at("12:04");
         assert_eq!(
-            decide_pin(&closed, &claim(OURS), now),
+            decide_pin(&closed, &claim(OURS), 1, now),
             Err(ReservationRejection::EventCancelled)
         );
         assert_eq!(decide_change(&closed, None, now), Err(ReservationRejection::EventCancelled));

@@ -17,6 +17,7 @@ use crate::alerts::store::gates_note_return;
 use crate::in_list::for_each_chunk;
 use crate::memberships::points::PointAction;
 use crate::memberships::points::store::points_revoke;
+use crate::payables::attempts::EndedAttempts;
 use crate::reservations::rules::ReservationRecord;
 use crate::{CancelPolicy, EventChain, Reservation, ReservationId, ReservationStatus};
 
@@ -27,7 +28,7 @@ pub(crate) const RESERVATION: &str = "id, number, user_id, event_id, status, pay
 /// A query for [`ReservationRecord`]s; a condition on `r` follows.
 pub(crate) const RECORD: &str = "select r.id, r.number, r.user_id, r.event_id, r.kind, r.status, \
     r.payment_status, r.total_amount, r.booking_fee, r.quantity, r.fence, r.expires_at, r.pinned_by, \
-    r.extended_at, r.payment_id, r.payment_method, r.refund_amount, r.end_reason, r.created_at, r.updated_at, \
+    r.extended_at, r.ended_attempts, r.payment_id, r.payment_method, r.refund_amount, r.end_reason, r.created_at, r.updated_at, \
     r.agreed_starts_at, r.announced_starts_at, r.cancelled_amount, r.cancelled_refund_amount, \
     r.correlation_id, r.last_event_id, \
     s.status as sale_status, s.starts_at, s.artist_id, s.title as event_title, s.venue_name \
@@ -63,6 +64,7 @@ pub(crate) fn record_read(row: &Row<'_>) -> DbResult<ReservationRecord> {
         announced_starts_at, cancelled_amount, cancelled_refund_amount, sale_status, starts_at,
         artist_id, event_title, venue_name;
         reservation: reservation_read(row)?,
+        ended_attempts: EndedAttempts::read(row)?,
     }))
 }
 
@@ -361,18 +363,23 @@ pub fn hold_extend(
     Ok(())
 }
 
+/// Records the attempts that have ended, and releases the pin of this payment. That of another
+/// payment stays.
 pub fn hold_unpin(
     tx: &mut Tx<'_>,
     id: ReservationId,
     payment_id: Uuid,
+    ended: &EndedAttempts,
     now: Timestamp,
 ) -> DbResult<()> {
     let rows = tx.execute(
-        "update reservations set pinned_by = null, pinned_at = null, updated_at = $3 \
-         where id = $1 and status = 'pending' and pinned_by = $2",
-        params![id, payment_id, now],
+        "update reservations set \
+         pinned_at = case when pinned_by = $2 then null else pinned_at end, \
+         pinned_by = case when pinned_by = $2 then null else pinned_by end, \
+         ended_attempts = $3, updated_at = $4 where id = $1 and status = 'pending'",
+        params![id, payment_id, ended.to_json(), now],
     )?;
-    assert_eq!(rows, 1, "the pin was seen under the lock");
+    assert_eq!(rows, 1, "the hold was seen under the lock");
     Ok(())
 }
 

@@ -256,6 +256,7 @@ impl From<TransferRejection> for ApiError {
             Refused::SeatLimit => "SEAT_LIMIT",
             Refused::BeingPaid => "TRANSFER_BEING_PAID",
             Refused::NotPinned => "NOT_PINNED",
+            Refused::AttemptOver => "PAYMENT_ATTEMPT_OVER",
             Refused::Sold => "TRANSFER_SOLD",
             Refused::Cancelled => "TRANSFER_CANCELLED",
             Refused::EventStarted => "EVENT_STARTED",

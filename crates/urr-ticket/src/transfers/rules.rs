@@ -8,6 +8,7 @@ use urr_storage::{storable_enum, storable_id};
 
 use crate::inventory::rules::{SaleStatus, Tier};
 use crate::memberships::rules::Benefits;
+use crate::payables::attempts::EndedAttempts;
 use crate::reservations::model::{
     ReservationId, ReservationKind, ReservationPaymentStatus, ReservationStatus,
 };
@@ -45,6 +46,8 @@ pub struct Transfer {
     /// Of one that is being paid, or was sold.
     pub buyer_id: Option<Uuid>,
     pub pinned_by: Option<Uuid>,
+    /// The attempts to pay that have released it.
+    pub ended_attempts: EndedAttempts,
     pub payment_id: Option<Uuid>,
     /// What came back of the buyer's payment.
     pub refund_amount: Option<Won>,
@@ -108,6 +111,8 @@ pub enum TransferRejection {
     BeingPaid,
     #[error("This payment has not pinned it.")]
     NotPinned,
+    #[error("This attempt to pay is over.")]
+    AttemptOver,
     #[error("This is sold.")]
     Sold,
     #[error("This is not for sale any more.")]
@@ -265,9 +270,13 @@ pub fn decide_pin(
     offer: &TransferOffer,
     buyer: &TransferBuyer,
     claim: &PaymentClaim,
+    attempt: i64,
     now: Timestamp,
 ) -> Result<Transition, TransferRejection> {
     let transfer = &offer.transfer;
+    if transfer.ended_attempts.contains(claim.payment_id, attempt) {
+        return Err(TransferRejection::AttemptOver);
+    }
     let is_its_own = transfer.pinned_by == Some(claim.payment_id);
     if is_its_own && transfer.buyer_id == Some(buyer.user_id) {
         return transfer.check_claim(claim).map(|()| Transition::AlreadyDone);
@@ -276,17 +285,20 @@ pub fn decide_pin(
     transfer.check_claim(claim).map(|()| Transition::Apply)
 }
 
-/// A payment has failed. A completed purchase stays completed.
+/// An attempt to pay has failed. It is recorded without a pin as well, because the pin may still be
+/// on its way. A completed purchase stays completed.
 pub fn decide_unpin(
     transfer: &Transfer,
     payment_id: Uuid,
+    attempt: i64,
 ) -> Result<Transition, TransferRejection> {
-    if transfer.pinned_by == Some(payment_id) {
-        return Ok(Transition::Apply);
+    if transfer.ended_attempts.contains(payment_id, attempt) {
+        return Ok(Transition::AlreadyDone);
     }
-    match transfer.payment_id == Some(payment_id) {
-        true => Err(TransferRejection::Sold),
-        false => Ok(Transition::AlreadyDone),
+    match transfer.status {
+        TransferStatus::Listed => Ok(Transition::Apply),
+        _ if transfer.payment_id == Some(payment_id) => Err(TransferRejection::Sold),
+        TransferStatus::Completed | TransferStatus::Cancelled => Ok(Transition::AlreadyDone),
     }
 }
 

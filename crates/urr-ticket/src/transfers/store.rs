@@ -9,6 +9,7 @@ use urr_storage::{DbResult, Row, StorageError, Tx, Value, from_row, params};
 use crate::ReservationId;
 use crate::display_number::display_number;
 use crate::in_list::for_each_chunk;
+use crate::payables::attempts::EndedAttempts;
 use crate::transfers::rules::{Transfer, TransferId, TransferPrice, TransferStatus};
 
 /// The index that lets a reservation be listed once.
@@ -16,7 +17,7 @@ pub const ONE_LISTED: &str = "transfers_one_listed";
 
 const TRANSFER: &str = "t.id, t.reservation_id, t.number, t.event_id, t.seller_id, \
     t.seller_payment_id, t.original_price, t.fee_percent, t.fee, t.status, t.end_reason, \
-    t.buyer_id, t.pinned_by, t.payment_id, t.refund_amount, t.created_at, t.completed_at";
+    t.buyer_id, t.pinned_by, t.ended_attempts, t.payment_id, t.refund_amount, t.created_at, t.completed_at";
 
 fn transfer_read(row: &Row<'_>) -> DbResult<Transfer> {
     Ok(from_row!(row => Transfer {
@@ -27,6 +28,7 @@ fn transfer_read(row: &Row<'_>) -> DbResult<Transfer> {
             fee_percent: u8::try_from(row.get::<u32>("fee_percent")?).expect("it is a percentage"),
             fee: row.get("fee")?,
         },
+        ended_attempts: EndedAttempts::read(row)?,
     }))
 }
 
@@ -109,13 +111,22 @@ pub fn transfer_pin(tx: &mut Tx<'_>, step: TransferChange, buyer_id: Uuid) -> Db
     Ok(())
 }
 
-pub fn transfer_unpin(tx: &mut Tx<'_>, step: TransferChange) -> DbResult<()> {
+/// Records the attempts that have ended, and releases the pin of this payment. That of another
+/// payment stays.
+pub fn transfer_unpin(
+    tx: &mut Tx<'_>,
+    step: TransferChange,
+    ended: &EndedAttempts,
+) -> DbResult<()> {
     let rows = tx.execute(
-        "update transfers set pinned_by = null, pinned_at = null, buyer_id = null, \
-         updated_at = $3 where id = $1 and status = 'listed' and pinned_by = $2",
-        params![step.id, step.payment_id, step.now],
+        "update transfers set \
+         pinned_at = case when pinned_by = $2 then null else pinned_at end, \
+         buyer_id = case when pinned_by = $2 then null else buyer_id end, \
+         pinned_by = case when pinned_by = $2 then null else pinned_by end, \
+         ended_attempts = $3, updated_at = $4 where id = $1 and status = 'listed'",
+        params![step.id, step.payment_id, ended.to_json(), step.now],
     )?;
-    assert_eq!(rows, 1, "the pin was seen under the lock");
+    assert_eq!(rows, 1, "the transfer was seen under the lock");
     Ok(())
 }
 

@@ -220,7 +220,7 @@ contract! {
         let (buyer, payment_id) = (world.ids.next_id(), world.ids.next_id());
         let (fencing_token, amount) = (transfer.number, transfer.price.total());
         let claim = PaymentClaim { payment_id, fencing_token, amount };
-        world.ticket.pin_transfer(transfer.id, buyer, claim).await.unwrap();
+        world.ticket.pin_transfer(transfer.id, buyer, claim, 1).await.unwrap();
         let made = CompletedPayment::new(claim, Some("card"));
         world.ticket.complete_transfer(transfer.id, made, world.context()).await.unwrap();
         assert_eq!(world.announced("TRANSFER_COMPLETED").await[0]["sellerPayout"], 100_000);

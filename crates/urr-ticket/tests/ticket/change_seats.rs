@@ -64,7 +64,7 @@ contract! {
         let again = change(&world, &record, &[2], old).await;
         assert_eq!(again, Err(ReserveError::NotChangeable(ReservationRejection::StaleToken)));
         let (id, user_id) = (record.reservation.id, record.reservation.user_id);
-        let stale = world.ticket.pin_hold(id, user_id, world.claim(&record), None).await;
+        let stale = world.ticket.pin_hold(id, user_id, world.claim(&record), 1, None).await;
         assert_eq!(stale, Err(ReservationRejection::StaleToken.into()), "the price may be another");
         let stale = world.ticket.release_hold(id, user_id, old, world.context()).await;
         assert_eq!(stale, Err(ReservationRejection::StaleToken.into()));

@@ -35,7 +35,7 @@ contract! {
         assert_eq!(refunding.refund_amount, Some(refunding.reservation.total_amount));
         // What is being paid is decided first, and then cancelled as well.
         world.confirm(paying.reservation.id, claim).await.unwrap();
-        world.ticket.unpin_hold(giving_up.reservation.id, other.payment_id).await.unwrap();
+        world.ticket.unpin_hold(giving_up.reservation.id, other.payment_id, 1).await.unwrap();
         assert_eq!(empty(&world).await.ended, 2);
         let paying = world.find(paying.reservation.id).await;
         assert_eq!(paying.reservation.payment_status, ReservationPaymentStatus::Refunding);
@@ -57,7 +57,7 @@ contract! {
         let record = world.hold(event_id, world.ids.next_id(), &[0]).await;
         close(&world, event_id).await;
         let (id, user_id) = (record.reservation.id, record.reservation.user_id);
-        let pinned = world.ticket.pin_hold(id, user_id, world.claim(&record), None).await;
+        let pinned = world.ticket.pin_hold(id, user_id, world.claim(&record), 1, None).await;
         assert_eq!(pinned, Err(TransitionError::Rejected(ReservationRejection::EventCancelled)));
         world.execute("update sales set status = 'deleted'").await;
         assert_eq!(empty(&world).await.ended, 1, "a deleted event is emptied too");
@@ -81,7 +81,7 @@ contract! {
         assert_eq!(held.end_reason.as_deref(), Some("EVENT_DELETED"));
         assert_eq!(world.find(paid.id()).await, kept(&paid, &held));
         world.confirm(paying.reservation.id, claim).await.unwrap();
-        world.ticket.unpin_hold(giving_up.reservation.id, other.payment_id).await.unwrap();
+        world.ticket.unpin_hold(giving_up.reservation.id, other.payment_id, 1).await.unwrap();
         assert_eq!(empty(&world).await.ended, 1, "the hold that nobody pays any more");
         assert_eq!(empty(&world).await.ended, 0);
         let paying = world.find(paying.reservation.id).await;

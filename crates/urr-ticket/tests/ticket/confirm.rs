@@ -56,22 +56,74 @@ contract! {
         let (id, user_id) = (record.reservation.id, record.reservation.user_id);
         let claim = world.pin(&record).await;
         world.clock.advance(10 * MINUTE);
-        world.ticket.pin_hold(id, user_id, claim, None).await.unwrap();
+        world.ticket.pin_hold(id, user_id, claim, 1, None).await.unwrap();
         assert_eq!(world.find(id).await.reservation.pinned_by, Some(claim.payment_id));
         let first = world.confirm(id, claim).await.unwrap();
         assert_eq!(world.confirm(id, claim).await, Ok(first.clone()));
         assert_eq!(world.announced("RESERVATION_CONFIRMED").await.len(), 1);
         assert_eq!(world.number("select count(*) as n from tickets").await, 1);
         // Too late to let it go: it is sold.
-        let unpinned = world.ticket.unpin_hold(id, claim.payment_id).await;
+        let unpinned = world.ticket.unpin_hold(id, claim.payment_id, 1).await;
         assert_eq!(unpinned, refused(ReservationRejection::Confirmed));
         let other = world.hold(event_id, world.ids.next_id(), &[1]).await;
         let claim = world.pin(&other).await;
         for _ in 0..2 {
-            world.ticket.unpin_hold(other.reservation.id, claim.payment_id).await.unwrap();
+            world.ticket.unpin_hold(other.reservation.id, claim.payment_id, 1).await.unwrap();
             assert_eq!(world.find(other.reservation.id).await.reservation.pinned_by, None);
         }
         world.assert_agrees().await;
+    }
+
+    /// Messages can be late, and so can copies of them.
+    async fn a_pin_that_comes_after_its_unpin_has_no_effect(world: World) {
+        let event_id = world.open_sale(hall(1, 5)).await;
+        let record = world.hold(event_id, world.ids.next_id(), &[0]).await;
+        let (id, user_id) = (record.reservation.id, record.reservation.user_id);
+        let (ours, theirs) = (world.claim(&record), world.claim(&record));
+        let pin = async |claim, attempt| world.ticket.pin_hold(id, user_id, claim, attempt, None).await;
+        let unpin = async |attempt| world.ticket.unpin_hold(id, ours.payment_id, attempt).await;
+        let pinned_by = async || world.find(id).await.reservation.pinned_by;
+        // The first pin is still on its way when the payment gives up.
+        unpin(1).await.unwrap();
+        assert_eq!(pin(ours, 1).await, refused(ReservationRejection::AttemptOver));
+        // Another payment, which ends as well, does not make it be forgotten.
+        pin(theirs, 1).await.unwrap();
+        unpin(1).await.unwrap();
+        assert_eq!(pinned_by().await, Some(theirs.payment_id), "a late unpin leaves it alone");
+        world.ticket.unpin_hold(id, theirs.payment_id, 1).await.unwrap();
+        assert_eq!(pin(ours, 1).await, refused(ReservationRejection::AttemptOver));
+        assert_eq!(pinned_by().await, None);
+        // A new attempt pins, twice without harm, and a late copy of the old unpin has no effect.
+        for _ in 0..2 {
+            pin(ours, 2).await.unwrap();
+        }
+        unpin(1).await.unwrap();
+        assert_eq!(pinned_by().await, Some(ours.payment_id));
+        unpin(2).await.unwrap();
+        for attempt in [1, 2] {
+            assert_eq!(pin(ours, attempt).await, refused(ReservationRejection::AttemptOver));
+        }
+        world.clock.advance(10 * MINUTE);
+        world.sweep().await;
+        assert_eq!(world.find(id).await.reservation.status, ReservationStatus::Expired);
+        world.assert_agrees().await;
+    }
+
+    /// Whichever comes first, the hold is not pinned in the end.
+    async fn a_pin_and_its_unpin_at_once_leave_no_pin(world: World) {
+        let event_id = world.open_sale(hall(1, 5)).await;
+        for _ in 0..20 {
+            let record = world.hold(event_id, world.ids.next_id(), &[0]).await;
+            let (id, user_id) = (record.reservation.id, record.reservation.user_id);
+            let claim = world.claim(&record);
+            let pinned = world.ticket.pin_hold(id, user_id, claim, 1, Some(event_id));
+            let unpinned = world.ticket.unpin_hold(id, claim.payment_id, 1);
+            let (_, unpinned) = tokio::join!(pinned, unpinned);
+            unpinned.unwrap();
+            assert_eq!(world.find(id).await.reservation.pinned_by, None);
+            world.clock.advance(10 * MINUTE);
+            world.sweep().await;
+        }
     }
 
     /// By hand, as a bug would leave it: not even one of them is let in on a guess.
@@ -113,7 +165,7 @@ contract! {
         let before = world.db.stats().groups;
         let pins = holds.iter().map(|(record, claim)| {
             let reservation = &record.reservation;
-            world.ticket.pin_hold(reservation.id, reservation.user_id, *claim, Some(event_id))
+            world.ticket.pin_hold(reservation.id, reservation.user_id, *claim, 1, Some(event_id))
         });
         let pinned = join_all(pins).await;
         let confirmations = holds.iter().map(|(record, claim)| {
@@ -155,7 +207,7 @@ contract! {
         let mut pins = tokio::task::JoinSet::new();
         for _ in 0..20 {
             let (ticket, claim) = (world.ticket.clone(), world.claim(&record));
-            pins.spawn(async move { (claim, ticket.pin_hold(id, user_id, claim, None).await) });
+            pins.spawn(async move { (claim, ticket.pin_hold(id, user_id, claim, 1, None).await) });
         }
         let outcomes = pins.join_all().await;
         let (won, lost): (Vec<_>, Vec<_>) = outcomes.into_iter().partition(|(_, o)| o.is_ok());
@@ -164,12 +216,12 @@ contract! {
             assert_eq!(outcome, refused(ReservationRejection::PaymentInProgress));
             assert_eq!(world.confirm(id, claim).await, refused(ReservationRejection::PaymentInProgress));
             // It never had the pin: there is nothing to let go, and the other's stays.
-            world.ticket.unpin_hold(id, claim.payment_id).await.unwrap();
+            world.ticket.unpin_hold(id, claim.payment_id, 1).await.unwrap();
         }
         let (claim, _) = won[0].clone();
         world.confirm(id, claim).await.unwrap();
         let late = world.claim(&record);
-        assert_eq!(world.ticket.pin_hold(id, user_id, late, None).await, refused(ReservationRejection::Confirmed));
+        assert_eq!(world.ticket.pin_hold(id, user_id, late, 1, None).await, refused(ReservationRejection::Confirmed));
         assert_eq!(world.confirm(id, late).await, refused(ReservationRejection::Confirmed));
         world.assert_agrees().await;
     }
@@ -182,7 +234,7 @@ contract! {
         world.clock.advance(5 * MINUTE);
         // Not swept yet: its time is over all the same.
         let claim = world.claim(&record);
-        assert_eq!(world.ticket.pin_hold(id, user_id, claim, None).await, refused(ReservationRejection::Expired));
+        assert_eq!(world.ticket.pin_hold(id, user_id, claim, 1, None).await, refused(ReservationRejection::Expired));
         assert_eq!(world.confirm(id, claim).await, refused(ReservationRejection::Expired));
         let looked = world.ticket.validate_reservation(id, user_id).await;
         assert_eq!(looked.map(|_| ()), refused(ReservationRejection::Expired));
@@ -198,17 +250,17 @@ contract! {
         let stale = PaymentClaim { fencing_token: claim.fencing_token - 1, ..claim };
         for pinned in [false, true] {
             if pinned {
-                world.ticket.pin_hold(id, user_id, claim, None).await.unwrap();
+                world.ticket.pin_hold(id, user_id, claim, 1, None).await.unwrap();
                 assert_eq!(world.confirm(id, cheap).await, refused(ReservationRejection::WrongAmount));
                 assert_eq!(world.confirm(id, stale).await, refused(ReservationRejection::StaleToken));
             }
-            let wrong = world.ticket.pin_hold(id, user_id, cheap, None).await;
+            let wrong = world.ticket.pin_hold(id, user_id, cheap, 1, None).await;
             assert_eq!(wrong, refused(ReservationRejection::WrongAmount));
-            let wrong = world.ticket.pin_hold(id, user_id, stale, None).await;
+            let wrong = world.ticket.pin_hold(id, user_id, stale, 1, None).await;
             assert_eq!(wrong, refused(ReservationRejection::StaleToken));
         }
         let stranger = world.ids.next_id();
-        let strange = world.ticket.pin_hold(id, stranger, claim, None).await;
+        let strange = world.ticket.pin_hold(id, stranger, claim, 1, None).await;
         assert_eq!(strange, refused(ReservationRejection::NotFound));
         world.confirm(id, claim).await.unwrap();
     }
@@ -226,7 +278,7 @@ contract! {
         let present = world.hold(event_id, world.ids.next_id(), &[0]).await;
         assert!(present.reservation.fence > stale.reservation.fence, "tokens only grow");
         let attempts = async || {
-            assert_eq!(world.ticket.pin_hold(id, mina, claim, None).await, refused(ReservationRejection::Expired));
+            assert_eq!(world.ticket.pin_hold(id, mina, claim, 1, None).await, refused(ReservationRejection::Expired));
             assert_eq!(world.confirm(id, claim).await, refused(ReservationRejection::Expired));
             for token in [None, Some(stale.reservation.fence)] {
                 let released = world.ticket.release_hold(id, mina, token, world.context()).await;
@@ -253,7 +305,7 @@ contract! {
         let reservation = &other.reservation;
         let (other_id, user_id) = (reservation.id, reservation.user_id);
         assert_eq!(
-            world.ticket.pin_hold(other_id, user_id, claim, None).await,
+            world.ticket.pin_hold(other_id, user_id, claim, 1, None).await,
             refused(ReservationRejection::StaleToken)
         );
     }
@@ -314,7 +366,8 @@ contract! {
         let payment_id = world.ids.next_id();
         let user_id = record.reservation.user_id;
         let pin = json!({"paymentId": payment_id, "userId": user_id, "amount": 100_000,
-            "fencingToken": record.reservation.fence});
+            "fencingToken": record.reservation.fence, "attempt": 1});
+        let unpin = json!({"paymentId": payment_id, "attempt": 1});
         let confirm = json!({"paymentId": payment_id, "amount": 100_000,
             "fencingToken": record.reservation.fence, "paymentMethod": "card"});
         let refunded = json!({"paymentId": payment_id, "amount": 100_000});
@@ -322,7 +375,7 @@ contract! {
             (Method::GET, format!("{base}/validate?userId={user_id}"), Value::Null, 200),
             (Method::POST, format!("{base}/pin"), pin, 200),
             (Method::POST, format!("{base}/confirm"), confirm, 200),
-            (Method::POST, format!("{base}/unpin"), json!({"paymentId": payment_id}), 409),
+            (Method::POST, format!("{base}/unpin"), unpin, 409),
             (Method::POST, format!("{base}/refunded"), refunded, 409),
             (Method::GET, base.clone(), Value::Null, 200),
             (Method::GET, "/internal/ticket/paid".to_owned(), Value::Null, 200),

@@ -62,7 +62,7 @@ contract! {
         world.clock.advance(60 * MINUTE);
         assert_eq!(world.sweep().await.ended, 0);
         let id = record.reservation.id;
-        world.ticket.unpin_hold(id, claim.payment_id).await.unwrap();
+        world.ticket.unpin_hold(id, claim.payment_id, 1).await.unwrap();
         assert_eq!(world.sweep().await.ended, 1, "without the pin its time is over");
         assert_eq!(world.find(id).await.reservation.status, ReservationStatus::Expired);
     }
@@ -219,7 +219,7 @@ contract! {
             // The pin is asked for at the last moment, and the sweep comes before it is decided.
             let pay = async {
                 let user_id = record.reservation.user_id;
-                world.ticket.pin_hold(id, user_id, claim, None).await.is_ok()
+                world.ticket.pin_hold(id, user_id, claim, 1, None).await.is_ok()
                     && world.confirm(id, claim).await.is_ok()
             };
             let sweep = async {

@@ -111,7 +111,7 @@ contract! {
         extend(&world.ticket, &record).await.unwrap();
         world.clock.advance(6 * MINUTE);
         let (id, user_id) = (record.reservation.id, record.reservation.user_id);
-        world.ticket.pin_hold(id, user_id, claim, None).await.unwrap();
+        world.ticket.pin_hold(id, user_id, claim, 1, None).await.unwrap();
         world.confirm(id, claim).await.unwrap();
         world.assert_agrees().await;
     }

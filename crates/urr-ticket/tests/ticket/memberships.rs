@@ -54,7 +54,7 @@ impl World {
     pub async fn pin_membership(&self, membership: &Membership) -> PaymentClaim {
         let claim = self.membership_claim(membership);
         let (id, user_id) = (membership.id, membership.user_id);
-        self.ticket.pin_membership(id, user_id, claim).await.unwrap();
+        self.ticket.pin_membership(id, user_id, claim, 1).await.unwrap();
         claim
     }
 
@@ -209,7 +209,7 @@ contract! {
             "pinnedBy": null, "paymentId": null, "refundAmount": null, "updatedAt": null,
         }));
         let payment_id = world.ids.next_id();
-        let pin = json!({"paymentId": payment_id, "userId": user_id, "fencingToken": 1,
+        let pin = json!({"paymentId": payment_id, "userId": user_id, "fencingToken": 1, "attempt": 1,
             "amount": PRICE});
         let confirm = json!({"paymentId": payment_id, "fencingToken": 1, "amount": PRICE,
             "paymentMethod": "card"});
@@ -287,7 +287,7 @@ contract! {
         let artist_id = world.artist().await;
         let membership = world.subscribe(world.ids.next_id(), artist_id).await;
         let path = format!("/internal/ticket/payables/membership/{}", membership.id.0);
-        let all = json!({"paymentId": Uuid::nil(), "userId": Uuid::nil(), "fencingToken": 1,
+        let all = json!({"paymentId": Uuid::nil(), "userId": Uuid::nil(), "fencingToken": 1, "attempt": 1,
             "amount": PRICE});
         for caller in Caller::ALL.into_iter().filter(|caller| *caller != Caller::Payment) {
             assert_eq!(get(&world, CallerIdentity::Service(caller), &path).await.0, 403, "{caller}");
@@ -301,7 +301,7 @@ contract! {
         let (user_id, artist_id) = (world.ids.next_id(), world.artist().await);
         let membership = world.subscribe(user_id, artist_id).await;
         let (id, claim) = (membership.id, world.membership_claim(&membership));
-        let pin = async |claim| world.ticket.pin_membership(id, user_id, claim).await;
+        let pin = async |claim| world.ticket.pin_membership(id, user_id, claim, 1).await;
         let cheap = PaymentClaim { amount: Won::new(1), ..claim };
         assert_eq!(pin(cheap).await, refused(MembershipRejection::WrongAmount));
         for fencing_token in [0, 2] {
@@ -309,7 +309,7 @@ contract! {
             assert_eq!(pin(stale).await, refused(MembershipRejection::StaleToken));
         }
         let someone = world.ids.next_id();
-        let theirs = world.ticket.pin_membership(id, someone, claim).await;
+        let theirs = world.ticket.pin_membership(id, someone, claim, 1).await;
         assert_eq!(theirs, refused(MembershipRejection::NotFound));
         assert_eq!(world.activate(id, claim).await, refused(MembershipRejection::NotPinned));
         // The price changes between preparing and paying.
@@ -328,7 +328,7 @@ contract! {
         assert_eq!(active.amount(), Won::new(35_000));
         assert_eq!(world.announced("MEMBERSHIP_ACTIVATED").await[0]["amount"], 35_000);
         // What is paid is not let go.
-        let unpinned = world.ticket.unpin_membership(id, claim.payment_id).await;
+        let unpinned = world.ticket.unpin_membership(id, claim.payment_id, 1).await;
         assert_eq!(unpinned, refused(MembershipRejection::Paid));
     }
 
@@ -339,7 +339,7 @@ contract! {
         let mut paying = tokio::task::JoinSet::new();
         for _ in 0..10 {
             let (ticket, claim) = (world.ticket.clone(), world.membership_claim(&membership));
-            paying.spawn(async move { (claim, ticket.pin_membership(id, user_id, claim).await) });
+            paying.spawn(async move { (claim, ticket.pin_membership(id, user_id, claim, 1).await) });
         }
         let (won, lost): (Vec<_>, Vec<_>) =
             paying.join_all().await.into_iter().partition(|(_, pinned)| pinned.is_ok());
@@ -356,10 +356,10 @@ contract! {
         let (user_id, artist_id) = (world.ids.next_id(), world.artist().await);
         let membership = world.subscribe(user_id, artist_id).await;
         let claim = world.pin_membership(&membership).await;
-        let others = world.ticket.unpin_membership(membership.id, world.ids.next_id()).await;
+        let others = world.ticket.unpin_membership(membership.id, world.ids.next_id(), 1).await;
         assert_eq!(others.unwrap().term.unwrap().pinned_by, Some(claim.payment_id));
         for _ in 0..2 {
-            let free = world.ticket.unpin_membership(membership.id, claim.payment_id).await;
+            let free = world.ticket.unpin_membership(membership.id, claim.payment_id, 1).await;
             assert_eq!(free.unwrap().term.unwrap().pinned_by, None);
         }
         let late = world.activate(membership.id, claim).await;
@@ -367,6 +367,26 @@ contract! {
         assert_eq!(world.number("select count(*) as n from membership_points").await, 0);
         world.join(user_id, artist_id).await;
         assert_eq!(point_lines(&world).await, [("MEMBERSHIP_JOIN".to_owned(), 200)]);
+    }
+
+    async fn a_pin_that_comes_after_its_unpin_leaves_the_term_free(world: World) {
+        let (user_id, artist_id) = (world.ids.next_id(), world.artist().await);
+        let membership = world.subscribe(user_id, artist_id).await;
+        let (id, claim) = (membership.id, world.membership_claim(&membership));
+        let pin = async |attempt| world.ticket.pin_membership(id, user_id, claim, attempt).await;
+        let unpin = async |attempt| {
+            let unpinned = world.ticket.unpin_membership(id, claim.payment_id, attempt).await;
+            unpinned.unwrap().term.unwrap().pinned_by
+        };
+        assert_eq!(unpin(1).await, None);
+        assert_eq!(pin(1).await, refused(MembershipRejection::AttemptOver));
+        for _ in 0..2 {
+            pin(2).await.unwrap();
+        }
+        assert_eq!(unpin(1).await, Some(claim.payment_id), "a late unpin has no effect");
+        assert_eq!(unpin(2).await, None);
+        assert_eq!(pin(2).await, refused(MembershipRejection::AttemptOver));
+        world.join(user_id, artist_id).await;
     }
 
     /// The call and the event of a payment at the same moment: one of them activates.

@@ -22,6 +22,7 @@ const SEATS: u32 = 6;
 const STOCK: u32 = 6;
 const USERS: usize = 3;
 const PAYMENTS: usize = 2;
+const ATTEMPTS: i64 = 3;
 const PER_USER_MAX: u32 = 4;
 const HOLD_TTL: Duration = Duration::from_secs(300);
 const HOLD_EXTENSION: Duration = Duration::from_secs(180);
@@ -31,8 +32,8 @@ const HOLD_EXTENSION: Duration = Duration::from_secs(180);
 enum Op {
     Hold { user: usize, seats: BTreeSet<u32> },
     HoldTickets { user: usize, quantity: u32 },
-    Pin { at: usize, payment: usize, stale: bool },
-    Unpin { at: usize, payment: usize },
+    Pin { at: usize, payment: usize, attempt: i64, stale: bool },
+    Unpin { at: usize, payment: usize, attempt: i64 },
     Confirm { at: usize, payment: usize, stale: bool },
     Cancel { at: usize },
     CancelTickets { at: usize, count: usize },
@@ -50,15 +51,17 @@ enum Op {
 fn op() -> impl Strategy<Value = Op> {
     let at = 0..8_usize;
     let payment = 0..PAYMENTS;
+    let attempt = 1..=ATTEMPTS;
     let stale = proptest::bool::weighted(0.1);
     let seats = btree_set(0..SEATS, 1..=3);
     prop_oneof![
         8 => (0..USERS, seats.clone()).prop_map(|(user, seats)| Op::Hold { user, seats }),
         4 => (0..USERS, 1..=3_u32)
             .prop_map(|(user, quantity)| Op::HoldTickets { user, quantity }),
-        8 => (at.clone(), payment.clone(), stale)
-            .prop_map(|(at, payment, stale)| Op::Pin { at, payment, stale }),
-        2 => (at.clone(), payment.clone()).prop_map(|(at, payment)| Op::Unpin { at, payment }),
+        8 => (at.clone(), payment.clone(), attempt.clone(), stale)
+            .prop_map(|(at, payment, attempt, stale)| Op::Pin { at, payment, attempt, stale }),
+        2 => (at.clone(), payment.clone(), attempt)
+            .prop_map(|(at, payment, attempt)| Op::Unpin { at, payment, attempt }),
         6 => (at.clone(), payment.clone(), stale)
             .prop_map(|(at, payment, stale)| Op::Confirm { at, payment, stale }),
         4 => at.clone().prop_map(|at| Op::Cancel { at }),
@@ -88,6 +91,8 @@ struct RefundBasis {
     status: ReservationStatus,
     payment: ReservationPaymentStatus,
     pinned: Option<usize>,
+    /// The last attempt of each payment that is over.
+    ended: [i64; PAYMENTS],
     paid_by: Option<usize>,
     token: i64,
     expires_at: Timestamp,
@@ -178,20 +183,25 @@ impl Model {
         let is_on_sale = !(operations.is_seated() && is_closed);
         let is_pending = operations.status == ReservationStatus::Pending;
         match *op {
-            Op::Pin { payment, stale, .. } => {
+            Op::Pin { payment, attempt, stale, .. } => {
+                let is_over = operations.ended[payment] >= attempt;
                 let again = is_pending && operations.pinned == Some(payment);
-                let allowed = !stale && (again || operations.is_held(now) && is_on_sale);
+                let is_free = again || operations.is_held(now) && is_on_sale;
+                let allowed = !stale && !is_over && is_free;
                 if allowed {
                     operations.pinned = Some(payment);
                 }
                 allowed
             }
-            Op::Unpin { payment, .. } => {
-                if operations.pinned == Some(payment) {
-                    operations.pinned = None;
+            Op::Unpin { payment, attempt, .. } => {
+                let is_over = operations.ended[payment] >= attempt;
+                if is_pending && !is_over {
+                    operations.ended[payment] = attempt;
+                    operations.pinned.take_if(|by| *by == payment);
                 }
-                !(operations.status == ReservationStatus::Confirmed
-                    && operations.paid_by == Some(payment))
+                is_over
+                    || !(operations.status == ReservationStatus::Confirmed
+                        && operations.paid_by == Some(payment))
             }
             Op::Confirm { payment, stale, .. } => {
                 let again = operations.status == ReservationStatus::Confirmed
@@ -311,6 +321,7 @@ impl Case<'_> {
             status: ReservationStatus::Pending,
             payment: ReservationPaymentStatus::Unpaid,
             pinned: None,
+            ended: [0; PAYMENTS],
             paid_by: None,
             token: hold.reservation.fence,
             expires_at: now + HOLD_TTL,
@@ -352,11 +363,12 @@ impl Case<'_> {
             amount: paid,
         };
         match *op {
-            Op::Pin { payment, stale, .. } => {
-                ticket.pin_hold(id, user_id, claim(payment, stale), None).await.is_ok()
+            Op::Pin { payment, attempt, stale, .. } => {
+                let claim = claim(payment, stale);
+                ticket.pin_hold(id, user_id, claim, attempt, None).await.is_ok()
             }
-            Op::Unpin { payment, .. } => {
-                ticket.unpin_hold(id, self.payments[payment]).await.is_ok()
+            Op::Unpin { payment, attempt, .. } => {
+                ticket.unpin_hold(id, self.payments[payment], attempt).await.is_ok()
             }
             Op::Confirm { payment, stale, .. } => {
                 world.confirm(id, claim(payment, stale)).await.is_ok()
@@ -517,6 +529,11 @@ impl Case<'_> {
                 status: reservation.status,
                 payment: reservation.payment_status,
                 pinned: payment(reservation.pinned_by),
+                ended: std::array::from_fn(|payment| {
+                    let id = self.payments[payment];
+                    let is_over = |attempt: &i64| record.ended_attempts.contains(id, *attempt);
+                    (1..=ATTEMPTS).rev().find(is_over).unwrap_or(0)
+                }),
                 paid_by: payment(record.payment_id),
                 token: reservation.fence,
                 expires_at: reservation.expires_at,

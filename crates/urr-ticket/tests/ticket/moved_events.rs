@@ -169,7 +169,7 @@ contract! {
             let (buyer, payment_id) = (world.ids.next_id(), world.ids.next_id());
             let (fencing_token, amount) = (transfer.number, transfer.price.total());
             let claim = PaymentClaim { payment_id, fencing_token, amount };
-            world.ticket.pin_transfer(transfer.id, buyer, claim).await.unwrap();
+            world.ticket.pin_transfer(transfer.id, buyer, claim, 1).await.unwrap();
             if moves_while_paying {
                 world.move_event(event_id, 3, start + 2 * DAY).await;
                 world.ticket.announce_moved_events().await.unwrap();

@@ -95,7 +95,7 @@ impl World {
     pub async fn pin(&self, record: &ReservationRecord) -> PaymentClaim {
         let claim = self.claim(record);
         let reservation = &record.reservation;
-        self.ticket.pin_hold(reservation.id, reservation.user_id, claim, None).await.unwrap();
+        self.ticket.pin_hold(reservation.id, reservation.user_id, claim, 1, None).await.unwrap();
         claim
     }
 

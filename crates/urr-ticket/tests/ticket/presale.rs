@@ -303,7 +303,7 @@ contract! {
         let record = world.hold(presale.event_id, gold.user_id, &[0]).await;
         // A payment for the seats alone is too little.
         let short = PaymentClaim { amount: Won::new(100_000), ..world.claim(&record) };
-        let refused = world.ticket.pin_hold(record.reservation.id, gold.user_id, short, None).await;
+        let refused = world.ticket.pin_hold(record.reservation.id, gold.user_id, short, 1, None).await;
         assert_eq!(refused, Err(TransitionError::Rejected(ReservationRejection::WrongAmount)));
         let paid = world.pay(&record).await;
         world.ticket.cancel_reservation(paid.id(), gold.user_id, world.context()).await.unwrap();

@@ -60,7 +60,7 @@ impl World {
 
     async fn pin_transfer(&self, transfer: &Transfer, buyer_id: Uuid) -> PaymentClaim {
         let claim = self.transfer_claim(transfer);
-        self.ticket.pin_transfer(transfer.id, buyer_id, claim).await.unwrap();
+        self.ticket.pin_transfer(transfer.id, buyer_id, claim, 1).await.unwrap();
         claim
     }
 
@@ -212,7 +212,7 @@ contract! {
         assert_eq!(world.ticket.find_transfer(transfer.id).await, Ok(first));
         assert_eq!(world.announced("TRANSFER_COMPLETED").await.len(), 1);
         assert_eq!(world.number("select max(issue) as n from tickets").await, 2);
-        let unpinned = world.ticket.unpin_transfer(transfer.id, claim.payment_id).await;
+        let unpinned = world.ticket.unpin_transfer(transfer.id, claim.payment_id, 1).await;
         assert_eq!(unpinned, refused(TransferRejection::Sold));
         assert_eq!(world.find(paid.id()).await.payment_id, Some(claim.payment_id));
     }
@@ -264,7 +264,7 @@ contract! {
             let (world, transfer) = (Arc::clone(&world), transfer.clone());
             buying.spawn(async move {
                 let (buyer_id, claim) = (world.ids.next_id(), world.transfer_claim(&transfer));
-                let pinned = world.ticket.pin_transfer(transfer.id, buyer_id, claim).await;
+                let pinned = world.ticket.pin_transfer(transfer.id, buyer_id, claim, 1).await;
                 (buyer_id, claim, pinned)
             });
         }
@@ -275,18 +275,41 @@ contract! {
             assert_eq!(pinned, refused(TransferRejection::BeingPaid));
             let completed = world.complete(transfer.id, claim).await;
             assert_eq!(completed, refused(TransferRejection::BeingPaid));
-            world.ticket.unpin_transfer(transfer.id, claim.payment_id).await.unwrap();
+            world.ticket.unpin_transfer(transfer.id, claim.payment_id, 1).await.unwrap();
         }
         let (first, claim, _) = &won[0];
-        let again = world.ticket.pin_transfer(transfer.id, *first, *claim).await.unwrap();
+        let again = world.ticket.pin_transfer(transfer.id, *first, *claim, 1).await.unwrap();
         assert_eq!(again.transfer.pinned_by, Some(claim.payment_id), "its own pin is kept");
-        world.ticket.unpin_transfer(transfer.id, claim.payment_id).await.unwrap();
+        world.ticket.unpin_transfer(transfer.id, claim.payment_id, 1).await.unwrap();
         let completed = world.complete(transfer.id, *claim).await;
         assert_eq!(completed, refused(TransferRejection::NotPinned));
         let next = world.ids.next_id();
         world.buy(&transfer, next).await;
         assert_eq!(world.find(paid.id()).await.reservation.user_id, next);
         assert_eq!(world.announced("TRANSFER_COMPLETED").await.len(), 1);
+    }
+
+    async fn a_pin_that_comes_after_its_unpin_leaves_the_listing_free(world: World) {
+        let (_, transfer) = world.listed().await;
+        let (buyer_id, claim) = (world.ids.next_id(), world.transfer_claim(&transfer));
+        let pin = async |attempt| world.ticket.pin_transfer(transfer.id, buyer_id, claim, attempt).await;
+        let unpin = async |attempt| {
+            world.ticket.unpin_transfer(transfer.id, claim.payment_id, attempt).await.unwrap().transfer
+        };
+        assert_eq!(unpin(1).await.pinned_by, None);
+        assert_eq!(pin(1).await, refused(TransferRejection::AttemptOver));
+        let rival = world.pin_transfer(&transfer, world.ids.next_id()).await;
+        assert_eq!(unpin(2).await.pinned_by, Some(rival.payment_id), "the rival's pin stays");
+        world.ticket.unpin_transfer(transfer.id, rival.payment_id, 1).await.unwrap();
+        for attempt in [1, 2] {
+            assert_eq!(pin(attempt).await, refused(TransferRejection::AttemptOver));
+        }
+        for _ in 0..2 {
+            let pinned = pin(3).await.unwrap().transfer;
+            assert_eq!(pinned.pinned_by, Some(claim.payment_id));
+            assert_eq!(unpin(2).await.pinned_by, Some(claim.payment_id), "a late unpin");
+        }
+        world.complete(transfer.id, claim).await.unwrap();
     }
 
     async fn r_3_taking_back_and_buying_at_once_have_one_outcome(world: World) {
@@ -301,7 +324,7 @@ contract! {
             let (here, offered) = (Arc::clone(&world), transfer.clone());
             let buying = tokio::spawn(async move {
                 let claim = here.transfer_claim(&offered);
-                here.ticket.pin_transfer(id, buyer_id, claim).await?;
+                here.ticket.pin_transfer(id, buyer_id, claim, 1).await?;
                 here.complete(id, claim).await
             });
             let (taken, bought) = (taking.await.unwrap(), buying.await.unwrap());
@@ -348,7 +371,7 @@ contract! {
             "reason": "CANCELLED_BY_SELLER", "timestamp": world.clock.now(),
         })]);
         let pinned = world.ticket.pin_transfer(
-            transfer.id, world.ids.next_id(), world.transfer_claim(&transfer)).await;
+            transfer.id, world.ids.next_id(), world.transfer_claim(&transfer), 1).await;
         assert_eq!(pinned, refused(TransferRejection::Cancelled));
     }
 
@@ -385,7 +408,7 @@ contract! {
         let second = world.list(&paid).await;
         assert_eq!((first.number, second.number), (1, 2));
         let stale = world.transfer_claim(first);
-        let pinned = world.ticket.pin_transfer(second.id, world.ids.next_id(), stale).await;
+        let pinned = world.ticket.pin_transfer(second.id, world.ids.next_id(), stale, 1).await;
         assert_eq!(pinned, refused(TransferRejection::StaleToken));
     }
 

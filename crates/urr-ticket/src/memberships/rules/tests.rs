@@ -34,6 +34,7 @@ fn membership(state: &str) -> Membership {
         expires_at: at("2026-12-01"),
         is_live: true,
         last_term: 2,
+        ended_attempts: EndedAttempts::default(),
         term: Some(MembershipTerm {
             number: 2,
             payment_status,
@@ -61,7 +62,7 @@ fn word(step: Result<Transition, MembershipRejection>) -> String {
 fn every_step_in_every_state() {
     //                 subscribe pin unpin confirm refunded
     let table = [
-        ("offered", "done go done NotPinned NotRefunding"),
+        ("offered", "done go go NotPinned NotRefunding"),
         ("pinned", "done done go go NotRefunding"),
         ("paid", "go Paid Paid done go"),
         ("refunded", "go NotForSale done Refunded done"),
@@ -70,8 +71,8 @@ fn every_step_in_every_state() {
         let membership = membership(state);
         let steps = [
             word(decide_subscribe(Some(&membership), at("2026-11-30"))),
-            word(decide_pin(&membership, &claim(OURS))),
-            word(decide_unpin(&membership, OURS)),
+            word(decide_pin(&membership, &claim(OURS), 1)),
+            word(decide_unpin(&membership, OURS, 1)),
             word(decide_confirm(&membership, &claim(OURS))),
             word(decide_refunded(&membership, Some(Won::new(30_000)))),
         ];
@@ -82,14 +83,27 @@ fn every_step_in_every_state() {
 #[test]
 fn another_payment_is_refused_whatever_the_state() {
     let pinned = membership("pinned");
-    assert_eq!(decide_pin(&pinned, &claim(THEIRS)), Err(MembershipRejection::PaymentInProgress));
+    assert_eq!(decide_pin(&pinned, &claim(THEIRS), 1), Err(MembershipRejection::PaymentInProgress));
     assert_eq!(
         decide_confirm(&pinned, &claim(THEIRS)),
         Err(MembershipRejection::PaymentInProgress)
     );
     let paid = membership("paid");
-    assert_eq!(decide_pin(&paid, &claim(THEIRS)), Err(MembershipRejection::Paid));
+    assert_eq!(decide_pin(&paid, &claim(THEIRS), 1), Err(MembershipRejection::Paid));
     assert_eq!(decide_confirm(&paid, &claim(THEIRS)), Err(MembershipRejection::Paid));
+}
+
+#[test]
+fn an_attempt_that_is_over_neither_pins_nor_unpins() {
+    let (mut offered, mut pinned) = (membership("offered"), membership("pinned"));
+    for membership in [&mut offered, &mut pinned] {
+        membership.ended_attempts = EndedAttempts::default().with(OURS, 2);
+    }
+    let late = decide_pin(&offered, &claim(OURS), 2);
+    assert_eq!(late, Err(MembershipRejection::AttemptOver));
+    assert_eq!(decide_pin(&offered, &claim(OURS), 3), Ok(Transition::Apply));
+    assert_eq!(decide_unpin(&pinned, OURS, 2), Ok(Transition::AlreadyDone));
+    assert_eq!(decide_unpin(&pinned, OURS, 3), Ok(Transition::Apply));
 }
 
 #[test]
@@ -98,7 +112,7 @@ fn another_amount_takes_no_step() {
     for state in ["offered", "pinned"] {
         let membership = membership(state);
         assert_eq!(
-            decide_pin(&membership, &cheap),
+            decide_pin(&membership, &cheap, 1),
             Err(MembershipRejection::WrongAmount),
             "{state}"
         );

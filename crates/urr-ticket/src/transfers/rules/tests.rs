@@ -35,6 +35,7 @@ fn record(amount: i64, artist_id: Option<Uuid>) -> ReservationRecord {
         },
         kind: ReservationKind::Online,
         extended_at: None,
+        ended_attempts: EndedAttempts::default(),
         payment_id: Some(SELLERS),
         payment_method: None,
         refund_amount: None,
@@ -73,6 +74,7 @@ fn offer(state: &str) -> TransferOffer {
         end_reason: None,
         buyer_id: pinned_by.or(payment_id).map(|_| BUYER),
         pinned_by,
+        ended_attempts: EndedAttempts::default(),
         payment_id,
         refund_amount: None,
         created_at: at("12:00"),
@@ -153,8 +155,8 @@ fn every_step_in_every_state() {
         let (claim, now) = (claim(payment), at("12:00"));
         let buyer_of_pin = offer.transfer.buyer_id.map(|_| buyer());
         [
-            word(decide_pin(&offer, &buyer(), &claim, now)),
-            word(decide_unpin(&offer.transfer, payment)),
+            word(decide_pin(&offer, &buyer(), &claim, 1, now)),
+            word(decide_unpin(&offer.transfer, payment, 1)),
             word(decide_complete(&offer, &claim, buyer_of_pin.as_ref())),
             word(decide_cancel(&offer.transfer, SELLER)),
         ]
@@ -162,9 +164,9 @@ fn every_step_in_every_state() {
     };
     //                    pin unpin complete cancel
     let table = [
-        ("listed", OURS, "go done NotPinned go"),
+        ("listed", OURS, "go go NotPinned go"),
         ("pinned", OURS, "done go go BeingPaid"),
-        ("pinned", THEIRS, "BeingPaid done BeingPaid BeingPaid"),
+        ("pinned", THEIRS, "BeingPaid go BeingPaid BeingPaid"),
         ("sold", OURS, "Sold Sold done Sold"),
         ("sold", THEIRS, "Sold done Sold Sold"),
         ("cancelled", OURS, "Cancelled done Cancelled done"),
@@ -193,13 +195,26 @@ fn a_buyer_is_another_a_member_and_has_room() {
 }
 
 #[test]
+fn an_attempt_that_is_over_neither_pins_nor_unpins() {
+    let (mut listed, mut pinned) = (offer("listed"), offer("pinned"));
+    for offer in [&mut listed, &mut pinned] {
+        offer.transfer.ended_attempts = EndedAttempts::default().with(OURS, 2);
+    }
+    let pin = |attempt| decide_pin(&listed, &buyer(), &claim(OURS), attempt, at("12:00"));
+    assert_eq!(pin(2), Err(TransferRejection::AttemptOver));
+    assert_eq!(pin(3), Ok(Transition::Apply));
+    assert_eq!(decide_unpin(&pinned.transfer, OURS, 2), Ok(Transition::AlreadyDone));
+    assert_eq!(decide_unpin(&pinned.transfer, OURS, 3), Ok(Transition::Apply));
+}
+
+#[test]
 fn a_stale_token_or_another_price_takes_no_step() {
     let stale = PaymentClaim { fencing_token: 2, ..claim(OURS) };
     let cheap = PaymentClaim { amount: Won::new(109_999), ..claim(OURS) };
     let table = [(stale, TransferRejection::StaleToken), (cheap, TransferRejection::WrongAmount)];
     for (claim, refused) in table {
         for state in ["listed", "pinned"] {
-            let pinned = decide_pin(&offer(state), &buyer(), &claim, at("12:00"));
+            let pinned = decide_pin(&offer(state), &buyer(), &claim, 1, at("12:00"));
             assert_eq!(pinned, Err(refused), "{state}");
         }
         for state in ["pinned", "sold"] {

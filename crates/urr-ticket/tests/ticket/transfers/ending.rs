@@ -14,7 +14,7 @@ contract! {
         world.clock.advance(MINUTE);
         let buyer_id = world.ids.next_id();
         let late = world.transfer_claim(&transfer);
-        let pinned = world.ticket.pin_transfer(transfer.id, buyer_id, late).await;
+        let pinned = world.ticket.pin_transfer(transfer.id, buyer_id, late, 1).await;
         assert_eq!(pinned, refused(TransferRejection::EventStarted), "swept or not");
         let (_, seen) = get(&world, CallerIdentity::User(buyer_id), "/api/transfers").await;
         assert_eq!(seen["transfers"], json!([]));
@@ -25,7 +25,7 @@ contract! {
         assert_eq!(ended.end_reason.as_deref(), Some("EVENT_STARTED"));
         // What was being paid is decided first.
         world.complete(paying.id, claim).await.unwrap();
-        world.ticket.unpin_transfer(giving_up.id, other.payment_id).await.unwrap();
+        world.ticket.unpin_transfer(giving_up.id, other.payment_id, 1).await.unwrap();
         assert_eq!(world.ticket.end_started_transfers().await, Ok(1));
         let announced = world.announced("TRANSFER_CANCELLED").await;
         assert_eq!(announced.len(), 2);
@@ -51,7 +51,7 @@ contract! {
         assert_eq!(completed, refused(TransferRejection::Cancelled));
         let news = paid_for(&world, &transfer, claim);
         assert!(matches!(deliver(&world, &news).await, Ok(HandlerOutcome::Rejected { .. })));
-        world.ticket.unpin_transfer(transfer.id, claim.payment_id).await.unwrap();
+        world.ticket.unpin_transfer(transfer.id, claim.payment_id, 1).await.unwrap();
         let record = world.find(paid.id()).await;
         assert_eq!(record.reservation.user_id, seller(&paid));
         assert_eq!(record.payment_id, Some(paid.payment_id), "the seller is paid back");
@@ -71,7 +71,7 @@ contract! {
         let claim = world.pin_transfer(&transfer, world.ids.next_id()).await;
         let answer = post(&world, payments, &path, body.clone()).await;
         assert_eq!(code(&answer), (409, "TRANSFER_BEING_PAID"));
-        world.ticket.unpin_transfer(transfer.id, claim.payment_id).await.unwrap();
+        world.ticket.unpin_transfer(transfer.id, claim.payment_id, 1).await.unwrap();
         let (status, answer) = post(&world, payments, &path, body).await;
         assert_eq!(status, 200, "{answer}");
         assert_eq!(world.transfer(transfer.id).await.status, TransferStatus::Cancelled);
@@ -127,7 +127,7 @@ contract! {
         world.execute("update tickets set checked_in_at = created_at").await;
         assert_eq!(world.complete(transfer.id, claim).await, refused(TransferRejection::CheckedIn));
         let claim = world.transfer_claim(&other);
-        let pinned = world.ticket.pin_transfer(other.id, world.ids.next_id(), claim).await;
+        let pinned = world.ticket.pin_transfer(other.id, world.ids.next_id(), claim, 1).await;
         assert_eq!(pinned, refused(TransferRejection::CheckedIn));
         assert_eq!(world.find(paid.id()).await, paid.record);
     }

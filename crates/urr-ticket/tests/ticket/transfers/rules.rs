@@ -14,7 +14,7 @@ contract! {
         let own = world.ticket.validate_transfer(transfer.id, seller(&paid)).await;
         assert_eq!(own, refused(TransferRejection::OwnTransfer));
         let pinned =
-            world.ticket.pin_transfer(transfer.id, seller(&paid), world.transfer_claim(&transfer));
+            world.ticket.pin_transfer(transfer.id, seller(&paid), world.transfer_claim(&transfer), 1);
         assert_eq!(pinned.await, refused(TransferRejection::OwnTransfer));
         let nothing = TransferId(world.ids.next_id());
         let found = world.ticket.find_transfer(nothing).await;
@@ -48,7 +48,7 @@ contract! {
         world.assert_agrees().await;
         world.clock.advance(MINUTE);
         assert_eq!(kinds().await, [(AuditDifferenceKind::OldPin, Some(free.reservation_id.0))]);
-        world.ticket.unpin_transfer(free.id, claim.payment_id).await.unwrap();
+        world.ticket.unpin_transfer(free.id, claim.payment_id, 1).await.unwrap();
         world.assert_agrees().await;
     }
 
@@ -74,7 +74,7 @@ contract! {
         let payments = CallerIdentity::Service(Caller::Payment);
         assert_eq!(code(&get(&world, payments, &validate).await), (403, "MEMBERSHIP_REQUIRED"));
         let claim = world.transfer_claim(&transfer);
-        let pinned = world.ticket.pin_transfer(transfer.id, buyer_id, claim).await;
+        let pinned = world.ticket.pin_transfer(transfer.id, buyer_id, claim, 1).await;
         assert_eq!(pinned, refused(TransferRejection::BuyerNotMember));
         world.join(buyer_id, artist_id).await;
         world.buy(&transfer, buyer_id).await;
@@ -115,7 +115,7 @@ contract! {
         let buyer_id = world.ids.next_id();
         let mine = world.hold(event_id, buyer_id, &[2, 3, 4]).await;
         let claim = world.transfer_claim(&transfer);
-        let pinned = world.ticket.pin_transfer(transfer.id, buyer_id, claim).await;
+        let pinned = world.ticket.pin_transfer(transfer.id, buyer_id, claim, 1).await;
         assert_eq!(pinned, refused(TransferRejection::SeatLimit));
         world.release(&mine).await;
         let claim = world.pin_transfer(&transfer, buyer_id).await;
@@ -183,7 +183,7 @@ contract! {
         }));
         let payment_id = world.ids.next_id();
         let pin = json!({"paymentId": payment_id, "userId": buyer_id, "fencingToken": 1,
-            "amount": 220_000});
+            "attempt": 1, "amount": 220_000});
         let confirm = json!({"paymentId": payment_id, "fencingToken": 1, "amount": 220_000,
             "paymentMethod": "card"});
         for caller in [CallerIdentity::Service(Caller::Catalog), owner] {
