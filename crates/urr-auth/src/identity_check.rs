@@ -15,12 +15,13 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use urr_kernel::{Timestamp, define_id};
+use urr_service::data_keys::UnsealError;
 use urr_storage::{DbResult, Tx, storable_enum, storable_id};
 
 use crate::accounts::account::UserId;
 use crate::accounts::store as users;
 use crate::internal_error::from_internal_errors;
-use crate::personal_data::{DataKeys, UnsealError};
+use crate::personal_data::AccountKeys;
 use crate::{AuthService, InternalError};
 
 pub use provider::{
@@ -337,7 +338,7 @@ fn verification_result(
     })
 }
 
-fn seal(data_keys: &DataKeys, user_id: UserId, keys: &PersonKeys) -> SealedPersonKeys {
+fn seal(data_keys: &AccountKeys, user_id: UserId, keys: &PersonKeys) -> SealedPersonKeys {
     let index = |kind, key: &PersonKey| {
         let indexes = data_keys.person_indexes(kind, key.expose());
         indexes.into_iter().next().expect("there is always a current key")
@@ -353,13 +354,16 @@ fn seal(data_keys: &DataKeys, user_id: UserId, keys: &PersonKeys) -> SealedPerso
 
 /// The identifiers of a person, encrypted with the current key.
 pub(crate) fn reseal(
-    data_keys: &DataKeys,
+    data_keys: &AccountKeys,
     identity: &StoredPersonIdentity,
 ) -> Result<SealedPersonKeys, UnsealError> {
     Ok(seal(data_keys, identity.user_id, &open(data_keys, identity)?))
 }
 
-fn open(data_keys: &DataKeys, identity: &StoredPersonIdentity) -> Result<PersonKeys, UnsealError> {
+fn open(
+    data_keys: &AccountKeys,
+    identity: &StoredPersonIdentity,
+) -> Result<PersonKeys, UnsealError> {
     let SealedPersonKeys { key_version, ci_cipher, di, .. } = &identity.sealed;
     let open = |kind, cipher: &[u8]| {
         let text = data_keys.open_text(*key_version, kind, identity.user_id, cipher)?;

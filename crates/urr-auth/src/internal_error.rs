@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use urr_service::ApiError;
+use urr_service::data_keys::UnsealError;
 use urr_storage::StorageError;
 
 use crate::passwords::HashingBusy;
-use crate::personal_data::UnsealError;
 
 /// A failure that the client did not cause.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -43,8 +43,8 @@ macro_rules! from_internal_errors {
             }
         }
 
-        impl From<$crate::personal_data::UnsealError> for $error {
-            fn from(error: $crate::personal_data::UnsealError) -> Self {
+        impl From<urr_service::data_keys::UnsealError> for $error {
+            fn from(error: urr_service::data_keys::UnsealError) -> Self {
                 Self::Internal(error.into())
             }
         }

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use urr_service::admin_log;
+use urr_service::data_keys::{KeyRotation, KeyRotationProgress};
 use urr_service::jobs::run_every;
-use urr_storage::{DbResult, StorageError, Tx, params};
+use urr_storage::DbResult;
 
 use crate::accounts::store as users;
 use crate::identity_check::{self, store as identities};
-use crate::personal_data::UnsealError;
 use crate::social::store as social;
 use crate::sql::rows_purge;
 use crate::{AuthService, InternalError, bot_check, links, sessions};
@@ -48,13 +48,6 @@ pub struct PurgeCounts {
     pub social_attempts: u64,
     pub account_links: u64,
     pub link_requests: u64,
-}
-
-/// How many rows were encrypted with the current data key, and how many are left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KeyRotationProgress {
-    pub rotated: u64,
-    pub remaining: u64,
 }
 
 impl AuthService {
@@ -120,50 +113,20 @@ impl AuthService {
             },
             write: social::identity_reseal,
         };
-        let progress = [
-            self.rotate(accounts, batch).await?,
-            self.rotate(people, batch).await?,
-            self.rotate(logins, batch).await?,
+        let (db, current) = (&self.0.db, keys.current_version());
+        let progress: [KeyRotationProgress; 3] = [
+            accounts.run::<InternalError>(db, current, batch).await?,
+            people.run::<InternalError>(db, current, batch).await?,
+            logins.run::<InternalError>(db, current, batch).await?,
         ];
         let rotated = progress.iter().map(|one| one.rotated).sum();
         if rotated > 0 {
             let summary = format!("{rotated} rows were encrypted with the current key");
-            let current = keys.current_version();
             let logged = self.admin_action(None, "DATA_KEY_ROTATED", "data_key", current, &summary);
             self.write(move |tx| admin_log::insert(tx, &logged)).await?;
         }
         let remaining = progress.iter().map(|one| one.remaining).sum();
         Ok(KeyRotationProgress { rotated, remaining })
-    }
-
-    async fn rotate<R, S, F>(
-        &self,
-        rotation: KeyRotation<R, S, F>,
-        batch: u32,
-    ) -> Result<KeyRotationProgress, InternalError>
-    where
-        R: Send + Sync + 'static,
-        S: Send + Sync + 'static,
-        F: Fn(&R) -> Result<S, UnsealError>,
-    {
-        let KeyRotation { rows, list, reseal, write } = rotation;
-        let current = self.0.data_keys.current_version();
-        let stored = self.read(move |tx| list(tx, current, batch)).await?;
-        let mut resealed = Vec::with_capacity(stored.len());
-        for old in stored {
-            let new = reseal(&old)?;
-            resealed.push((old, new));
-        }
-        let rotation = self.0.db.write(move |tx| {
-            let mut rotated = 0;
-            for (old, new) in &resealed {
-                rotated += u64::from(write(tx, old, new)?);
-            }
-            let sql = format!("select count(*) as total from {rows} and key_version <> $1");
-            let remaining = tx.query_one(&sql, params![current], |row| row.get("total"))?;
-            Ok::<_, StorageError>(KeyRotationProgress { rotated, remaining })
-        });
-        Ok(rotation.await?)
     }
 
     /// Runs the jobs until it is told to stop.
@@ -182,15 +145,4 @@ impl AuthService {
         while self.mark_dormant(ROWS_PER_TRANSACTION).await? > 0 {}
         Ok(())
     }
-}
-
-/// How the rows `R` of a table become rows `S` that are encrypted with the current key.
-struct KeyRotation<R, S, F> {
-    /// The table, and which of its rows have personal data.
-    rows: &'static str,
-    /// Lists rows with another key than this one.
-    list: fn(&mut Tx<'_>, u16, u32) -> DbResult<Vec<R>>,
-    reseal: F,
-    /// `false` if the row was changed meanwhile.
-    write: fn(&mut Tx<'_>, &R, &S) -> DbResult<bool>,
 }

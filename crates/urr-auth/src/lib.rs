@@ -45,7 +45,7 @@ use urr_contracts::events::user;
 use urr_kernel::{Clock, IdSource};
 use urr_outbound::Outbound;
 use urr_service::token::TokenKey;
-use urr_service::{Metrics, Service, ServiceKit};
+use urr_service::{DataKeys, Metrics, Service, ServiceKit};
 use urr_storage::{Db, DbResult, Schema, Tx, migrations};
 use utoipa::openapi::OpenApi;
 
@@ -68,13 +68,12 @@ pub use identity_check::{
     VerificationStatus,
 };
 pub use internal_error::InternalError;
-pub use jobs::{KeyRotationProgress, PurgeCounts};
+pub use jobs::PurgeCounts;
 pub use key_check::DataKeyError;
 pub use links::LinkError;
 pub use own_data::{AccountDeletion, AuthPeers, DeleteAccountError, ExportError, Losses};
 pub use passwords::PasswordCost;
 pub use passwords::rules::{InvalidPassword, Password};
-pub use personal_data::{DataKey, DataKeys, DuplicateKeyVersion, UnsealError};
 pub use reauthentication::{PasswordChange, Reauthentication, ReauthenticationError};
 pub use sessions::client_info::ClientInfo;
 pub use sessions::login_history::LoginEntry;
@@ -133,7 +132,7 @@ struct Inner {
     clock: Clock,
     ids: IdSource,
     token_key: TokenKey,
-    data_keys: DataKeys,
+    data_keys: personal_data::AccountKeys,
     peers: Option<AuthPeers>,
     settings: AuthSettings,
     passwords: passwords::PasswordPool,
@@ -170,7 +169,7 @@ impl AuthService {
             clock,
             ids,
             token_key,
-            data_keys,
+            data_keys: personal_data::AccountKeys::new(&data_keys),
             peers,
             settings,
             passwords,

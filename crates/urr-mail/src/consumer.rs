@@ -7,8 +7,8 @@ use urr_contracts::events::alert::{self, SaleAlertDue, SeatAlertDue};
 use urr_contracts::events::payment::{self, ChargeReversed, PaymentRefunded, RefundCause};
 use urr_contracts::events::queue::{self, AdmissionNear};
 use urr_contracts::events::reservation::{
-    self, ReservationCancelled, ReservationConfirmed, ReservationPartlyCancelled,
-    ReservationRescheduled, ReservationSnapshot,
+    self, ComplimentaryIssued, ReservationCancelled, ReservationConfirmed,
+    ReservationPartlyCancelled, ReservationRescheduled, ReservationSnapshot,
 };
 use urr_contracts::events::transfer::{self, TransferCompleted};
 use urr_contracts::events::user::{self, AccountLinkIssued};
@@ -30,6 +30,7 @@ pub const TOPICS: &[&str] =
 /// The types that [`handle`] handles. It ignores others.
 pub const TYPES: &[&str] = &[
     ReservationConfirmed::TYPE,
+    ComplimentaryIssued::TYPE,
     ReservationCancelled::TYPE,
     ReservationPartlyCancelled::TYPE,
     ReservationRescheduled::TYPE,
@@ -62,6 +63,7 @@ pub fn handle(
 ) -> Result<HandlerOutcome, HandleError> {
     let mail = match event.event_type.as_str() {
         ReservationConfirmed::TYPE => Some(purchase(decode_event(event)?)),
+        ComplimentaryIssued::TYPE => Some(complimentary(&decode_event(event)?)),
         ReservationCancelled::TYPE => cancellation(decode_event(event)?),
         ReservationPartlyCancelled::TYPE => Some(part_cancellation(decode_event(event)?)),
         ReservationRescheduled::TYPE => Some(event_moved(decode_event(event)?, event.id)),
@@ -104,6 +106,11 @@ fn purchase(confirmed: ReservationConfirmed) -> NewMail {
         ..TemplateData::default()
     };
     NewMail::about(MailKind::Purchase, &confirmed.reservation, data)
+}
+
+/// Whoever the tickets are for may have no account: the address is asked for when the mail is sent.
+fn complimentary(issued: &ComplimentaryIssued) -> NewMail {
+    NewMail::about(MailKind::Complimentary, &issued.reservation, TemplateData::default())
 }
 
 /// The buyer gets the mail of a purchase. The seller gets one about the refund.

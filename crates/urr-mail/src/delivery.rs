@@ -37,6 +37,9 @@ const PEER_RETRY_PAUSE: Duration = Duration::from_secs(30);
 /// How long a mail waits for tickets to attach.
 const TICKETS_WAIT_MAX: Duration = Duration::from_mins(10);
 
+/// A guest has no page with the tickets, so that a mail without them is of little use.
+const GUEST_TICKETS_WAIT_MAX: Duration = Duration::from_hours(24);
+
 /// What becomes of several mails at the same moment shares a commit.
 const RESULTS: BatchKey = BatchKey::named("mails");
 
@@ -110,7 +113,15 @@ impl MailService {
         context: &CallContext,
     ) -> DbResult<()> {
         let now = self.parts.clock.now();
-        let recipient = match find_recipient(&mail, recipients, now) {
+        let guest = match self.find_guest(&mail, recipients, context).await {
+            Ok(guest) => guest,
+            Err(error) => {
+                tracing::warn!(%error, "a mail waits: its guest is not known");
+                return self.postpone_all(lease, &[mail], TICKET_UNAVAILABLE).await;
+            }
+        };
+        mail.template_data.is_guest = guest.is_some();
+        let recipient = match find_recipient(&mail, guest.as_ref(), recipients, now) {
             Ok(recipient) => recipient,
             Err(decision) => return self.record(lease, &mail, decision).await,
         };
@@ -164,6 +175,25 @@ impl MailService {
         }
         let decision = decide_delivery(outcome, mail.attempts, self.parts.clock.now());
         self.record(lease, &mail, decision).await
+    }
+
+    /// The guest of complimentary tickets, who has no account. The organiser vouches for the address.
+    /// It is asked for at every attempt, and never stored here.
+    async fn find_guest(
+        &self,
+        mail: &Mail,
+        recipients: &Recipients,
+        context: &CallContext,
+    ) -> Result<Option<Recipient>, ClientError> {
+        let reservation_id = mail.template_data.reservation_id;
+        let Some(id) = reservation_id.filter(|_| !recipients.contains_key(&mail.user_id)) else {
+            return Ok(None);
+        };
+        let summary = self.parts.ticket.find(GetReservationSummary { id }, context).await?;
+        let address = summary.and_then(|summary| summary.guest_email);
+        // Nobody knows which language the guest reads.
+        let guest = |address| Recipient { address, is_verified: true, language: Language::Korean };
+        Ok(address.map(guest))
     }
 
     /// Asks the ticket service for what the event did not say. Returns `false` without an answer.
@@ -220,7 +250,11 @@ impl MailService {
                 tracing::warn!(mail = %mail.id, %error, "tickets could not be attached");
                 let waited = self.parts.clock.now().duration_since(mail.created_at);
                 let waited = Duration::try_from(waited).unwrap_or_default();
-                if waited < TICKETS_WAIT_MAX { Err(TicketsLater) } else { Ok(None) }
+                let wait_max = match mail.template_data.is_guest {
+                    true => GUEST_TICKETS_WAIT_MAX,
+                    false => TICKETS_WAIT_MAX,
+                };
+                if waited < wait_max { Err(TicketsLater) } else { Ok(None) }
             }
         }
     }
@@ -293,13 +327,15 @@ fn dropped(reason: &str) -> DeliveryDecision {
 /// The recipient, or what becomes of the mail without one.
 fn find_recipient<'a>(
     mail: &Mail,
+    guest: Option<&'a Recipient>,
     recipients: &'a Recipients,
     now: Timestamp,
 ) -> Result<&'a Recipient, DeliveryDecision> {
     if mail.useful_until.is_some_and(|end| end <= now) {
         return Err(dropped(TOO_LATE));
     }
-    let recipient = recipients.get(&mail.user_id).ok_or_else(|| dropped(NO_ACCOUNT))?;
+    let recipient = guest.or_else(|| recipients.get(&mail.user_id));
+    let recipient = recipient.ok_or_else(|| dropped(NO_ACCOUNT))?;
     if recipient.address.trim().is_empty() {
         return Err(dropped(NO_ADDRESS));
     }

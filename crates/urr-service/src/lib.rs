@@ -1,5 +1,6 @@
 //! What every service needs: errors, extractors, identity, calls between services, jobs, caches,
-//! idempotency keys, the admin log, health, metrics, API documents and a server.
+//! idempotency keys, keys of personal data, the admin log, health, metrics, API documents and a
+//! server.
 //!
 //! A service builds an `OpenApiRouter` of handlers. [`Service::new`] puts the request layer around
 //! it: context, deadline, body limit, metrics. The result is called inside the process through
@@ -17,6 +18,7 @@ mod caller;
 mod context;
 mod csv_file;
 mod cursor;
+pub mod data_keys;
 mod deadline;
 mod docs;
 mod error;
@@ -50,6 +52,7 @@ pub use csv_file::{
     CsvCell, CsvColumn, CsvFile, CsvLanguage, CsvPage, CsvQuery, CsvRow, document_language,
 };
 pub use cursor::{CursorPage, parse_search, search_text};
+pub use data_keys::{DataKey, DataKeys};
 pub use deadline::Deadline;
 pub use docs::{Errors, SchemaConflict, docs_router, merge_openapi};
 pub use error::{ApiError, ErrorBody, unknown_path};

@@ -22,7 +22,7 @@ use urr_queue::{LiveSources, Notices, QueueParts, QueueService, QueueSettings};
 use urr_room::Rooms;
 use urr_room::memory::MemoryRooms;
 use urr_service::token::TokenKey;
-use urr_service::{Caller, Metrics, RequestLimits, Service, ServiceKit, Upstream};
+use urr_service::{Caller, DataKeys, Metrics, RequestLimits, Service, ServiceKit, Upstream};
 use urr_storage::{Db, StepQueue, params};
 use urr_ticket::{
     PersonFinder, SeatLocks, Signer, SlotChecker, TicketParts, TicketService, TicketSettings,
@@ -293,6 +293,7 @@ impl ServiceStart {
                 &Secret::new("a secret that only the simulation has, not secret"),
                 &[],
             ),
+            data_keys: DataKeys::single(Secret::new("a data key of the simulation")),
             slots: slots.clone(),
             persons: PersonFinder::nobody(),
             peers: None,

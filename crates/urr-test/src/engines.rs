@@ -1,9 +1,10 @@
 //! A database of one service on either engine, and cases that run on both.
 
 use std::future::Future;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use postgres::{Client, NoTls};
 use tempfile::TempDir;
 use urr_kernel::{Secret, Timestamp};
 use urr_storage::{
@@ -54,6 +55,47 @@ impl Database {
     pub fn path(&self) -> PathBuf {
         self.folder.path().join(self.name).with_extension("db")
     }
+
+    /// Everything that is stored: the bytes of the file, or the rows as text.
+    pub fn stored_bytes(&self) -> Vec<u8> {
+        match self.engine {
+            Engine::Sqlite => stored_in_file(&self.path()),
+            Engine::Postgres => stored_in_postgres(&self.admin_url, self.name),
+        }
+    }
+}
+
+/// The bytes of an SQLite file and of its log.
+pub fn stored_in_file(path: &Path) -> Vec<u8> {
+    let mut bytes = std::fs::read(path).expect("the file is there");
+    bytes.extend(std::fs::read(path.with_extension("db-wal")).unwrap_or_default());
+    bytes
+}
+
+/// The rows of all tables of a schema, as text.
+pub fn stored_in_postgres(admin_url: &str, schema: &str) -> Vec<u8> {
+    let read = || {
+        let mut client = Client::connect(admin_url, NoTls).expect("the server answers");
+        let tables = "select tablename::text from pg_tables where schemaname = $1";
+        let mut bytes = Vec::new();
+        for table in client.query(tables, &[&schema]).expect("it has tables") {
+            let table: String = table.get(0);
+            let rows = format!("select t::text from {schema}.{table} t");
+            for row in client.query(&rows, &[]).expect("the owner may read all rows") {
+                bytes.extend(row.get::<_, String>(0).into_bytes());
+            }
+        }
+        bytes
+    };
+    // The client blocks, and may not do so on the threads of the tests.
+    std::thread::scope(|scope| scope.spawn(read).join().expect("it does not panic"))
+}
+
+/// Whether stored bytes have a text, as it is or in hexadecimal.
+pub fn contains(stored: &[u8], text: &str) -> bool {
+    let hex: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let holds = |needle: &[u8]| stored.windows(needle.len()).any(|window| window == needle);
+    holds(text.as_bytes()) || holds(hex.as_bytes())
 }
 
 /// Logins are shared by all databases of a server, so each has a name of its own.

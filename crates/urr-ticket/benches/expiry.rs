@@ -179,6 +179,7 @@ async fn open_office(db: Db, clock: &Clock) -> Office {
         settings: TicketSettings::default(),
         locks: SeatLocks::memory(clock.clone()),
         signer: Signer::new(&Secret::new("a secret for the benchmark, never used elsewhere"), &[]),
+        data_keys: urr_service::DataKeys::single(Secret::generate()),
         slots: SlotChecker::AllowAll,
         persons: urr_ticket::PersonFinder::nobody(),
         peers: None,

@@ -150,6 +150,7 @@ async fn office(folder: &std::path::Path) -> TicketService {
         locks: SeatLocks::memory(clock.clone()),
         clock,
         signer: Signer::new(&Secret::generate(), &[]),
+        data_keys: urr_service::DataKeys::single(Secret::generate()),
         slots: SlotChecker::AllowAll,
         persons: urr_ticket::PersonFinder::nobody(),
         peers: None,

@@ -223,11 +223,22 @@ create table house_reservations (
     issued_by uuid not null,
     -- Why tickets were given away; the receipt of a card terminal.
     reason text,
-    receipt_number text,
-    -- A guest without an account.
-    guest_name text,
-    guest_email text
+    receipt_number text
 );
+
+-- Guests of complimentary tickets who have no account, encrypted. They are erased after the event.
+create table house_guests (
+    reservation_id uuid primary key,
+    key_version integer not null,
+    name_cipher bytea,
+    -- Keyed hashes, by which guests are found.
+    name_index bytea,
+    email_cipher bytea,
+    email_index bytea
+);
+
+create index house_guests_by_name on house_guests (name_index);
+create index house_guests_by_email on house_guests (email_index);
 
 -- Who holds a reservation of an event that requires a checked identity: a keyed hash of the person.
 create table reservation_persons (

@@ -7,6 +7,7 @@
 
 pub(crate) mod box_office;
 pub(crate) mod complimentary;
+pub(crate) mod guests;
 pub(crate) mod http;
 pub(crate) mod issue;
 pub(crate) mod store;
@@ -115,19 +116,7 @@ impl TicketService {
         context: CallContext,
     ) -> Result<(), HouseSeatsError> {
         let event_id = request.event_id;
-        let action =
-            self.admin_action(request.organiser_id, "HOUSE_SEATS_BLOCKED", "event", event_id);
-        let stamp = self.prepare_events(1, context).stamp(0);
-        let blocked = self.db.write(move |tx| {
-            if is_repeated(tx, request.key.as_ref(), action.created_at)?.is_some() {
-                return Ok(());
-            }
-            let sale = lock_open_sale(tx, event_id)?;
-            block(tx, &request, sale.fence, action.created_at)?;
-            announce(tx, event_id, sale.fence, &stamp)?;
-            log(tx, &action, &request.places, &request.reason)?;
-            Ok(complete(tx, request.key.as_ref(), event_id)?)
-        });
+        let blocked = self.change_house_seats(request, "HOUSE_SEATS_BLOCKED", context, block_step);
         blocked.await.inspect(|()| self.maps.mark_taken(event_id))
     }
 
@@ -139,28 +128,64 @@ impl TicketService {
         context: CallContext,
     ) -> Result<(), HouseSeatsError> {
         let event_id = request.event_id;
-        let action =
-            self.admin_action(request.organiser_id, "HOUSE_SEATS_RELEASED", "event", event_id);
+        let released =
+            self.change_house_seats(request, "HOUSE_SEATS_RELEASED", context, release_step);
+        released.await.inspect(|()| self.seats_changed(event_id))
+    }
+
+    /// Runs a step that changes what is blocked, once per key, and announces and logs it with the
+    /// step.
+    async fn change_house_seats(
+        &self,
+        request: BlockRequest,
+        action: &'static str,
+        context: CallContext,
+        step: HouseStep,
+    ) -> Result<(), HouseSeatsError> {
+        let event_id = request.event_id;
+        let action = self.admin_action(request.organiser_id, action, "event", event_id);
         let stamp = self.prepare_events(1, context).stamp(0);
-        let released = self.db.write(move |tx| {
-            let now = action.created_at;
-            if is_repeated(tx, request.key.as_ref(), now)?.is_some() {
+        let changed = self.db.write(move |tx| {
+            if is_repeated(tx, request.key.as_ref(), action.created_at)?.is_some() {
                 return Ok(());
             }
-            let sale = sale_lock(tx, event_id, 1)?.ok_or(HouseSeatsError::EventNotFound)?;
-            release(tx, &request, sale.fence)?;
-            gates_note_return(tx, event_id, now)?;
-            announce(tx, event_id, sale.fence, &stamp)?;
+            let fence = step(tx, &request, action.created_at)?;
+            announce(tx, event_id, fence, &stamp)?;
             log(tx, &action, &request.places, &request.reason)?;
             Ok(complete(tx, request.key.as_ref(), event_id)?)
         });
-        released.await.inspect(|()| self.seats_changed(event_id))
+        changed.await
     }
 
     /// What is blocked of an event, by reason, the oldest first.
     pub async fn list_blocked_seats(&self, event_id: Uuid) -> DbResult<Vec<BlockedSeats>> {
         self.db.read(move |tx| store::blocked_list(tx, event_id)).await
     }
+}
+
+/// Locks the sale, changes what is blocked, and returns the number of the change.
+type HouseStep = fn(&mut Tx<'_>, &BlockRequest, Timestamp) -> Result<i64, HouseSeatsError>;
+
+fn block_step(
+    tx: &mut Tx<'_>,
+    request: &BlockRequest,
+    now: Timestamp,
+) -> Result<i64, HouseSeatsError> {
+    let sale = lock_open_sale(tx, request.event_id)?;
+    block(tx, request, sale.fence, now)?;
+    Ok(sale.fence)
+}
+
+fn release_step(
+    tx: &mut Tx<'_>,
+    request: &BlockRequest,
+    now: Timestamp,
+) -> Result<i64, HouseSeatsError> {
+    let event_id = request.event_id;
+    let sale = sale_lock(tx, event_id, 1)?.ok_or(HouseSeatsError::EventNotFound)?;
+    release(tx, request, sale.fence)?;
+    gates_note_return(tx, event_id, now)?;
+    Ok(sale.fence)
 }
 
 fn block(

@@ -20,6 +20,8 @@ const TELL_ALERTS_EVERY: Duration = Duration::from_secs(1);
 const END_ALERTS_EVERY: Duration = Duration::from_secs(60);
 const PURGE_KEYS_EVERY: Duration = Duration::from_secs(60);
 const KEYS_PER_PURGE: u32 = 10_000;
+const ERASE_GUESTS_EVERY: Duration = Duration::from_secs(60 * 60);
+const GUESTS_PER_ERASURE: u32 = 500;
 const AUDIT_EVERY: Duration = Duration::from_secs(300);
 
 impl TicketService {
@@ -76,6 +78,14 @@ impl TicketService {
                     let now = self.clock.now();
                     let purged = self.db.write(move |tx| keys_purge(tx, now, KEYS_PER_PURGE)).await;
                     purged.map(|purged| log_ended(purged, "idempotency keys were forgotten"))
+                }),
+                run_every("erase_guests", ERASE_GUESTS_EVERY, || async {
+                    loop {
+                        match self.erase_guests(GUESTS_PER_ERASURE).await? {
+                            0 => return Ok::<_, StorageError>(()),
+                            erased => log_ended(erased, "guests of past events were erased"),
+                        }
+                    }
                 }),
                 run_every("audit_reservations", AUDIT_EVERY, || async {
                     auditor.lock().await.run().await

@@ -44,7 +44,7 @@ use std::sync::Arc;
 
 use urr_kernel::{Clock, IdSource, Uuid};
 use urr_service::admin_log::AdminAction;
-use urr_service::{InternalCalls, Service, ServiceKit};
+use urr_service::{DataKeys, InternalCalls, Service, ServiceKit};
 use urr_storage::{Db, Schema, migrations};
 use utoipa::openapi::OpenApi;
 
@@ -65,8 +65,9 @@ pub use check_in::{
 };
 pub use event_access::{AssignStaffError, StaffAssignment};
 pub use house_seats::box_office::{BoxOfficeMethod, BoxOfficeRequest};
-pub use house_seats::complimentary::{ComplimentaryRequest, HouseGuest, RevokeRequest};
-pub use house_seats::issue::HouseReservation;
+pub use house_seats::complimentary::{ComplimentaryRequest, RevokeRequest};
+pub use house_seats::guests::{GuestKeyError, HouseGuest};
+pub use house_seats::issue::{HouseList, HouseReservation};
 pub use house_seats::{BlockRequest, BlockedSeats, HouseItem, HousePlaces, HouseSeatsError};
 use inventory::cache::InventoryCache;
 pub use inventory::rules::{Inventory, InventoryKind, NotOnSale, SalePolicy, SaleStatus, Tier};
@@ -147,6 +148,7 @@ pub struct Inner {
     pub(crate) inventories: InventoryCache,
     pub(crate) maps: SeatMaps,
     pub(crate) signer: Signer,
+    pub(crate) guest_keys: house_seats::guests::GuestKeys,
     pub(crate) metrics: TicketMetrics,
     pub(crate) slots: SlotChecker,
     pub(crate) persons: PersonFinder,
@@ -174,6 +176,8 @@ pub struct TicketParts {
     pub locks: SeatLocks,
     /// Signs and verifies tickets.
     pub signer: Signer,
+    /// Encrypt what is known of guests without an account.
+    pub data_keys: DataKeys,
     /// Checks the slots of the waiting room.
     pub slots: SlotChecker,
     /// Finds the persons behind accounts.
@@ -189,7 +193,18 @@ pub fn openapi() -> OpenApi {
 
 impl TicketService {
     pub fn new(parts: TicketParts) -> TicketService {
-        let TicketParts { db, clock, ids, settings, locks, signer, slots, persons, peers } = parts;
+        let TicketParts {
+            db,
+            clock,
+            ids,
+            settings,
+            locks,
+            signer,
+            data_keys,
+            slots,
+            persons,
+            peers,
+        } = parts;
         let inventories = InventoryCache::new(db.clone(), clock.clone());
         let maps = SeatMaps::new(&db, &clock, &inventories, &settings.seat_maps);
         let metrics = TicketMetrics::default();
@@ -210,6 +225,7 @@ impl TicketService {
             inventories,
             maps,
             signer,
+            guest_keys: house_seats::guests::GuestKeys::new(&data_keys),
             metrics,
             slots,
             persons,

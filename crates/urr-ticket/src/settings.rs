@@ -25,6 +25,8 @@ pub struct TicketSettings {
     pub support_refund_max: Won,
     /// How seat maps are kept in memory.
     pub seat_maps: SeatMapSettings,
+    /// How long guests without an account are kept after their event.
+    pub guests_kept: Duration,
     /// When fans are told of openings and returned seats.
     pub alerts: AlertSettings,
     /// Sells without checking that a seat is free and without the index that guards it, so that
@@ -55,6 +57,7 @@ impl Default for TicketSettings {
             cancel_policy: Arc::new(CancelPolicy::korean()),
             support_refund_max: Won::new(100_000),
             seat_maps: SeatMapSettings::default(),
+            guests_kept: Duration::from_secs(30 * 24 * 60 * 60),
             alerts: AlertSettings::default(),
             dangerous_without_seat_guard: false,
         }

@@ -37,7 +37,7 @@ pub use auth::auth_parts;
 pub use community::seed_demo as seed_demo_posts;
 pub use notices::sqs_queue;
 pub use payment::payment_service;
-pub use ticket::ticket_service_to_read;
+pub use ticket::ticket_service_alone;
 
 /// The sources of time and ids; tests give their own.
 #[derive(Clone, Debug)]

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use serde_json::json;
 use urr_auth::{
-    AuthService, AuthSettings, CompleteVerificationError, DataKeys, Reauthentication,
-    StartVerificationError, UserId,
+    AuthService, AuthSettings, CompleteVerificationError, Reauthentication, StartVerificationError,
+    UserId,
 };
+use urr_service::DataKeys;
 
 use crate::contract;
 use crate::fixture::{DAY, PASSWORD, SECOND, World, data_keys};

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use urr_auth::{
     AuthParts, AuthService, AuthSettings, BotCheckMethod, BotCheckSettings, ChangeRoleError,
-    ClientInfo, Credentials, DataKeys, Email, LoginError, Password, PasswordChange, PasswordCost,
-    PersonName, PersonalDetails, PhoneNumber, Reauthentication, RegisterError, Registration,
-    RoleChange, SCHEMA, Session, TermsAnswer, TermsAnswers, TermsKind, UserAccount, UserId,
+    ClientInfo, Credentials, Email, LoginError, Password, PasswordChange, PasswordCost, PersonName,
+    PersonalDetails, PhoneNumber, Reauthentication, RegisterError, Registration, RoleChange,
+    SCHEMA, Session, TermsAnswer, TermsAnswers, TermsKind, UserAccount, UserId,
 };
 use urr_kernel::{CallContext, Clock, IdSource, Secret};
-use urr_service::UserRole;
 use urr_service::token::TokenKey;
+use urr_service::{DataKeys, UserRole};
 use urr_storage::{Db, Row, StorageError};
 use urr_test::engines::{self, Database, Engine};
 

@@ -11,12 +11,13 @@ use axum::routing::get as on_get;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use urr_auth::{
-    AuthService, AuthSettings, CompleteVerificationError, DataKeys, IdentityProvider,
-    IdentityProviderError, KeyRotationProgress, PortOneIdentity, PurgeCounts, SandboxPerson,
-    Session, StartVerificationError, UserId, VerificationId,
+    AuthService, AuthSettings, CompleteVerificationError, IdentityProvider, IdentityProviderError,
+    PortOneIdentity, PurgeCounts, SandboxPerson, Session, StartVerificationError, UserId,
+    VerificationId,
 };
 use urr_kernel::{Secret, Timestamp, Uuid};
-use urr_service::Metrics;
+use urr_service::data_keys::KeyRotationProgress;
+use urr_service::{DataKeys, Metrics};
 
 use crate::contract;
 use crate::fixture::{DAY, MINUTE, SECOND, World, all, cheap_settings, data_keys};

@@ -2,10 +2,11 @@
 
 use serde_json::json;
 use urr_auth::{
-    AccountMeasure, ActionReason, AuthSettings, ClientInfo, DataKeys, Email, LinkError, LoginError,
+    AccountMeasure, ActionReason, AuthSettings, ClientInfo, Email, LinkError, LoginError,
     RefreshError, UserId,
 };
 use urr_kernel::Secret;
+use urr_service::DataKeys;
 
 use crate::contract;
 use crate::fixture::{

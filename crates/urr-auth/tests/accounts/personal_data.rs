@@ -1,12 +1,10 @@
 //! What names a person is not to be found in what is stored; keys can be changed.
 
-use urr_auth::{
-    DataKey, DataKeyError, DataKeys, InternalError, KeyRotationProgress, LoginError, PersonName,
-    RegisterError, UnsealError,
-};
+use urr_auth::{DataKeyError, InternalError, LoginError, PersonName, RegisterError};
 use urr_kernel::Secret;
-use urr_service::Page;
-use urr_test::engines::Engine;
+use urr_service::data_keys::{KeyRotationProgress, UnsealError};
+use urr_service::{DataKey, DataKeys, Page};
+pub use urr_test::engines::contains;
 
 use crate::contract;
 use crate::fixture::{PASSWORD, World, cheap_settings, client, login, registration};
@@ -17,40 +15,7 @@ pub fn key(version: u16) -> DataKey {
 
 /// Everything that is stored, as text and as bytes of the files.
 pub fn stored(world: &World) -> Vec<u8> {
-    match world.database.engine {
-        Engine::Sqlite => {
-            let path = world.database.path();
-            let wal = path.with_extension("db-wal");
-            let mut bytes = std::fs::read(path).unwrap();
-            bytes.extend(std::fs::read(wal).unwrap_or_default());
-            bytes
-        }
-        Engine::Postgres => {
-            let url = world.database.admin_url.clone();
-            // The client blocks, and may not do so on the threads of the tests.
-            let dump = std::thread::spawn(move || {
-                let mut client = ::postgres::Client::connect(&url, ::postgres::NoTls).unwrap();
-                let tables =
-                    "select tablename::text from pg_tables where schemaname = 'user_service'";
-                let mut bytes = Vec::new();
-                for table in client.query(tables, &[]).unwrap() {
-                    let table: String = table.get(0);
-                    let rows = format!("select t::text from user_service.{table} t");
-                    for row in client.query(&rows, &[]).unwrap() {
-                        bytes.extend(row.get::<_, String>(0).into_bytes());
-                    }
-                }
-                bytes
-            });
-            dump.join().unwrap()
-        }
-    }
-}
-
-pub fn contains(haystack: &[u8], text: &str) -> bool {
-    let hex: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
-    let holds = |needle: &[u8]| haystack.windows(needle.len()).any(|window| window == needle);
-    holds(text.as_bytes()) || holds(hex.as_bytes())
+    world.database.stored_bytes()
 }
 
 contract! {

@@ -734,18 +734,18 @@ contract! {
             let shows = stored.windows(6).any(|part| part == MINA.subject.as_bytes());
             assert!(!shows, "the subject does not show through");
         }
-        let old = urr_auth::DataKey {
+        let old = urr_service::DataKey {
             version: 1,
             secret: urr_kernel::Secret::new("the first data key of these tests"),
         };
-        let new = urr_auth::DataKey { version: 2, secret: urr_kernel::Secret::new("the second") };
+        let new = urr_service::DataKey { version: 2, secret: urr_kernel::Secret::new("the second") };
         let settings = || AuthSettings { social: site.provider.settings(), ..cheap_settings() };
-        let both = urr_auth::DataKeys::new(new.clone(), &[old]).unwrap();
+        let both = urr_service::DataKeys::new(new.clone(), &[old]).unwrap();
         let during = world.auth_with(both, settings());
         let rotation = during.rotate_personal_data(100).await.unwrap();
         assert_eq!((rotation.rotated, rotation.remaining), (2, 0), "a user and an identity");
         assert_ne!(world.rows(sql, read).await, before);
-        let after = world.auth_with(urr_auth::DataKeys::new(new, &[]).unwrap(), settings());
+        let after = world.auth_with(urr_service::DataKeys::new(new, &[]).unwrap(), settings());
         let router = router(&world, &after);
         let site = Site { auth: after, router, ..site };
         assert_eq!(site.signed_in("google", MINA).await, id);

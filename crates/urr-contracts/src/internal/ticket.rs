@@ -365,6 +365,7 @@ pub struct ReservationSummary {
 
 /// The answer of [`GetReservationSummary`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ReservationSummaryAnswer {
     pub reservation: ReservationSummary,
     /// The address of a guest without an account.

@@ -207,6 +207,8 @@ fn house_operations(tenant: &Tenant) -> Vec<(Method, &'static str, Value)> {
         (Method::POST, "/api/admin/events/{eventId}/house-seats/block", block.clone()),
         (Method::POST, "/api/admin/events/{eventId}/house-seats/release", block),
         (Method::POST, "/api/admin/events/{eventId}/complimentary-tickets", gift),
+        (Method::GET, "/api/admin/events/{eventId}/box-office", json!({})),
+        (Method::GET, "/api/admin/events/{eventId}/box-office/seat-map", json!({})),
         (Method::POST, "/api/admin/events/{eventId}/box-office", sale),
         (Method::GET, BOX_OFFICE_DOCUMENT, json!({})),
         (Method::POST, "/api/admin/events/{eventId}/box-office/{id}/refund", json!({})),

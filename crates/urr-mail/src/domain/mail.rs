@@ -16,6 +16,8 @@ storable_id!(MailId);
 pub enum MailKind {
     /// Tickets were bought.
     Purchase,
+    /// Tickets were given away.
+    Complimentary,
     /// A reservation was cancelled.
     Cancellation,
     /// Some tickets of a reservation were cancelled.
@@ -38,6 +40,7 @@ pub enum MailKind {
 
 storable_enum!(MailKind {
     Purchase => "purchase",
+    Complimentary => "complimentary",
     Cancellation => "cancellation",
     PartCancellation => "part_cancellation",
     EventMoved => "event_moved",
@@ -52,7 +55,7 @@ storable_enum!(MailKind {
 impl MailKind {
     /// Whether the tickets are attached to it.
     pub const fn has_tickets(self) -> bool {
-        matches!(self, MailKind::Purchase)
+        matches!(self, MailKind::Purchase | MailKind::Complimentary)
     }
 
     /// Whether it carries a link with a secret. Such a mail is sent to addresses that nobody has
@@ -70,6 +73,7 @@ impl MailKind {
             | MailKind::EmailVerification
             | MailKind::PasswordReset => 0,
             MailKind::Purchase
+            | MailKind::Complimentary
             | MailKind::Cancellation
             | MailKind::PartCancellation
             | MailKind::EventMoved

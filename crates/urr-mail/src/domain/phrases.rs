@@ -98,19 +98,24 @@ pub fn head_start(until: Timestamp, language: Language) -> String {
 }
 
 /// Where the tickets are. Whoever has the code of a ticket can enter with it.
-pub fn attachment(is_attached: bool, language: Language) -> String {
-    match is_attached {
-        true => pick(
+pub fn attachment(is_attached: bool, is_guest: bool, language: Language) -> String {
+    match (is_attached, is_guest) {
+        (true, _) => pick(
             language,
             "티켓은 첨부된 PDF에 있습니다. QR 코드를 가진 사람은 누구나 입장할 수 있으니 이 메일을 전달하지 \
              마세요.",
             "Your tickets are attached as a PDF. Whoever has a QR code can enter with it, so please \
              do not forward this mail.",
         ),
-        false => pick(
+        (false, false) => pick(
             language,
             "티켓은 아래 예매 내역에서 보거나 PDF로 받으실 수 있습니다.",
             "Your tickets are on the page below, where you can also get them as a PDF.",
+        ),
+        (false, true) => pick(
+            language,
+            "티켓을 첨부하지 못했습니다. 초대한 분에게 문의해 주세요.",
+            "The tickets could not be attached. Please ask whoever invited you.",
         ),
     }
 }

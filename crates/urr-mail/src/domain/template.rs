@@ -1,7 +1,8 @@
 //! Templates and how they are filled.
 //!
 //! A template is a text: its first line is the subject, the others are the body. `{name}` stands
-//! for a value; a line with a value that is not known is left out. Both parts of a mail are made
+//! for a value; a line with a value that is not known is left out, and so is a paragraph with a link
+//! for a guest. Both parts of a mail are made
 //! from it.
 //!
 //! TemplateContext come from people (titles, reasons), so a value has no line breaks or other control
@@ -40,7 +41,9 @@ pub fn render(
     let subject =
         fill(head, &values, BodyFormat::Text).expect("a subject needs what is always known");
     let (mut text, mut html) = (Vec::new(), Vec::new());
-    for paragraph in body.trim().split("\n\n") {
+    // A guest has no account, so there is no page to lead to.
+    let is_shown = |paragraph: &&str| !(data.is_guest && paragraph.contains("{link}"));
+    for paragraph in body.trim().split("\n\n").filter(is_shown) {
         let lines = |format: BodyFormat| -> Vec<String> {
             paragraph.lines().filter_map(|line| fill(line, &values, format)).collect()
         };
@@ -73,6 +76,7 @@ const fn template(kind: MailKind, language: Language) -> &'static str {
     }
     match kind {
         MailKind::Purchase => text!("purchase"),
+        MailKind::Complimentary => text!("complimentary"),
         MailKind::Cancellation => text!("cancellation"),
         MailKind::PartCancellation => text!("part_cancellation"),
         MailKind::EventMoved => text!("event_moved"),
@@ -134,7 +138,8 @@ impl TemplateContext<'_> {
             "grade" => data.grade.clone(),
             "head_start" => data.head_start_until.map(|time| phrases::head_start(time, language)),
             "attachment" => {
-                Some(phrases::attachment(data.has_attached_tickets.unwrap_or(false), language))
+                let is_attached = data.has_attached_tickets.unwrap_or(false);
+                Some(phrases::attachment(is_attached, data.is_guest, language))
             }
             "date" => data.starts_at.map(|time| language.date(time)),
             "venue" => data.venue_name.clone(),

@@ -43,6 +43,9 @@ pub struct TemplateData {
     pub grade: Option<String>,
     /// Until then nobody else is told of returned seats.
     pub head_start_until: Option<Timestamp>,
+    /// Whether the recipient has no account. It is known only while the mail is sent.
+    #[serde(skip)]
+    pub is_guest: bool,
     /// Whether the tickets are attached. It is known only while the mail is sent.
     #[serde(skip)]
     pub has_attached_tickets: Option<bool>,

@@ -24,8 +24,8 @@ pub fn routes() -> OpenApiRouter<MailService> {
 #[serde(rename_all = "camelCase")]
 struct MailView {
     id: Uuid,
-    /// `purchase`, `cancellation`, `part_cancellation`, `event_moved`, `refund`, `admission_near`,
-    /// `sale_alert`, `seat_alert`, `email_verification` or `password_reset`.
+    /// `purchase`, `complimentary`, `cancellation`, `part_cancellation`, `event_moved`, `refund`,
+    /// `admission_near`, `sale_alert`, `seat_alert`, `email_verification` or `password_reset`.
     #[schema(example = "purchase")]
     kind: &'static str,
     /// What it is about: a reservation, a refund, a link, or the message that asked for it.
@@ -102,8 +102,7 @@ struct AdminMailFilter {
     /// `waiting`, `sent`, `failed` or `dropped`.
     #[param(example = "failed")]
     status: Option<String>,
-    /// `purchase`, `cancellation`, `refund`, `admission_near`, `email_verification` or
-    /// `password_reset`.
+    /// As `kind` of a mail.
     #[param(example = "purchase")]
     kind: Option<String>,
     user_id: Option<Uuid>,

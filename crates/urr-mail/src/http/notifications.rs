@@ -20,8 +20,8 @@ pub fn routes() -> OpenApiRouter<MailService> {
 #[serde(rename_all = "camelCase")]
 struct NotificationView {
     id: Uuid,
-    /// `purchase`, `cancellation`, `part_cancellation`, `event_moved`, `refund`, `admission_near`,
-    /// `sale_alert` or `seat_alert`.
+    /// `purchase`, `complimentary`, `cancellation`, `part_cancellation`, `event_moved`, `refund`,
+    /// `admission_near`, `sale_alert` or `seat_alert`.
     #[schema(example = "purchase")]
     kind: &'static str,
     #[schema(example = "예매가 완료되었습니다: 한강의 밤")]

@@ -72,11 +72,13 @@ fn resend(
     let ResendTicketMail { reservation_id, user_id, request_id } = *call;
     // Of two requests at the same moment one waits, and then sees the mail of the other.
     tx.lock_name(&format!("resend {reservation_id}"))?;
-    if let Some(mail) = store::mail_find_by_subject(tx, MailKind::Purchase, request_id)? {
-        return Ok(ResendOutcome::Stored(mail.id));
+    for kind in MailKind::ALL.into_iter().filter(|kind| kind.has_tickets()) {
+        if let Some(mail) = store::mail_find_by_subject(tx, kind, request_id)? {
+            return Ok(ResendOutcome::Stored(mail.id));
+        }
     }
     let mails = store::mail_list_of_reservation(tx, reservation_id)?;
-    let is_same = |mail: &&Mail| mail.kind == MailKind::Purchase && mail.user_id == user_id;
+    let is_same = |mail: &&Mail| mail.kind.has_tickets() && mail.user_id == user_id;
     let last = mails.iter().filter(is_same).max_by_key(|mail| mail.created_at);
     if let Some(last) = last.filter(|last| now < last.created_at + RESEND_INTERVAL) {
         let wait = (last.created_at + RESEND_INTERVAL).duration_since(now).unsigned_abs();
@@ -91,7 +93,8 @@ fn resend(
         quantity: None,
         ..known.unwrap_or_default()
     };
-    let (kind, subject_id) = (MailKind::Purchase, request_id);
+    let kind = last.map_or(MailKind::Purchase, |last| last.kind);
+    let subject_id = request_id;
     let mail = NewMail { kind, subject_id, user_id, template_data, useful_until: None };
     store::mail_insert(tx, id, &mail, now)?;
     Ok(ResendOutcome::Stored(id))

@@ -5,7 +5,9 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
-use urr_mail::{Mail, MailStatus};
+use urr_kernel::{DomainEvent, Uuid};
+use urr_mail::{Mail, MailKind, MailStatus};
+use urr_test::engines::contains;
 
 use crate::contract;
 use crate::fixture::{World, send};
@@ -20,6 +22,13 @@ fn has_tickets(mail: &AcceptedMail) -> bool {
 async fn sent_with(world: &World, server: &SmtpServer, mail: &Mail) -> bool {
     assert_eq!(world.reload(mail).await.status, MailStatus::Sent);
     has_tickets(server.accepted().last().unwrap())
+}
+
+/// Tickets that were given away to nobody with an account, and their reservation.
+fn given_away(world: &World) -> (DomainEvent, Uuid) {
+    let bought = world.confirmed(world.ids.next_id());
+    let reservation_id = bought.data["reservationId"].as_str().unwrap().parse().unwrap();
+    (world.event("COMPLIMENTARY_ISSUED", bought.data), reservation_id)
 }
 
 contract! {
@@ -38,6 +47,96 @@ contract! {
         assert_eq!(send(&world.service_over(&server)).await, 1);
         assert!(!has_tickets(server.accepted().last().unwrap()));
         assert_eq!(world.peers.documents().len(), 1);
+    }
+
+    async fn a_guest_without_an_account_gets_complimentary_tickets_once(world: World) {
+        let server = SmtpServer::open().await;
+        let mails = world.service_over(&server);
+        let (issued, reservation_id) = given_away(&world);
+        world.peers.invite(reservation_id, "guest@example.com");
+        world.peers.ticket_unavailable(true);
+        // The event comes twice.
+        world.consume(&issued).await.unwrap();
+        world.consume(&issued).await.unwrap();
+        assert_eq!(send(&mails).await, 1);
+        let waiting = &world.all().await[0];
+        assert_eq!((waiting.kind, waiting.attempts), (MailKind::Complimentary, 0));
+        assert!(server.accepted().is_empty(), "the address is not known yet");
+        world.peers.ticket_unavailable(false);
+        world.clock.advance(Duration::from_mins(1));
+        // The server does not take it at first.
+        server.fail([Fault::Recipient("451 4.7.1 greylisted")]);
+        assert_eq!(send(&mails).await, 1);
+        assert!(server.accepted().is_empty());
+        world.clock.advance(Duration::from_hours(1));
+        assert_eq!(send(&mails).await, 1);
+        world.clock.advance(Duration::from_hours(1));
+        assert_eq!(send(&mails).await, 0, "once");
+        let [accepted] = &server.accepted()[..] else { panic!("one mail") };
+        assert!(accepted.to.contains("guest@example.com") && has_tickets(accepted));
+        assert_eq!(world.peers.documents().last().unwrap().1, "ko");
+        let stored = world.stored_bytes();
+        assert!(!contains(&stored, "guest@example.com"), "addresses are not stored");
+        assert!(contains(&stored, "R-7ZQ0-M4KD-91XA"), "control: what is stored is found");
+        // The control: without an address and an account nobody is written to.
+        let (other, _) = given_away(&world);
+        world.consume(&other).await.unwrap();
+        send(&mails).await;
+        assert_eq!(server.accepted().len(), 1);
+        let dropped = world.all().await.remove(0);
+        let reason = dropped.last_error.as_deref();
+        assert_eq!((dropped.status, reason), (MailStatus::Dropped, Some("NO_ACCOUNT")));
+    }
+
+    async fn a_guest_is_told_that_the_tickets_are_void_or_the_event_moved(world: World) {
+        let server = SmtpServer::open().await;
+        let mails = world.service_over(&server);
+        let (issued, reservation_id) = given_away(&world);
+        world.peers.invite(reservation_id, "guest@example.com");
+        let mut moved = issued.data.clone();
+        moved["previousStartsAt"] = json!("2026-12-20T10:30:00Z");
+        moved["startsAt"] = json!("2026-12-24T10:30:00Z");
+        moved["isFreeToCancel"] = json!(false);
+        world.consume(&world.event("RESERVATION_RESCHEDULED", moved)).await.unwrap();
+        let mut revoked = issued.data.clone();
+        revoked["reason"] = json!("공연 취소");
+        let revoked = world.event("RESERVATION_CANCELLED", revoked);
+        world.consume(&revoked).await.unwrap();
+        assert_eq!(send(&mails).await, 2);
+        let accepted = server.accepted();
+        assert_eq!(accepted.len(), 2);
+        assert!(accepted.iter().all(|mail| mail.to.contains("guest@example.com")));
+        assert!(!accepted.iter().any(has_tickets));
+        // The control: whoever was erased is not written to.
+        world.peers.erase_guest(reservation_id);
+        let mut again = revoked.data.clone();
+        again["reservationId"] = json!(reservation_id);
+        world.consume(&world.event("RESERVATION_RESCHEDULED", {
+            again["previousStartsAt"] = json!("2026-12-24T10:30:00Z");
+            again["startsAt"] = json!("2026-12-25T10:30:00Z");
+            again["isFreeToCancel"] = json!(false);
+            again
+        })).await.unwrap();
+        send(&mails).await;
+        assert_eq!(server.accepted().len(), 2);
+    }
+
+    /// The page with the tickets needs an account, so a guest needs them in the mail.
+    async fn the_mail_to_a_guest_waits_longer_for_its_tickets(world: World) {
+        let server = SmtpServer::open().await;
+        let mails = world.service_over(&server);
+        let (issued, reservation_id) = given_away(&world);
+        world.peers.invite(reservation_id, "guest@example.com");
+        world.peers.documents_unavailable(true);
+        world.consume(&issued).await.unwrap();
+        send(&mails).await;
+        world.clock.advance(Duration::from_hours(1));
+        send(&mails).await;
+        assert!(server.accepted().is_empty());
+        world.peers.documents_unavailable(false);
+        world.clock.advance(Duration::from_mins(1));
+        send(&mails).await;
+        assert!(has_tickets(&server.accepted()[0]));
     }
 
     /// Whoever has the codes can enter: neither the rows nor the log keep them.

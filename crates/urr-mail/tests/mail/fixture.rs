@@ -34,7 +34,7 @@ pub struct World {
     pub peers: Peers,
     pub metrics: Metrics,
     pub service: MailService,
-    _database: Database,
+    database: Database,
 }
 
 /// Runs one case with a database of its own.
@@ -64,7 +64,7 @@ impl World {
         let (peers, metrics) = (Peers::default(), Metrics::new());
         let kit = kit(&clock, &ids, metrics.clone());
         let service = make(&db, &kit, &peers, MailTransport::Log);
-        World { db, clock, ids, peers, metrics, service, _database: database }
+        World { db, clock, ids, peers, metrics, service, database }
     }
 
     /// Another process on the same tables.
@@ -76,6 +76,11 @@ impl World {
     /// A process that sends by this server.
     pub fn service_over(&self, server: &SmtpServer) -> MailService {
         self.instance(smtp(plain(server)))
+    }
+
+    /// Everything that is stored: the bytes of the file, or the rows as text.
+    pub fn stored_bytes(&self) -> Vec<u8> {
+        self.database.stored_bytes()
     }
 
     /// Somebody with an address.

@@ -28,6 +28,8 @@ struct PeerState {
     /// The links in force with their secrets.
     links: HashMap<Uuid, String>,
     reservations: HashMap<Uuid, Value>,
+    /// The addresses of guests by their reservations.
+    guests: HashMap<Uuid, String>,
     auth_is_unavailable: bool,
     ticket_is_unavailable: bool,
     /// Only documents: the rest of the ticket service answers.
@@ -75,6 +77,15 @@ impl Peers {
             "places": ["1층 A-12-7", "1층 A-12-8"], "quantity": 2,
         });
         self.0.lock().unwrap().reservations.insert(id, summary);
+    }
+
+    /// The reservation of a guest without an account.
+    pub fn invite(&self, reservation_id: Uuid, address: &str) {
+        self.0.lock().unwrap().guests.insert(reservation_id, address.to_owned());
+    }
+
+    pub fn erase_guest(&self, reservation_id: Uuid) {
+        self.0.lock().unwrap().guests.remove(&reservation_id);
     }
 
     pub fn auth_unavailable(&self, away: bool) {
@@ -159,7 +170,10 @@ async fn summary(State(peers): State<Peers>, Path(id): Path<Uuid>) -> Response {
         return StatusCode::SERVICE_UNAVAILABLE.into_response();
     }
     match state.reservations.get(&id) {
-        Some(summary) => axum::Json(json!({"reservation": summary})).into_response(),
+        Some(summary) => {
+            let guest = state.guests.get(&id);
+            axum::Json(json!({"reservation": summary, "guestEmail": guest})).into_response()
+        }
         None => {
             let refusal = json!({"error": "Unknown.", "code": "RESERVATION_NOT_FOUND"});
             (StatusCode::NOT_FOUND, axum::Json(refusal)).into_response()

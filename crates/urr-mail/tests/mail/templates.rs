@@ -28,6 +28,7 @@ fn data(kind: MailKind) -> TemplateData {
             has_attached_tickets: Some(true),
             ..booked
         },
+        MailKind::Complimentary => TemplateData { has_attached_tickets: Some(true), ..booked },
         MailKind::Cancellation => TemplateData {
             amount: Some(Won::new(198_000)),
             refund: Some(Won::new(178_200)),
@@ -103,6 +104,28 @@ fn a_mail_about_which_nothing_is_known_can_still_be_read() {
             assert!(!rendered.html.contains("<p></p>"));
         }
     }
+}
+
+/// A guest has no account, and cannot open the page of a reservation.
+#[test]
+fn a_mail_to_a_guest_has_no_link() {
+    for kind in [MailKind::Complimentary, MailKind::Cancellation, MailKind::EventMoved] {
+        for language in Language::ALL {
+            let guest = TemplateData { is_guest: true, ..data(kind) };
+            let rendered = render(kind, language, &guest, PUBLIC_URL);
+            assert!(rendered.text.contains("R-7ZQ0-M4KD-91XA"), "{rendered:?}");
+            assert!(!rendered.text.contains(PUBLIC_URL), "{rendered:?}");
+            // The control: with an account there is one.
+            assert!(render(kind, language, &data(kind), PUBLIC_URL).text.contains(PUBLIC_URL));
+        }
+    }
+    let lost = TemplateData {
+        is_guest: true,
+        has_attached_tickets: Some(false),
+        ..data(MailKind::Complimentary)
+    };
+    let rendered = render(MailKind::Complimentary, Language::English, &lost, PUBLIC_URL);
+    assert!(rendered.text.contains("ask whoever invited you"), "{rendered:?}");
 }
 
 /// What people write may be anything.

@@ -69,6 +69,7 @@ impl BenchService {
             settings: TicketSettings::default(),
             locks,
             signer: Signer::new(&Secret::generate(), &[]),
+            data_keys: urr_service::DataKeys::single(Secret::generate()),
             slots: SlotChecker::AllowAll,
             persons: urr_ticket::PersonFinder::nobody(),
             peers: None,

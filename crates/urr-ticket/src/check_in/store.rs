@@ -67,6 +67,8 @@ pub struct CheckInEvent {
     pub starts_at: Timestamp,
     /// Whether one may leave and come in again with the same ticket.
     pub allows_reentry: bool,
+    /// Whether you may sell at its box office.
+    pub may_sell: bool,
 }
 
 /// Whose events are listed.
@@ -271,12 +273,13 @@ pub fn event_list(
     limit: u32,
 ) -> DbResult<Vec<CheckInEvent>> {
     let mut values = vec![Value::Time(from), Value::Int(i64::from(limit))];
-    let condition = match filter {
-        CheckInEventFilter::All => "true",
-        CheckInEventFilter::OwnedBy(_) => "organiser_id = $3",
-        CheckInEventFilter::AssignedTo(_) => {
-            "event_id in (select event_id from event_staff where user_id = $3)"
-        }
+    let (may_sell, condition) = match filter {
+        CheckInEventFilter::All => ("true", "true"),
+        CheckInEventFilter::OwnedBy(_) => ("true", "organiser_id = $3"),
+        CheckInEventFilter::AssignedTo(_) => (
+            "event_id in (select event_id from event_staff where user_id = $3 and may_sell)",
+            "event_id in (select event_id from event_staff where user_id = $3)",
+        ),
     };
     match filter {
         CheckInEventFilter::All => {}
@@ -285,11 +288,13 @@ pub fn event_list(
         }
     }
     let sql = format!(
-        "select event_id as id, title, venue_name, starts_at, allows_reentry from sales \
-         where status = 'open' and is_complete and starts_at > $1 and {condition} \
-         order by starts_at, event_id limit $2"
+        "select event_id as id, title, venue_name, starts_at, allows_reentry, \
+         {may_sell} as may_sell from sales where status = 'open' and is_complete \
+         and starts_at > $1 and {condition} order by starts_at, event_id limit $2"
     );
     tx.query(&sql, &values, |row| {
-        Ok(from_row!(row => CheckInEvent { id, title, venue_name, starts_at, allows_reentry }))
+        Ok(from_row!(row => CheckInEvent {
+            id, title, venue_name, starts_at, allows_reentry, may_sell
+        }))
     })
 }

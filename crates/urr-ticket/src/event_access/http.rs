@@ -14,6 +14,7 @@ use utoipa_axum::routes;
 use super::{AssignStaffError, FindStaffError, StaffAssignment};
 use crate::TicketService;
 use crate::http::event_not_found;
+use crate::reservations::buyers::Buyers;
 
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 
@@ -32,6 +33,12 @@ struct StaffListView {
 #[serde(rename_all = "camelCase")]
 struct StaffView {
     user_id: Uuid,
+    /// Null while the auth service is away, and of a deleted account.
+    #[schema(example = "김민아")]
+    name: Option<String>,
+    /// For organisers the first letter and the domain.
+    #[schema(example = "m***@example.com")]
+    email: Option<String>,
     assigned_by: Uuid,
     assigned_at: Timestamp,
     /// Whether they sell at the box office too.
@@ -47,10 +54,12 @@ struct AssignQuery {
     may_sell: bool,
 }
 
-impl From<StaffAssignment> for StaffView {
-    fn from(assignment: StaffAssignment) -> StaffView {
+impl StaffView {
+    fn new(assignment: StaffAssignment, accounts: &Buyers) -> StaffView {
         let StaffAssignment { user_id, assigned_by, assigned_at, may_sell } = assignment;
-        StaffView { user_id, assigned_by, assigned_at, may_sell }
+        let account = accounts.get(&user_id).cloned();
+        let (name, email) = account.map(|account| (account.name, account.email)).unzip();
+        StaffView { user_id, name, email, assigned_by, assigned_at, may_sell }
     }
 }
 
@@ -65,11 +74,16 @@ impl From<StaffAssignment> for StaffView {
 async fn list_staff(
     State(ticket): State<TicketService>,
     Organiser(organiser): Organiser,
+    Context(context): Context,
     Path(event_id): Path<Uuid>,
 ) -> Result<Json<StaffListView>, ApiError> {
     ticket.inventories.get(event_id).await?.ok_or_else(event_not_found)?;
-    ticket.check_event(event_id, organiser.event_scope()).await?;
-    let staff = ticket.list_staff(event_id).await?.into_iter().map(StaffView::from).collect();
+    let scope = organiser.event_scope();
+    ticket.check_event(event_id, scope).await?;
+    let staff = ticket.list_staff(event_id).await?;
+    let user_ids = staff.iter().map(|one| one.user_id).collect();
+    let accounts = ticket.find_accounts(user_ids, scope, &context).await.unwrap_or_default();
+    let staff = staff.into_iter().map(|one| StaffView::new(one, &accounts)).collect();
     Ok(Json(StaffListView { staff }))
 }
 

@@ -162,7 +162,6 @@ impl BoxOfficeSale {
             issued_by: request.seller_id,
             reason: None,
             receipt_number: request.receipt_number.as_deref(),
-            guest: None,
         };
         let agreed = AgreedTerms { sale: &sale, usual_policy: &self.usual_policy };
         let stamp = self.events.stamp(0);

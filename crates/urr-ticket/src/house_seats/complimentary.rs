@@ -15,6 +15,7 @@ use urr_service::idempotency::KeyedRequest;
 use urr_storage::outbox::{self, EventMetadata};
 use urr_storage::{DbResult, Tx};
 
+use super::guests::{GuestKeys, HouseGuest};
 use super::issue::{
     AgreedTerms, NewHouseReservation, items_of, new_reservation, reservation_write, take_places,
 };
@@ -34,20 +35,6 @@ use crate::{
     Inventory, ItemSubject, ReservationId, ReservationItem, ReservationKind, ReservationRecord,
     TicketService,
 };
-
-/// A guest without an account.
-#[derive(Clone, Default, PartialEq, Eq)]
-pub struct HouseGuest {
-    pub name: Option<String>,
-    pub email: Option<String>,
-}
-
-/// Names and addresses do not belong into logs.
-impl std::fmt::Debug for HouseGuest {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("[guest]")
-    }
-}
 
 /// A request to give tickets away.
 #[derive(Clone, Debug)]
@@ -88,15 +75,13 @@ impl TicketService {
         let id = ReservationId(self.ids.next_id());
         let action =
             self.admin_action(request.organiser_id, "COMPLIMENTARY_ISSUED", "reservation", id.0);
-        let guest = match account_id {
-            // The account knows the address.
-            Some(_) => HouseGuest { email: None, ..request.guest.clone() },
-            None => request.guest.clone(),
-        };
         let issue = ComplimentaryIssue {
             ids: (id, account_id.unwrap_or_else(|| self.ids.next_id())),
+            // An account has its own name and address.
+            guest: account_id.is_none().then(|| request.guest.clone()),
+            guest_keys: self.guest_keys.clone(),
             inventory,
-            request: ComplimentaryRequest { guest, ..request },
+            request,
             usual_policy: Arc::clone(&self.settings.cancel_policy),
             events: self.prepare_events(2, context),
         };
@@ -122,7 +107,7 @@ impl TicketService {
     ) -> Result<Option<Uuid>, HouseSeatsError> {
         let Some(peers) = self.peers.as_ref() else { return Ok(request.user_id) };
         if let Some(user_id) = request.user_id {
-            let found = self.find_buyers(vec![user_id], EventScope::All, context).await;
+            let found = self.find_accounts(vec![user_id], EventScope::All, context).await;
             let found = found.ok_or(HouseSeatsError::UsersUnavailable)?;
             return match found.contains_key(&user_id) {
                 true => Ok(Some(user_id)),
@@ -146,12 +131,6 @@ impl TicketService {
         Ok(users.users.iter().find(is_theirs).map(|user| user.id))
     }
 
-    /// Where the tickets of a guest without an account are sent.
-    pub(crate) async fn find_guest_email(&self, id: ReservationId) -> DbResult<Option<String>> {
-        let found = self.db.read(move |tx| store::guest_find(tx, id)).await?;
-        Ok(found.and_then(|guest: HouseGuest| guest.email))
-    }
-
     /// Takes complimentary tickets back. A repetition changes nothing.
     pub async fn revoke_complimentary(
         &self,
@@ -170,6 +149,9 @@ impl TicketService {
 struct ComplimentaryIssue {
     /// The reservation and its owner.
     ids: (ReservationId, Uuid),
+    /// None: the owner has an account.
+    guest: Option<HouseGuest>,
+    guest_keys: GuestKeys,
     inventory: Arc<Inventory>,
     request: ComplimentaryRequest,
     usual_policy: Arc<urr_kernel::CancelPolicy>,
@@ -196,11 +178,14 @@ impl ComplimentaryIssue {
             issued_by: request.organiser_id,
             reason: Some(&request.reason),
             receipt_number: None,
-            guest: Some(&request.guest),
         };
         let agreed = AgreedTerms { sale: &sale, usual_policy: &self.usual_policy };
         let stamp = self.events.stamp(0);
         reservation_write(tx, &new, &items, &agreed, (&stamp, ticket_id))?;
+        if let Some(guest) = &self.guest {
+            let sealed = self.guest_keys.seal(reservation.id, guest);
+            store::guests::guest_insert(tx, reservation.id, &sealed)?;
+        }
         let snapshot = reservation.snapshot(seat_ids(&items), stamp.time);
         outbox::append(tx, &stamp, &ComplimentaryIssued { reservation: snapshot })?;
         announce_if_less(tx, event_id, (blocked, sale.fence), &self.events.stamp(1))?;

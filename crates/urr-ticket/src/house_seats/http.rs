@@ -13,11 +13,15 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::guests::HouseGuest;
 use super::{BlockRequest, BlockedSeats, HouseItem, HousePlaces, HouseSeatsError, PLACES_MAX};
 use crate::http::event_not_found;
+use crate::reservations::buyers::Buyer;
 use crate::reservations::http::admin::{PEER_RETRY_AFTER, parse_reason};
 use crate::reserve::http::SeatView;
-use crate::{HouseReservation, Inventory, InventoryKind, TicketService};
+use crate::{
+    HouseList, HouseReservation, Inventory, InventoryKind, ReservationKind, TicketService,
+};
 
 pub fn routes() -> OpenApiRouter<TicketService> {
     OpenApiRouter::new()
@@ -57,7 +61,7 @@ struct BlockedItemView {
 /// Complimentary tickets, or a sale at the box office.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct HouseReservationView {
+pub struct HouseReservationView {
     id: Uuid,
     reservation_number: String,
     /// `complimentary` or `box_office`.
@@ -78,7 +82,9 @@ struct HouseReservationView {
     issued_by: Uuid,
     reason: Option<String>,
     receipt_number: Option<String>,
+    /// Whom the tickets were given to.
     guest_name: Option<String>,
+    /// Of an account, organisers see the first letter and the domain.
     guest_email: Option<String>,
 }
 
@@ -92,8 +98,9 @@ impl BlockedSeatsView {
     }
 }
 
-impl From<HouseReservation> for HouseReservationView {
-    fn from(one: HouseReservation) -> HouseReservationView {
+impl HouseReservationView {
+    /// `account` is the owner's, if there is one.
+    pub fn new(one: HouseReservation, account: Option<&Buyer>) -> HouseReservationView {
         HouseReservationView {
             id: one.id,
             reservation_number: one.number,
@@ -107,8 +114,8 @@ impl From<HouseReservation> for HouseReservationView {
             issued_by: one.issued_by,
             reason: one.reason,
             receipt_number: one.receipt_number,
-            guest_name: one.guest.name,
-            guest_email: one.guest.email,
+            guest_name: one.guest.name.or_else(|| Some(account?.name.clone())),
+            guest_email: one.guest.email.or_else(|| Some(account?.email.clone())),
         }
     }
 }
@@ -125,15 +132,27 @@ impl From<HouseReservation> for HouseReservationView {
 async fn list_house_seats(
     State(ticket): State<TicketService>,
     Organiser(organiser): Organiser,
+    Context(context): Context,
     Path(event_id): Path<Uuid>,
 ) -> Result<Json<HouseSeatsView>, ApiError> {
     let inventory = ticket.inventories.get(event_id).await?.ok_or_else(event_not_found)?;
-    ticket.check_event(event_id, organiser.event_scope()).await?;
+    let scope = organiser.event_scope();
+    ticket.check_event(event_id, scope).await?;
     let blocked = ticket.list_blocked_seats(event_id).await?.into_iter();
-    let reservations = ticket.list_house_reservations(event_id).await?.into_iter();
+    let reservations = ticket.list_house_reservations(event_id, HouseList::All).await?;
+    let may_have_account = |one: &&HouseReservation| {
+        one.kind == ReservationKind::Complimentary && one.guest == HouseGuest::default()
+    };
+    let user_ids = reservations.iter().filter(may_have_account).map(|one| one.user_id).collect();
+    // Without an answer the list has no names of accounts.
+    let accounts = ticket.find_accounts(user_ids, scope, &context).await.unwrap_or_default();
+    let view = |one: HouseReservation| {
+        let account = accounts.get(&one.user_id);
+        HouseReservationView::new(one, account)
+    };
     Ok(Json(HouseSeatsView {
         blocked: blocked.map(|one| BlockedSeatsView::new(one, &inventory)).collect(),
-        reservations: reservations.map(HouseReservationView::from).collect(),
+        reservations: reservations.into_iter().map(view).collect(),
     }))
 }
 

@@ -4,7 +4,7 @@ use urr_kernel::{CancelPolicy, Timestamp, Uuid, Won};
 use urr_storage::outbox::EventMetadata;
 use urr_storage::{DbResult, Tx};
 
-use super::complimentary::HouseGuest;
+use super::guests::{HouseGuest, SealedGuest};
 use super::{HousePlaces, HouseSeatsError, check_type, store};
 use crate::display_number::display_number;
 use crate::inventory::store::LockedSale;
@@ -25,6 +25,8 @@ const LISTED_MAX: u32 = 500;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HouseReservation {
     pub id: Uuid,
+    /// Somebody with an account, or nobody who can log in.
+    pub user_id: Uuid,
     pub number: String,
     pub kind: ReservationKind,
     pub status: ReservationStatus,
@@ -39,6 +41,14 @@ pub struct HouseReservation {
     pub guest: HouseGuest,
 }
 
+/// What is listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HouseList {
+    All,
+    /// At the box office.
+    Sales,
+}
+
 /// What is written of a new reservation.
 #[derive(Clone, Copy)]
 pub(crate) struct NewHouseReservation<'a> {
@@ -49,7 +59,6 @@ pub(crate) struct NewHouseReservation<'a> {
     pub issued_by: Uuid,
     pub reason: Option<&'a str>,
     pub receipt_number: Option<&'a str>,
-    pub guest: Option<&'a HouseGuest>,
 }
 
 /// The reservation of these items, which nobody has yet.
@@ -179,7 +188,18 @@ pub(crate) fn reservation_write(
 
 impl TicketService {
     /// Complimentary tickets and sales at the box office of an event, the newest first.
-    pub async fn list_house_reservations(&self, event_id: Uuid) -> DbResult<Vec<HouseReservation>> {
-        self.db.read(move |tx| store::reservation_list(tx, event_id, LISTED_MAX)).await
+    pub async fn list_house_reservations(
+        &self,
+        event_id: Uuid,
+        list: HouseList,
+    ) -> DbResult<Vec<HouseReservation>> {
+        let read = move |tx: &mut Tx<'_>| store::reservation_list(tx, event_id, list, LISTED_MAX);
+        let listed = self.db.read(read).await?;
+        let open = |(one, guest): (HouseReservation, Option<SealedGuest>)| {
+            let id = ReservationId(one.id);
+            let guest = guest.map(|guest| self.guest_keys.open_or_unknown(id, &guest));
+            HouseReservation { guest: guest.unwrap_or_default(), ..one }
+        };
+        Ok(listed.into_iter().map(open).collect())
     }
 }

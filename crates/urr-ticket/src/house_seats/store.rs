@@ -1,15 +1,17 @@
 //! House seats in SQL, under the lock of the sale.
 
+pub mod guests;
+
 use urr_kernel::{Timestamp, Uuid, Won};
 use urr_layout::SeatId;
 use urr_storage::outbox::EventMetadata;
 use urr_storage::{DbResult, Row, Tx, from_row, params};
 
-use super::complimentary::HouseGuest;
-use super::issue::{HouseReservation, NewHouseReservation};
+use super::guests::{HouseGuest, SealedGuest};
+use super::issue::{HouseList, HouseReservation, NewHouseReservation};
 use super::{BlockRequest, BlockedSeats};
 use crate::reserve::store::policy_json;
-use crate::{CancelPolicy, Reservation, ReservationId, SeatStatus};
+use crate::{CancelPolicy, Reservation, SeatStatus};
 
 /// `false`: the seat is held or sold. A blocked seat gets the new reason.
 pub fn seat_block(
@@ -207,48 +209,42 @@ pub fn reservation_insert(
         ],
     )?;
     tx.execute(
-        "insert into house_reservations (reservation_id, issued_by, reason, receipt_number, \
-         guest_name, guest_email) values ($1, $2, $3, $4, $5, $6)",
-        params![
-            reservation.id,
-            new.issued_by,
-            new.reason,
-            new.receipt_number,
-            new.guest.and_then(|guest| guest.name.as_deref()),
-            new.guest.and_then(|guest| guest.email.as_deref())
-        ],
+        "insert into house_reservations (reservation_id, issued_by, reason, receipt_number) \
+         values ($1, $2, $3, $4)",
+        params![reservation.id, new.issued_by, new.reason, new.receipt_number],
     )?;
     Ok(())
 }
 
-/// The newest complimentary tickets and sales of an event.
+/// The newest complimentary tickets and sales of an event, or the sales alone, each with its guest
+/// as stored.
 pub fn reservation_list(
     tx: &mut Tx<'_>,
     event_id: Uuid,
+    listed: HouseList,
     limit: u32,
-) -> DbResult<Vec<HouseReservation>> {
-    tx.query(
-        "select r.id, r.number, r.kind, r.status, r.payment_status, r.payment_method, \
+) -> DbResult<Vec<(HouseReservation, Option<SealedGuest>)>> {
+    let kinds = match listed {
+        HouseList::All => "",
+        HouseList::Sales => "and r.kind = 'box_office'",
+    };
+    let sql = format!(
+        "select r.id, r.user_id, r.number, r.kind, r.status, r.payment_status, r.payment_method, \
          r.quantity, r.total_amount, r.created_at, h.issued_by, h.reason, h.receipt_number, \
-         h.guest_name, h.guest_email from reservations as r \
+         g.reservation_id as guest_of, g.key_version, g.name_cipher, g.name_index, \
+         g.email_cipher, g.email_index from reservations as r \
          join house_reservations as h on h.reservation_id = r.id \
-         where r.event_id = $1 and r.kind <> 'online' order by r.id desc limit $2",
-        params![event_id, limit],
-        |row| {
-            Ok(from_row!(row => HouseReservation {
-                id, number, kind, status, payment_status, payment_method, quantity, total_amount,
-                created_at, issued_by, reason, receipt_number;
-                guest: HouseGuest { name: row.get("guest_name")?, email: row.get("guest_email")? },
-            }))
-        },
-    )
-}
-
-/// The guest of complimentary tickets who has no account.
-pub fn guest_find(tx: &mut Tx<'_>, id: ReservationId) -> DbResult<Option<HouseGuest>> {
-    let sql = "select guest_name, guest_email from house_reservations where reservation_id = $1";
-    tx.query_opt(sql, params![id], |row| {
-        Ok(HouseGuest { name: row.get("guest_name")?, email: row.get("guest_email")? })
+         left join house_guests as g on g.reservation_id = r.id \
+         where r.event_id = $1 and r.kind <> 'online' {kinds} order by r.id desc limit $2"
+    );
+    tx.query(&sql, params![event_id, limit], |row| {
+        let has_guest = row.get::<Option<Uuid>>("guest_of")?.is_some();
+        let reservation = from_row!(row => HouseReservation {
+            id, user_id, number, kind, status, payment_status, payment_method, quantity,
+            total_amount, created_at, issued_by, reason, receipt_number;
+            guest: HouseGuest::default(),
+        });
+        Ok((reservation, has_guest.then(|| guests::guest_read(row)).transpose()?))
     })
 }
 

@@ -13,13 +13,14 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::box_office::{BoxOfficeMethod, BoxOfficeRefund, BoxOfficeRequest};
-use super::complimentary::{ComplimentaryRequest, HouseGuest, RevokeRequest};
-use super::http::{HousePlacesBody, keyed, parse_places};
+use super::complimentary::{ComplimentaryRequest, RevokeRequest};
+use super::guests::HouseGuest;
+use super::http::{HousePlacesBody, HouseReservationView, keyed, parse_places};
 use crate::http::event_not_found;
 use crate::reservations::http::admin::parse_reason;
 use crate::reservations::http::parse_ticket_numbers;
 use crate::reservations::http::views::TicketView;
-use crate::{FeeMode, ReservationId, TicketService};
+use crate::{FeeMode, HouseList, ReservationId, TicketService};
 
 /// So many tickets are issued at once.
 const ISSUED_MAX: usize = 100;
@@ -31,7 +32,7 @@ pub fn routes() -> OpenApiRouter<TicketService> {
     OpenApiRouter::new()
         .routes(routes!(issue_complimentary_tickets))
         .routes(routes!(revoke_complimentary_tickets))
-        .routes(routes!(sell_at_box_office))
+        .routes(routes!(list_box_office_sales, sell_at_box_office))
         .routes(routes!(refund_at_box_office))
         .routes(routes!(get_house_ticket_document))
 }
@@ -157,6 +158,32 @@ async fn revoke_complimentary_tickets(
     };
     ticket.revoke_complimentary(request, context).await?;
     tickets_view(&ticket, ReservationId(id)).await
+}
+
+/// What was sold at the box office.
+#[derive(Serialize, ToSchema)]
+struct BoxOfficeSalesView {
+    /// The newest first; 500 at most.
+    sales: Vec<HouseReservationView>,
+}
+
+/// Lists sales at the box office.
+///
+/// For those who may sell there. Errors: 403 `NOT_YOUR_EVENT`; 404 `EVENT_NOT_FOUND`.
+#[utoipa::path(
+    get, path = "/api/admin/events/{eventId}/box-office", tag = "tickets",
+    params(("eventId" = Uuid, Path)),
+    responses((status = 200, body = BoxOfficeSalesView), Errors<401, 403, 404>),
+)]
+async fn list_box_office_sales(
+    State(ticket): State<TicketService>,
+    DoorStaff(seller): DoorStaff,
+    Path(event_id): Path<Uuid>,
+) -> Result<Json<BoxOfficeSalesView>, ApiError> {
+    ticket.check_seller(event_id, seller.event_scope()).await?;
+    let sales = ticket.list_house_reservations(event_id, HouseList::Sales).await?.into_iter();
+    let sales = sales.map(|sale| HouseReservationView::new(sale, None)).collect();
+    Ok(Json(BoxOfficeSalesView { sales }))
 }
 
 #[derive(Clone, Copy, Serialize, Deserialize, ToSchema)]

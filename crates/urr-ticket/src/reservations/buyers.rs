@@ -1,6 +1,6 @@
 //! The people behind reservations, as those see them who look after them.
 //!
-//! The ticket service stores no names. Organisers see an address only as far as they can recognise
+//! The ticket service stores no names but those of guests without an account. Organisers see an address only as far as they can recognise
 //! it; support and administrators, who may open the account, see the whole.
 
 use std::collections::HashMap;
@@ -35,8 +35,27 @@ impl std::fmt::Debug for Buyer {
 pub type Buyers = HashMap<Uuid, Buyer>;
 
 impl TicketService {
-    /// The buyers with these accounts, asked for a hundred at a time. None: the auth service is away.
+    /// The buyers with these accounts, and guests without one. None: the auth service is away.
     pub(crate) async fn find_buyers(
+        &self,
+        user_ids: Vec<Uuid>,
+        scope: EventScope,
+        context: &CallContext,
+    ) -> Option<Buyers> {
+        let mut buyers = self.find_accounts(user_ids.clone(), scope, context).await?;
+        let mut others = user_ids;
+        others.retain(|id| !buyers.contains_key(id));
+        if !others.is_empty() {
+            match self.find_guests(others, scope).await {
+                Ok(guests) => buyers.extend(guests),
+                Err(error) => tracing::warn!(%error, "guests are not shown"),
+            }
+        }
+        Some(buyers)
+    }
+
+    /// The accounts, asked for a hundred at a time. None: the auth service is away.
+    pub(crate) async fn find_accounts(
         &self,
         mut user_ids: Vec<Uuid>,
         scope: EventScope,

@@ -8,7 +8,6 @@ use urr_kernel::{Timestamp, Uuid};
 use urr_storage::outbox::{self, EventMetadata};
 use urr_storage::{DbResult, Tx};
 
-use crate::TicketService;
 use crate::inventory::store as sales;
 use crate::memberships::points::store::points_recheck;
 use crate::reservations::history::store::history_insert;
@@ -20,6 +19,7 @@ use crate::reservations::rules::ReservationRecord;
 use crate::reservations::store as transitions;
 use crate::reservations::store::moved;
 use crate::reservations::transition::PreparedEvents;
+use crate::{ReservationKind, TicketService};
 
 impl TicketService {
     /// Announces moved events to the owners of their tickets. Returns to how many.
@@ -69,7 +69,9 @@ fn announce(tx: &mut Tx<'_>, record: &ReservationRecord, stamp: &EventMetadata) 
         reservation: record.reservation.snapshot(seat_ids(&terms.items), stamp.time),
         previous_starts_at: record.announced_starts_at,
         starts_at: record.starts_at,
-        is_free_to_cancel: terms.booking(record, FeeMode::ByPolicy).is_moved(),
+        // Complimentary tickets cost nothing: there is no fee to waive.
+        is_free_to_cancel: record.kind != ReservationKind::Complimentary
+            && terms.booking(record, FeeMode::ByPolicy).is_moved(),
     };
     moved::reservation_mark_announced(tx, record)?;
     let entry = HistoryEntry {

@@ -1,7 +1,8 @@
 //! The search for reservations by number, address, name or phone number.
 //!
 //! Numbers are ours. Addresses and names are encrypted in the auth service, which finds an account
-//! by a keyed hash: so a whole address or a whole name finds its reservations, a part does not.
+//! by a keyed hash: so a whole address or a whole name finds its reservations, a part does not. Guests
+//! without an account are found in the same way, here.
 
 use urr_contracts::internal::auth::{FindUsers, USERS_FOUND_MAX};
 use urr_kernel::CallContext;
@@ -110,13 +111,18 @@ impl TicketService {
         context: &CallContext,
     ) -> Result<Vec<urr_kernel::Uuid>, ReservationSearchError> {
         let peers = self.peers.as_ref().ok_or(ReservationSearchError::BuyersUnavailable)?;
+        let mut found = self.find_guest_ids(&text, USERS_FOUND_MAX).await?;
         match peers.auth.call(FindUsers { text }, context).await {
-            Ok(answer) if answer.more => Err(ReservationSearchError::TooManyBuyers),
-            Ok(answer) => Ok(answer.user_ids),
+            Ok(answer) if answer.more => return Err(ReservationSearchError::TooManyBuyers),
+            Ok(answer) => found.extend(answer.user_ids),
             Err(error) => {
                 tracing::warn!(%error, "buyers cannot be looked up");
-                Err(ReservationSearchError::BuyersUnavailable)
+                return Err(ReservationSearchError::BuyersUnavailable);
             }
+        }
+        match found.len() <= USERS_FOUND_MAX {
+            true => Ok(found),
+            false => Err(ReservationSearchError::TooManyBuyers),
         }
     }
 }

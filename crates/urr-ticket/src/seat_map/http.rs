@@ -10,7 +10,7 @@ use axum::response::sse::{KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use urr_kernel::Uuid;
-use urr_service::{ApiError, ETag, Errors, EventReader, Path, Query, User};
+use urr_service::{ApiError, DoorStaff, ETag, Errors, EventReader, Path, Query, User};
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -29,6 +29,7 @@ pub fn routes() -> OpenApiRouter<TicketService> {
     OpenApiRouter::new()
         .routes(routes!(get_seat_map))
         .routes(routes!(get_event_seat_map))
+        .routes(routes!(get_box_office_seat_map))
         .routes(routes!(follow_seat_map))
 }
 
@@ -99,6 +100,34 @@ async fn get_event_seat_map(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     ticket.check_event(event_id, reader.event_scope()).await?;
+    seat_map(&ticket, event_id, &query, &headers).await
+}
+
+/// Returns the seat map of an event to those who sell at its box office.
+///
+/// For the event's organiser, administrators, and door staff who may sell there. Errors: 403
+/// `NOT_YOUR_EVENT`; 404 `EVENT_NOT_FOUND`, `NO_SEAT_SELECTION` (a standing event).
+#[utoipa::path(
+    get, path = "/api/admin/events/{eventId}/box-office/seat-map", tag = "tickets",
+    params(
+        ("eventId" = Uuid, Path),
+        SeatMapQuery,
+        ("If-None-Match" = Option<String>, Header, description = "The entity tag that you have."),
+    ),
+    responses(
+        (status = 200, body = SeatMapView<'static>, headers(("etag" = String))),
+        (status = 304, description = "Nothing changed."),
+        Errors<401, 403, 404>,
+    ),
+)]
+async fn get_box_office_seat_map(
+    State(ticket): State<TicketService>,
+    DoorStaff(seller): DoorStaff,
+    Path(event_id): Path<Uuid>,
+    Query(query): Query<SeatMapQuery>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    ticket.check_seller(event_id, seller.event_scope()).await?;
     seat_map(&ticket, event_id, &query, &headers).await
 }
 

@@ -8,10 +8,11 @@ use std::time::Duration;
 use tempfile::TempDir;
 use urr_kernel::{CallContext, Clock, IdSource, Secret, Uuid, Won};
 use urr_layout::{GradeRows, Grid, Layout};
+use urr_service::DataKeys;
 use urr_storage::{
     Db, PostgresOptions, Row, ServiceRole, SqliteOptions, StorageError, migrate, provision,
 };
-use urr_test::servers;
+use urr_test::{engines, servers};
 use urr_ticket::inventory::store::{self, NewSale, NewTicketType, SaleFacts};
 use urr_ticket::{
     AuditDifference, DoorName, Inventory, InventoryKind, PersonFinder, SCHEMA, ScanDirection,
@@ -142,6 +143,21 @@ impl World {
     /// The same world with another ticket service.
     pub fn with_ticket(self, ticket: TicketService) -> World {
         World { ticket, ..self }
+    }
+
+    /// The same tables, seen by a process with other data keys.
+    pub fn ticket_with_data_keys(&self, data_keys: DataKeys) -> TicketService {
+        let settings = TicketSettings::default();
+        let parts = ticket_parts(&self.db, &self.clock, &self.ids, &self.locks, settings);
+        TicketService::new(TicketParts { data_keys, ..parts })
+    }
+
+    /// Everything that is stored: the bytes of the file, or the rows as text.
+    pub fn stored_bytes(&self) -> Vec<u8> {
+        match &self.postgres {
+            None => engines::stored_in_file(&self.folder().join(SQLITE_FILE)),
+            Some(_) => engines::stored_in_postgres(&self.admin_url, SCHEMA.name),
+        }
     }
 
     pub fn is_postgres(&self) -> bool {
@@ -276,7 +292,9 @@ fn ticket_parts(
     let signer = Signer::new(&Secret::new("of these tests"), &[]);
     let slots = SlotChecker::AllowAll;
     let persons = PersonFinder::nobody();
-    TicketParts { db, clock, ids, settings, locks, signer, slots, persons, peers: None }
+    let data_keys = DataKeys::single(Secret::new("the data key of these tests"));
+    let peers = None;
+    TicketParts { db, clock, ids, settings, locks, signer, data_keys, slots, persons, peers }
 }
 
 /// A sale that is open for everybody from an hour ago until in ten days.

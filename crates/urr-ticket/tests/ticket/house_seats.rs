@@ -3,12 +3,15 @@
 use axum::http::Method;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
-use urr_kernel::Uuid;
-use urr_service::UserRole;
+use urr_kernel::{Secret, Uuid};
+use urr_service::{Caller, DataKey, DataKeys, UserRole};
+use urr_test::engines::contains;
 use urr_ticket::{RequestedItems, ReserveRequest};
 
 use crate::contract;
 use crate::fixture::{MINUTE, World, hall, kind_name, new_sale};
+use crate::operations::CallerIdentity;
+use crate::organisers::fake_peers::FakePeers;
 use crate::reader::HttpReader;
 
 const MINA: Uuid = Uuid::from_u128(0xb01);
@@ -189,6 +192,57 @@ contract! {
         world.assert_agrees().await;
     }
 
+    async fn of_gifts_and_fans_who_want_one_seat_one_gets_it(world: World) {
+        for _ in 0..5 {
+            let (event_id, mina) = sale(&world).await;
+            let mut racing = JoinSet::new();
+            for number in 0..20 {
+                let (mina, issue) = (mina.clone(), path(event_id, "complimentary-tickets"));
+                racing.spawn(async move {
+                    mina.post(&issue, &gift(&[number % 10])).await.status == 201
+                });
+            }
+            let fans =
+                futures_util::future::join_all((0..10).map(|id| holds(&world, event_id, id))).await;
+            let given = racing.join_all().await.into_iter().filter(|is_won| *is_won).count();
+            let held = fans.into_iter().filter(|is_won| *is_won).count();
+            assert_eq!(given + held, 10);
+        }
+        let valid = "select count(*) as n from tickets where is_valid";
+        let gifts = "select count(*) as n from reservations where kind = 'complimentary'";
+        assert_eq!(world.number(valid).await, world.number(gifts).await);
+        world.assert_agrees().await;
+    }
+
+    async fn of_two_releases_at_the_same_moment_one_is_first(world: World) {
+        let (event_id, type_id) = world.open_standing(10).await;
+        let admin = HttpReader::new(&world).logged_in(MINA, UserRole::Admin);
+        let body = |quantity: u32| {
+            let items = json!([{ "ticketTypeId": type_id, "quantity": quantity }]);
+            json!({ "places": { "items": items }, "reason": "협찬" })
+        };
+        let answer = admin.post(&path(event_id, "house-seats/block"), &body(4)).await;
+        assert_eq!(answer.status, 204, "{answer:?}");
+        let mut racing = JoinSet::new();
+        for _ in 0..10 {
+            let (admin, body) = (admin.clone(), body(3));
+            let release = path(event_id, "house-seats/release");
+            racing.spawn(async move { admin.post(&release, &body).await.status == 204 });
+        }
+        let released = racing.join_all().await.into_iter().filter(|is_won| *is_won).count();
+        assert_eq!((released, available(&world, event_id).await), (1, 9));
+        let (event_id, mina) = sale(&world).await;
+        block(&mina, event_id, &[0]).await;
+        let mut racing = JoinSet::new();
+        for _ in 0..10 {
+            let (mina, release) = (mina.clone(), path(event_id, "house-seats/release"));
+            racing.spawn(async move { mina.post(&release, &seats(&[0])).await.status == 204 });
+        }
+        let released = racing.join_all().await.into_iter().filter(|is_won| *is_won).count();
+        assert_eq!((released, available(&world, event_id).await), (1, 10));
+        world.assert_agrees().await;
+    }
+
     async fn of_sellers_and_fans_who_want_one_seat_one_gets_it(world: World) {
         for _ in 0..5 {
             let (event_id, mina) = sale(&world).await;
@@ -289,6 +343,134 @@ contract! {
         }
     }
 
+    async fn names_and_addresses_of_guests_cannot_be_read_in_what_is_stored(world: World) {
+        let (event_id, mina) = sale(&world).await;
+        let issue = path(event_id, "complimentary-tickets");
+        let body = json!({
+            "places": { "seatIds": [0] }, "reason": "협찬사 초대",
+            "guestName": "새장 속의 카나리아", "guestEmail": "Canary.Bird@Example.com",
+        });
+        let issued = mina.post_once(&issue, &body, "gift-1").await;
+        assert_eq!(issued.status, 201, "{issued:?}");
+        let listed = mina.get(&path(event_id, "house-seats")).await.json();
+        let guest = &listed["reservations"][0];
+        assert_eq!(guest["guestName"], "새장 속의 카나리아");
+        assert_eq!(guest["guestEmail"], "Canary.Bird@Example.com");
+        let stored = world.stored_bytes();
+        for personal in ["카나리아", "anary", "Canary.Bird@Example.com"] {
+            assert!(!contains(&stored, personal), "{personal}");
+        }
+        // The control: what is stored in clear is found.
+        assert!(contains(&stored, "협찬사 초대") && contains(&stored, "COMPLIMENTARY_ISSUED"));
+    }
+
+    async fn guests_are_found_by_their_whole_name_or_address(world: World) {
+        let (event_id, _) = sale(&world).await;
+        let peers = FakePeers::default();
+        let ticket = world.ticket_with_peers(peers.clients(&world));
+        let http = HttpReader::of(&ticket, &world);
+        let mina = http.logged_in(MINA, UserRole::Organiser);
+        let issued = mina.post(&path(event_id, "complimentary-tickets"), &gift(&[0])).await.json();
+        let search = async |reader: &HttpReader, text: &str| {
+            let found = reader.get(&format!("/api/admin/reservations?q={text}")).await.json();
+            found["reservations"].clone()
+        };
+        let haru = "%EA%B9%80%ED%95%98%EB%A3%A8";
+        for (text, count) in
+            [(haru, 1), ("HARU@example.com", 1), ("haru", 0), ("%EA%B9%80", 0), ("@example.com", 0)]
+        {
+            let found = search(&mina, text).await;
+            assert_eq!(found.as_array().unwrap().len(), count, "{text}");
+        }
+        let found = search(&mina, haru).await;
+        assert_eq!(found[0]["reservationNumber"], issued["reservationNumber"]);
+        let masked = json!({ "name": "김하루", "email": "h***@example.com" });
+        assert_eq!(found[0]["buyer"], masked);
+        let support = http.logged_in(STAFF, UserRole::Support);
+        assert_eq!(search(&support, haru).await[0]["buyer"]["email"], "haru@example.com");
+        // Another organiser does not find them.
+        let junho = http.logged_in(JUNHO, UserRole::Organiser);
+        assert_eq!(search(&junho, haru).await, json!([]));
+        // A guest with an account is known by the account alone.
+        let account = world.ids.next_id();
+        peers.register(account, "이소라", "sora@example.com");
+        let body = json!({
+            "places": { "seatIds": [1] }, "reason": "초대", "guestName": "소라",
+            "guestEmail": "sora@example.com",
+        });
+        assert_eq!(mina.post(&path(event_id, "complimentary-tickets"), &body).await.status, 201);
+        assert_eq!(world.number("select count(*) as n from house_guests").await, 1);
+        let listed = mina.get(&path(event_id, "house-seats")).await.json();
+        assert_eq!(listed["reservations"][0]["guestName"], "이소라");
+        assert_eq!(listed["reservations"][0]["guestEmail"], "s***@example.com");
+        peers.set_away(true);
+        let listed = mina.get(&path(event_id, "house-seats")).await.json();
+        assert_eq!(listed["reservations"][0]["guestName"], Value::Null);
+        assert_eq!(listed["reservations"][1]["guestName"], "김하루");
+    }
+
+    async fn only_the_mail_service_learns_the_address_of_a_guest(world: World) {
+        let (event_id, mina) = sale(&world).await;
+        let issued = mina.post(&path(event_id, "complimentary-tickets"), &gift(&[0])).await.json();
+        let id = issued["reservationId"].as_str().unwrap();
+        let summary = format!("/internal/ticket/reservations/{id}/summary");
+        let ask = async |who| {
+            let who = CallerIdentity::Service(who);
+            world.call(who, Method::GET, &summary, Value::Null).await
+        };
+        assert_eq!(ask(Caller::Mail).await.1["guestEmail"], "haru@example.com");
+        assert_eq!(ask(Caller::Queue).await.0, 403);
+        let told = world.announced("COMPLIMENTARY_ISSUED").await;
+        assert!(!json!(told).to_string().contains("haru"), "{told:?}");
+    }
+
+    async fn guests_are_erased_some_time_after_their_event_or_their_tickets(world: World) {
+        let (event_id, mina) = sale(&world).await;
+        let issue = path(event_id, "complimentary-tickets");
+        mina.post(&issue, &gift(&[0])).await.json();
+        let revoked = mina.post(&issue, &gift(&[1])).await.json();
+        let id = revoked["reservationId"].as_str().unwrap();
+        let revoke = path(event_id, &format!("complimentary-tickets/{id}/revoke"));
+        assert_eq!(mina.post(&revoke, &json!({ "reason": "불참" })).await.status, 200);
+        let guests = "select count(*) as n from house_guests";
+        let day = 24 * 60 * MINUTE;
+        // The event begins in 20 days.
+        for (days, left) in [(29, 2), (2, 1), (18, 1), (2, 0)] {
+            world.clock.advance(days * day);
+            world.ticket.erase_guests(500).await.unwrap();
+            assert_eq!(world.number(guests).await, left, "after {days} more days");
+        }
+        let listed = mina.get(&path(event_id, "house-seats")).await.json();
+        assert_eq!(listed["reservations"].as_array().unwrap().len(), 2, "the tickets stay");
+        assert_eq!(listed["reservations"][0]["guestName"], Value::Null);
+    }
+
+    async fn the_key_of_guests_is_changed_while_everything_goes_on(world: World) {
+        let key = |version| DataKey { version, secret: Secret::new(format!("key {version}")) };
+        let (event_id, _) = sale(&world).await;
+        let with = |keys| world.ticket_with_data_keys(keys);
+        let old = with(DataKeys::new(key(1), &[]).unwrap());
+        let both = with(DataKeys::new(key(2), &[key(1)]).unwrap());
+        let new = with(DataKeys::new(key(2), &[]).unwrap());
+        let organiser = |ticket| HttpReader::of(ticket, &world).logged_in(MINA, UserRole::Organiser);
+        for seat_id in 0..3 {
+            let issue = path(event_id, "complimentary-tickets");
+            assert_eq!(organiser(&old).post(&issue, &gift(&[seat_id])).await.status, 201);
+        }
+        let name = async |ticket| {
+            let listed = organiser(ticket).get(&path(event_id, "house-seats")).await.json();
+            listed["reservations"][2]["guestName"].clone()
+        };
+        assert_eq!(name(&both).await, "김하루");
+        assert_eq!(name(&new).await, Value::Null, "control: the new key alone does not open it");
+        let first = both.rotate_guest_keys(2).await.unwrap();
+        assert_eq!((first.rotated, first.remaining), (2, 1));
+        let second = both.rotate_guest_keys(2).await.unwrap();
+        assert_eq!((second.rotated, second.remaining), (1, 0));
+        assert_eq!(name(&new).await, "김하루");
+        assert_eq!(name(&old).await, Value::Null, "control: the old key opens nothing");
+    }
+
     async fn revoked_tickets_are_void_and_their_seats_blocked_or_free(world: World) {
         let (event_id, mina) = sale(&world).await;
         for (seat_id, is_blocked) in [(0, true), (1, false)] {
@@ -346,8 +528,24 @@ contract! {
         let assign = path(event_id, &format!("staff/{STAFF}"));
         assert_eq!(mina.request(Method::PUT, &assign).await.status, 204);
         staff.post(&sell, &sale_of_seats(&[0])).await.refused(403, "NOT_YOUR_EVENT");
+        let map = path(event_id, "box-office/seat-map");
+        let may_sell = async |who: &HttpReader| {
+            let events = who.get("/api/admin/check-ins/events").await.json();
+            events["events"][0]["maySell"].clone()
+        };
+        for shown in [&sell, &map] {
+            staff.get(shown).await.refused(403, "NOT_YOUR_EVENT");
+            junho.get(shown).await.refused(403, "NOT_YOUR_EVENT");
+        }
+        assert_eq!((may_sell(&staff).await, may_sell(&mina).await), (json!(false), json!(true)));
         assert_eq!(mina.request(Method::PUT, &format!("{assign}?maySell=true")).await.status, 204);
         assert_eq!(staff.post(&sell, &sale_of_seats(&[0])).await.status, 201);
+        assert_eq!(may_sell(&staff).await, true);
+        assert_eq!(staff.get(&map).await.status, 200);
+        mina.post(&path(event_id, "complimentary-tickets"), &gift(&[3])).await.json();
+        let sales = staff.get(&sell).await.json();
+        let sales = sales["sales"].as_array().unwrap();
+        assert_eq!((sales.len(), &sales[0]["kind"]), (1, &json!("box_office")), "no guests");
         // A sale of one event is not refunded at another.
         let (other, _) = sale(&world).await;
         let id = world.announced("BOX_OFFICE_SOLD").await[0]["reservationId"].clone();

@@ -1,7 +1,7 @@
 //! What organisers look at: their buyers, the history of a reservation, what a cancellation costs,
 //! files and lists; with the services that know names, payments and mails there and away.
 
-mod fake_peers;
+pub mod fake_peers;
 
 use axum::http::Method;
 use serde_json::{Value, json};
@@ -136,6 +136,28 @@ contract! {
             let one = reader.get(&format!("/api/admin/reservations/{}", paid.id())).await.json();
             assert_eq!(one["reservation"]["buyer"], buyer, "{role}");
         }
+    }
+
+    async fn the_door_staff_of_an_event_has_names_and_addresses(world: World) {
+        let event_id = sale_of(&world, MINA).await;
+        let (peers, haru) = (FakePeers::default(), world.ids.next_id());
+        peers.register(haru, "김하루", "haru@example.com");
+        let http = HttpReader::of(&world.ticket_with_peers(peers.clients(&world)), &world);
+        let mina = http.logged_in(MINA, UserRole::Organiser);
+        let path = format!("/api/admin/events/{event_id}/staff");
+        assert_eq!(mina.request(Method::PUT, &format!("{path}/{haru}")).await.status, 204);
+        for (reader, email) in [
+            (&mina, "h***@example.com"),
+            (&http.logged_in(ADMIN, UserRole::Admin), "haru@example.com"),
+        ] {
+            let staff = reader.get(&path).await.json();
+            assert_eq!(staff["staff"][0]["name"], "김하루");
+            assert_eq!(staff["staff"][0]["email"], email);
+        }
+        peers.set_away(true);
+        let staff = mina.get(&path).await.json();
+        assert_eq!(staff["staff"][0]["userId"], json!(haru), "the list is there without names");
+        assert_eq!(staff["staff"][0]["name"], Value::Null);
     }
 
     async fn while_the_auth_service_is_away_only_numbers_are_found_and_the_answer_says_so(world: World) {

@@ -6,10 +6,13 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use clap::Subcommand;
 use urr_auth::{AuthService, Email, NewAdmin, Password, PersonName};
+use urr_service::data_keys::KeyRotationProgress;
+use urr_ticket::TicketService;
 
 use super::{block_on, print_line, with_storage};
-use crate::compose::{ClockAndIds, auth_parts};
+use crate::compose::{ClockAndIds, auth_parts, ticket_service_alone};
 use crate::config::Config;
+use crate::engines;
 use crate::role::ProcessRole;
 
 #[derive(Debug, Subcommand)]
@@ -38,7 +41,13 @@ pub fn run(config: &Config, command: AdminCommand) -> Result<()> {
                 print_line(&format!("{} is an administrator now.", user.person.email.as_str()))
             })
         }
-        AdminCommand::RotateKeys => with_accounts(config, rotate_keys),
+        AdminCommand::RotateKeys => {
+            with_accounts(config, rotate_accounts)?;
+            match engines::has_tables(config, ProcessRole::Ticket) {
+                true => with_tickets(config, rotate_guests),
+                false => Ok(()),
+            }
+        }
     }
 }
 
@@ -48,15 +57,32 @@ fn with_accounts(config: &Config, work: impl AsyncFnOnce(AuthService) -> Result<
     }))
 }
 
-/// Accounts per transaction: small, because the sale goes on in between.
+fn with_tickets(
+    config: &Config,
+    work: impl AsyncFnOnce(TicketService) -> Result<()>,
+) -> Result<()> {
+    block_on(with_storage(config, ProcessRole::Ticket, async |db| {
+        work(ticket_service_alone(config, db, &ClockAndIds::system())?).await
+    }))
+}
+
+/// Rows per transaction: few, because the sale goes on in between.
 const ROTATION_BATCH: u32 = 500;
 
-async fn rotate_keys(auth: AuthService) -> Result<()> {
+async fn rotate_accounts(auth: AuthService) -> Result<()> {
+    rotate("accounts", async || Ok(auth.rotate_personal_data(ROTATION_BATCH).await?)).await
+}
+
+async fn rotate_guests(ticket: TicketService) -> Result<()> {
+    rotate("guests", async || Ok(ticket.rotate_guest_keys(ROTATION_BATCH).await?)).await
+}
+
+async fn rotate(whose: &str, batch: impl AsyncFn() -> Result<KeyRotationProgress>) -> Result<()> {
     let mut done = 0;
     loop {
-        let rotation = auth.rotate_personal_data(ROTATION_BATCH).await?;
+        let rotation = batch().await?;
         done += rotation.rotated;
-        print_line(&format!("{done} accounts sealed anew, {} to go", rotation.remaining))?;
+        print_line(&format!("{done} {whose} sealed anew, {} to go", rotation.remaining))?;
         if rotation.remaining == 0 {
             return Ok(());
         }

@@ -20,7 +20,7 @@ use self::report::MoneyReport;
 pub use self::whole::{WholeReport, audit_everything, unpaid_reservations};
 use super::operator::{Operator, OperatorTarget, kit, running_url};
 use super::{CommandNotRun, block_on, print_line};
-use crate::compose::{ClockAndIds, payment_service, ticket_service_to_read};
+use crate::compose::{ClockAndIds, payment_service, ticket_service_alone};
 use crate::config::Config;
 use crate::engines;
 use crate::role::ProcessRole;
@@ -162,8 +162,8 @@ impl PaymentAccess {
         if engines::has_tables(config, ProcessRole::Ticket) {
             let db = engines::open_storage(config, ProcessRole::Ticket, &kit.clock).await?;
             databases.push(db.clone());
-            let service = ticket_service_to_read(config, db, &ClockAndIds::system()).service(&kit);
-            tickets.set(&service);
+            let service = ticket_service_alone(config, db, &ClockAndIds::system())?;
+            tickets.set(&service.service(&kit));
         }
         let db = engines::open_storage(config, ProcessRole::Payment, &kit.clock).await?;
         databases.push(db.clone());

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use urr_auth::{
-    AuthParts, AuthPeers, AuthService, BotCheckMethod, BotCheckSettings, DataKey, DataKeys,
-    IdentityProvider, PORTONE_ENDPOINT, PortOneIdentity, ProviderEndpoints, RemoteVerifier,
-    RemoteVerifierKind, SocialProvider, SocialProviderSettings, SocialSettings, TermsVersions,
+    AuthParts, AuthPeers, AuthService, BotCheckMethod, BotCheckSettings, IdentityProvider,
+    PORTONE_ENDPOINT, PortOneIdentity, ProviderEndpoints, RemoteVerifier, RemoteVerifierKind,
+    SocialProvider, SocialProviderSettings, SocialSettings, TermsVersions,
 };
 use urr_contracts::clients::{CommunityClient, MailClient, PaymentClient, TicketClient};
 use urr_kernel::Secret;
 use urr_service::token::TokenKey;
-use urr_service::{Caller, Service};
+use urr_service::{Caller, DataKey, DataKeys, Service};
 use urr_storage::Db;
 
 use super::ClockAndIds;
@@ -138,7 +138,8 @@ fn identity_provider(config: &Config) -> IdentityProvider {
     }
 }
 
-fn data_keys(config: &Config) -> Result<DataKeys> {
+/// The keys of personal data. Each service derives its own from them.
+pub fn data_keys(config: &Config) -> Result<DataKeys> {
     let auth = &config.auth;
     let current = DataKey { version: auth.data_key_version, secret: auth.data_key.clone() };
     let other = auth.other_data_key.clone();

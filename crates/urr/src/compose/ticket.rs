@@ -13,10 +13,13 @@ use urr_ticket::{
 };
 
 use super::ClockAndIds;
+use super::auth::data_keys;
 use super::builder::Builder;
 use super::consumers;
 use crate::config::Config;
 use crate::role::ProcessRole;
+
+const DAY_SECONDS: u64 = 24 * 60 * 60;
 
 /// Starts the ticket service.
 pub fn start(builder: &mut Builder<'_>, db: Db) -> Result<Service> {
@@ -34,7 +37,7 @@ pub fn start(builder: &mut Builder<'_>, db: Db) -> Result<Service> {
         payment: PaymentClient::new(builder.upstream(Caller::Ticket, ProcessRole::Payment)?),
         mail: MailClient::new(builder.upstream(Caller::Ticket, ProcessRole::Mail)?),
     };
-    let parts = parts(builder.config, db.clone(), &sources, locks);
+    let parts = parts(builder.config, db.clone(), &sources, locks)?;
     let ticket = TicketService::new(TicketParts { slots, persons, peers: Some(peers), ..parts });
     builder.consume_with(&db, &consumers::TICKET, ticket.event_handler().into());
     let (jobs, stopping) = (ticket.clone(), builder.stopping.clone());
@@ -44,25 +47,30 @@ pub fn start(builder: &mut Builder<'_>, db: Db) -> Result<Service> {
     Ok(ticket.service(builder.kit))
 }
 
-/// The ticket service for a command that only reads.
-pub fn ticket_service_to_read(config: &Config, db: Db, sources: &ClockAndIds) -> TicketService {
+/// The ticket service for a command, which sells nothing.
+pub fn ticket_service_alone(
+    config: &Config,
+    db: Db,
+    sources: &ClockAndIds,
+) -> Result<TicketService> {
     let locks = SeatLocks::memory(sources.clock.clone());
-    TicketService::new(parts(config, db, sources, locks))
+    Ok(TicketService::new(parts(config, db, sources, locks)?))
 }
 
 /// The ticket service without other services.
-fn parts(config: &Config, db: Db, sources: &ClockAndIds, locks: SeatLocks) -> TicketParts {
-    TicketParts {
+fn parts(config: &Config, db: Db, sources: &ClockAndIds, locks: SeatLocks) -> Result<TicketParts> {
+    Ok(TicketParts {
         db,
         clock: sources.clock.clone(),
         ids: sources.ids.clone(),
         settings: settings(config),
         locks,
         signer: signer(config),
+        data_keys: data_keys(config)?,
         slots: SlotChecker::AllowAll,
         persons: PersonFinder::nobody(),
         peers: None,
-    }
+    })
 }
 
 /// Signs with the current key, and verifies with the one before as well.
@@ -83,6 +91,7 @@ fn settings(config: &Config) -> TicketSettings {
             exclusive_max: Duration::from_secs(config.alerts.exclusive_seconds),
             ..AlertSettings::default()
         },
+        guests_kept: Duration::from_secs(u64::from(config.seats.guests_kept_days) * DAY_SECONDS),
         support_refund_max: Won::new(config.payments.support_refund_max_won),
         ..TicketSettings::default()
     }

@@ -11,6 +11,7 @@ section! {
         hold_ttl_seconds: u64 = value(seconds());
         hold_extension_seconds: u64 = value(number(0..=600));
         seats_per_user_max: u32 = value(number(1..=10));
+        guests_kept_days: u16 = value(number(0..=365));
         ticket_signing_key: Secret = own_secret(secret(OWN_SECRET_BYTES_MIN));
         /// The key that signed tickets before. Its tickets stay valid.
         other_ticket_signing_key: Option<Secret> = secret(secret(OWN_SECRET_BYTES_MIN));

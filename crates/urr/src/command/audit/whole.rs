@@ -19,7 +19,7 @@ use urr_ticket::{SharedRows, TicketService};
 use super::merge::{Comparison, LinePage, compare_lines};
 use super::report::MoneyReport;
 use super::{PaymentAccess, SinceTime};
-use crate::compose::{ClockAndIds, ticket_service_to_read};
+use crate::compose::{ClockAndIds, ticket_service_alone};
 use crate::config::Config;
 use crate::data_folder;
 use crate::engines;
@@ -182,7 +182,7 @@ impl OpenTables {
             found.map(|(_, db)| db.clone()).context("its tables were just seen")
         };
         let sources = ClockAndIds::system();
-        let tickets = ticket_service_to_read(config, of(ProcessRole::Ticket)?, &sources);
+        let tickets = ticket_service_alone(config, of(ProcessRole::Ticket)?, &sources)?;
         let parts = StatsParts { db: of(ProcessRole::Stats)?, clock: Clock::System };
         let money = PaymentAccess::open(config).await?;
         let payments = money.payments.clone().context("it was just opened")?;
@@ -401,7 +401,7 @@ impl OpenTables {
 /// Which of these reservations are not paid.
 pub async fn unpaid_reservations(config: &Config, ids: &BTreeSet<String>) -> Result<Vec<String>> {
     let db = engines::open_storage(config, ProcessRole::Ticket, &Clock::System).await?;
-    let tickets = ticket_service_to_read(config, db.clone(), &ClockAndIds::system());
+    let tickets = ticket_service_alone(config, db.clone(), &ClockAndIds::system())?;
     let (mut unpaid, mut after) = (ids.clone(), None);
     loop {
         let page = tickets.audit_lines(SharedRows::Reservations, after).await?;

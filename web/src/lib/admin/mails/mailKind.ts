@@ -2,6 +2,7 @@ import * as m from '$lib/text/messages';
 
 const LABELS: Record<string, () => string> = {
   purchase: m.adminMails_kind_purchase,
+  complimentary: m.adminMails_kind_complimentary,
   cancellation: m.adminMails_kind_cancellation,
   part_cancellation: m.adminMails_kind_part,
   event_moved: m.adminMails_kind_moved,
