@@ -15,14 +15,10 @@ test('events of one artist', async ({ page }) => {
   await expectAccessible(page);
 });
 
-for (const address of [
-  '/events?to=2026-99-99&from=2026-02-30&artist=x&page=-3&status=on_sale',
-  '/artists?page=-1',
-])
-  test(`a wrong address shows the list: ${address}`, async ({ page }) => {
-    await page.goto(address);
-    await expect(page.locator('main :is(h2, h3) a').first()).toBeVisible();
-  });
+test('an address with dates that no month has shows the list', async ({ page }) => {
+  await page.goto('/events?to=2026-99-99&from=2026-02-30&artist=x&page=-3&status=on_sale');
+  await expect(page.locator('article h3').first()).toBeVisible();
+});
 
 test('a month with more events than one answer holds is shown whole', async ({ page }) => {
   const { events } = await (await page.request.get('/api/events?limit=1')).json();

@@ -1,6 +1,6 @@
 /** What has the focus is never hidden below the bars that stay at the edges of a phone. */
 import type { Page } from '@playwright/test';
-import { eventWith, expect, holdTickets, logIn, registerFan, test } from './fan';
+import { eventWith, expect, test } from './fan';
 
 // As on a desktop that is enlarged to 400 %.
 test.use({ viewport: { width: 320, height: 480 } });
@@ -54,13 +54,4 @@ test('on an event by Tab in both directions', async ({ page }) => {
   });
   expect((await hiddenStops(page, 'Tab')).length).toBeGreaterThan(0);
   expect(await isFooterFree(page)).toBe(false);
-});
-
-test('at the checkout by Tab in both directions', async ({ page }) => {
-  await logIn(page, await registerFan('focus'));
-  const id = await holdTickets(page.request, await eventWith(page, 'on_sale', 'standing'));
-  await page.goto(`/checkout/reservation/${id}`);
-  await expect(page.getByRole('button', { name: /결제하기/u })).toBeVisible();
-  expect(await hiddenStops(page, 'Tab')).toEqual([]);
-  expect(await hiddenStops(page, 'Shift+Tab')).toEqual([]);
 });
