@@ -42,6 +42,8 @@ test('a fan writes, changes, comments and deletes', async ({ fanPage: page }) =>
   await expect(comment.getByText('수정됨')).toBeVisible();
   await expect(page.getByText('저도요!')).toHaveCount(0);
   await page.getByRole('button', { name: '댓글 삭제' }).click();
+  await expectAccessible(page);
+  await page.getByRole('dialog').getByRole('button', { name: '삭제' }).click();
   await expect(page.getByText('아직 댓글이 없습니다.')).toBeVisible();
 
   await page.getByRole('link', { name: '고치기' }).click();

@@ -31,10 +31,6 @@ export class ApiFailure extends Error {
     return error instanceof ApiFailure ? error : ApiFailure.network();
   }
 
-  get isLoginNeeded(): boolean {
-    return this.status === 401;
-  }
-
   get isNotFound(): boolean {
     return this.status === 404;
   }

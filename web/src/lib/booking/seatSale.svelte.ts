@@ -51,7 +51,7 @@ export class SeatSale {
   /** What happened to the choice without the user's doing. */
   notice = $state('');
   /** For screen readers. */
-  news = $state('');
+  news = $state.raw({ text: '' });
   isBusy = $state(false);
   isLive = $state(true);
   /** What is kept for fans who asked before. */
@@ -192,8 +192,8 @@ export class SeatSale {
     }
   }
 
-  clear(): void {
-    this.#choose([]);
+  say(text: string): void {
+    this.news = { text };
   }
 
   /** Brings back what was chosen before a reload, the queue or an expired hold. */
@@ -438,7 +438,7 @@ export class SeatSale {
     this.#untold += count;
     const now = Date.now();
     if (this.#untold === 0 || now - this.#toldAt < TELL_EVERY_MS) return;
-    this.news = m.seats_news({ count: this.#untold });
+    this.say(m.seats_news({ count: this.#untold }));
     this.#untold = 0;
     this.#toldAt = now;
   }

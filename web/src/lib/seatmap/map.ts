@@ -163,7 +163,7 @@ export class SeatMap {
     this.#flyTo(this.#home);
   }
 
-  showSection(index: number): void {
+  #showSection(index: number): void {
     const section = this.#hall.sections[index];
     if (!section) return;
     const whole = fit(this.#view.width, this.#view.height, section.bounds);
@@ -182,8 +182,7 @@ export class SeatMap {
     this.#flyTo({ ...whole, scale: Math.max(scale, TOUCH_PIXELS_MIN / this.#hall.pitch) });
   }
 
-  /** Where a seat is on the canvas, for tests and for hints beside it. */
-  screenOf(seat: number): { x: number; y: number } {
+  #screenOf(seat: number): { x: number; y: number } {
     return toScreen(this.#view, this.#hall.x[seat]!, this.#hall.y[seat]!);
   }
 
@@ -369,7 +368,7 @@ export class SeatMap {
     }
     if (!showsSeats(this.#hall, this.#view)) {
       const section = sectionAt(this.#hall, point.x, point.y);
-      if (section !== null) this.showSection(section);
+      if (section !== null) this.#showSection(section);
       return;
     }
     this.#flyTo({ ...this.#view, ...point, scale: SEAT_PIXELS_NEAR / this.#hall.pitch });
@@ -429,7 +428,7 @@ export class SeatMap {
   }
 
   #keepInSight(seat: number): void {
-    const { x, y } = this.screenOf(seat);
+    const { x, y } = this.#screenOf(seat);
     const { width, height, scale } = this.#view;
     const isClose = scale * this.#hall.pitch >= TOUCH_PIXELS_MIN;
     const isInside = x > 60 && x < width - 60 && y > 60 && y < height - 60;

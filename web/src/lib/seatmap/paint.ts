@@ -138,11 +138,19 @@ function paintSections(context: CanvasRenderingContext2D, scene: Scene, view: Vi
     context.textAlign = 'center';
     context.textBaseline = 'middle';
     context.fillStyle = isOpen ? look.on : palette.inkSoft;
-    context.fillText(section.name, middle.x, middle.y - size * 0.58);
+    // A rim in the colour of the section: words that reach over its edge stay readable.
+    context.strokeStyle = isOpen ? look.fill : palette.taken;
+    context.lineWidth = 3;
+    paintWord(context, section.name, middle.x, middle.y - size * 0.58);
     context.font = `500 ${size * 0.9}px ${scene.font}`;
-    context.fillText(count, middle.x, middle.y + size * 0.62);
+    paintWord(context, count, middle.x, middle.y + size * 0.62);
   });
   for (const seat of scene.chosen) paintChosenDot(context, scene, view, seat);
+}
+
+function paintWord(context: CanvasRenderingContext2D, word: string, x: number, y: number): void {
+  context.strokeText(word, x, y);
+  context.fillText(word, x, y);
 }
 
 /** How much room for level text a turned section has. */

@@ -16,7 +16,6 @@ const DARK = ['#c79bff', '#6cb8ff', '#5fd6a8', '#f0bd5a', '#ff93c4', '#b4bccb'];
 export interface Palette {
   readonly ground: string;
   readonly taken: string;
-  readonly takenLine: string;
   readonly ink: string;
   readonly inkSoft: string;
   readonly paper: string;
@@ -30,7 +29,6 @@ export function palette(isDark: boolean): Palette {
   return {
     ground: isDark ? '#16181c' : '#f3f4f6',
     taken: isDark ? '#2a2d34' : '#e0e3e8',
-    takenLine: isDark ? '#3c414b' : '#c4c9d2',
     ink: isDark ? '#f4f5f7' : '#131418',
     inkSoft: isDark ? '#c3c7d0' : '#474b55',
     paper: isDark ? '#101114' : '#ffffff',
@@ -48,7 +46,6 @@ export function palette(isDark: boolean): Palette {
 export const SYSTEM_PALETTE: Palette = {
   ground: 'Canvas',
   taken: 'GrayText',
-  takenLine: 'GrayText',
   ink: 'CanvasText',
   inkSoft: 'CanvasText',
   paper: 'Canvas',

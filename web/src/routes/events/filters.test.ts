@@ -18,6 +18,12 @@ test('unknown values count as absent', () => {
   expect(filters.month).toMatch(/^\d{4}-\d{2}$/);
 });
 
+test('a day that no month has, and an artist without an id, count as absent', () => {
+  const filters = readFilters(new URLSearchParams('from=2026-99-99&to=2026-02-30&artist=x'));
+  expect(filters).toMatchObject({ from: null, to: null, artistId: null });
+  expect(() => toQuery(filters)).not.toThrow();
+});
+
 test('days are Korean, and the last one is included', () => {
   const filters = readFilters(new URLSearchParams('status=all&from=2026-12-01&to=2026-12-31'));
   expect(toQuery(filters)).toEqual({

@@ -1,5 +1,6 @@
 /** What `/events` shows, read from its address. Unknown values count as absent. */
 import { koreanDay } from '$lib/format';
+import { readId, readPage } from '$lib/parameters';
 
 export const STATUSES = ['on_sale', 'upcoming', 'ended', 'cancelled'] as const;
 export const DEFAULT_STATUS = 'on_sale';
@@ -29,15 +30,19 @@ export function readFilters(parameters: URLSearchParams): Filters {
     const value = parameters.get(name);
     return value !== null && pattern.test(value) ? value : null;
   };
+  const day = (name: string) => {
+    const value = matching(name, DAY);
+    return value !== null && isCalendarDay(value) ? value : null;
+  };
   return {
     status: one('status', [...STATUSES, 'all']) ?? DEFAULT_STATUS,
     sort: one('sort', SORTS) ?? 'saleStart',
-    from: matching('from', DAY),
-    to: matching('to', DAY),
-    artistId: parameters.get('artist'),
+    from: day('from'),
+    to: day('to'),
+    artistId: readId(parameters, 'artist'),
     view: parameters.get('view') === 'calendar' ? 'calendar' : 'list',
     month: matching('month', MONTH) ?? koreanDay(Date.now()).slice(0, 7),
-    page: Math.max(1, Number.parseInt(parameters.get('page') ?? '1', 10) || 1),
+    page: readPage(parameters),
   };
 }
 
@@ -56,6 +61,12 @@ export function toQuery(filters: Filters) {
 /** Korea has one offset and no summer time. */
 export function startOfKoreanDay(day: string): string {
   return `${day}T00:00:00+09:00`;
+}
+
+/** No month has a 32nd, and February no 30th. */
+function isCalendarDay(day: string): boolean {
+  const ms = Date.parse(`${day}T00:00:00Z`);
+  return !Number.isNaN(ms) && new Date(ms).toISOString().startsWith(day);
 }
 
 export function nextDay(day: string): string {
