@@ -214,7 +214,7 @@ fn check_payments(config: &Config) -> Vec<CheckResult> {
 fn check_redis(config: &Config) -> CheckResult {
     let asked = block_on(async {
         match engines::open_redis(config).await? {
-            Some(redis) => Ok(Some(redis.ping().await?)),
+            Some(redis) => Ok(Some(redis.reach().await.map_err(anyhow::Error::msg)?)),
             None => Ok(None),
         }
     });

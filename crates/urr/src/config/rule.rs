@@ -133,6 +133,10 @@ pub fn path() -> ValueRule<PathBuf> {
     rule("a folder", "the path of a folder", |text| (!text.is_empty()).then(|| text.into()))
 }
 
+pub fn file() -> ValueRule<PathBuf> {
+    rule("a file", "the path of a file", |text| (!text.is_empty()).then(|| text.into()))
+}
+
 pub fn ip_address() -> ValueRule<IpAddr> {
     rule("an IP address", "an address such as 127.0.0.1 or 0.0.0.0", |text| text.parse().ok())
 }
