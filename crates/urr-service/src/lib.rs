@@ -44,7 +44,7 @@ pub mod token;
 mod upstream;
 
 pub use breaker::{Breaker, BreakerState, CallOutcome};
-pub use caller::{Caller, Internal, InternalCredentials};
+pub use caller::{AcceptedCredential, Caller, Internal, InternalCredentials};
 pub use context::{Context, RouteLabel};
 pub use csv_file::{
     CsvCell, CsvColumn, CsvFile, CsvLanguage, CsvPage, CsvQuery, CsvRow, document_language,

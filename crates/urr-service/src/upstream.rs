@@ -331,7 +331,7 @@ impl Upstream {
 #[derive(Clone, Debug)]
 pub struct RemoteService {
     pub url: ServiceUrl,
-    /// [`crate::InternalCredentials::for_caller`] of the caller.
+    /// [`crate::InternalCredentials::for_call`] of the caller to this service.
     pub credential: Secret,
     pub client: HttpClient,
 }

@@ -72,7 +72,8 @@ impl Operator {
         let kit = kit();
         let remote = RemoteService {
             url: url.parse().with_context(|| format!("{url:?} is not an address"))?,
-            credential: InternalCredentials::from_root(token).for_caller(Caller::Operator),
+            credential: InternalCredentials::from_root(token)
+                .for_call(Caller::Operator, target.role.name()),
             client: HttpClient::new(),
         };
         let upstream = Upstream::remote(Caller::Operator, target.role.name(), remote, &kit);

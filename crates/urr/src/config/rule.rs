@@ -10,6 +10,7 @@ use base64::{Engine, alphabet};
 use urr_auth::TermsVersion;
 use urr_gateway::AddressRange;
 use urr_kernel::Secret;
+use urr_service::AcceptedCredential;
 
 use super::source::RawValue;
 
@@ -220,6 +221,19 @@ pub fn secret(bytes_min: usize) -> ValueRule<Secret> {
     let fix = format!("at least {bytes_min} bytes; `openssl rand -hex 32` makes one");
     let rule =
         rule("long enough", fix, move |text| (text.len() >= bytes_min).then(|| Secret::new(text)));
+    ValueRule { visibility: ValueVisibility::Hidden, ..rule }
+}
+
+/// What one of our own programs proves itself with to this process.
+pub fn caller_credential() -> ValueRule<AcceptedCredential> {
+    let fix = "caller=credential, as `urr credentials` prints it";
+    let rule = rule("a credential of a caller", fix, |text| {
+        let (caller, credential) = text.split_once('=')?;
+        let is_derived =
+            credential.len() == 64 && credential.bytes().all(|b| b.is_ascii_hexdigit());
+        let caller = caller.parse().ok()?;
+        is_derived.then(|| AcceptedCredential { caller, credential: Secret::new(credential) })
+    });
     ValueRule { visibility: ValueVisibility::Hidden, ..rule }
 }
 

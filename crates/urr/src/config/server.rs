@@ -5,11 +5,12 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use urr_kernel::Secret;
+use urr_service::{AcceptedCredential, InternalCredentials};
 
 use super::reader::SettingReader;
 use super::rule::{
-    OWN_SECRET_BYTES_MIN, choice, flag, http_url, ip_address, log_filter, number, optional, path,
-    port, secret, service_url,
+    OWN_SECRET_BYTES_MIN, caller_credential, choice, flag, http_url, ip_address, list, log_filter,
+    number, optional, path, port, secret, service_url,
 };
 use super::section::section;
 use crate::role::ProcessRole;
@@ -64,6 +65,17 @@ section! {
 section! {
     InternalConfig = "internal" {
         token: Secret = own_secret(secret(OWN_SECRET_BYTES_MIN)), "INTERNAL_API_TOKEN";
+        other_token: Option<Secret> = secret(secret(OWN_SECRET_BYTES_MIN));
+        /// Empty: what follows from the token is accepted.
+        accepted: Vec<AcceptedCredential> = value(list(caller_credential()));
+    }
+}
+
+impl InternalConfig {
+    pub fn credentials(&self) -> InternalCredentials {
+        InternalCredentials::from_root(&self.token)
+            .or_root(self.other_token.clone())
+            .accepting(&self.accepted)
     }
 }
 

@@ -14,6 +14,7 @@ mod http_client;
 mod kill_during_payment;
 mod migrate;
 mod openapi_fuzz;
+mod own_secrets;
 mod process;
 mod queue;
 mod rolling_restart;
