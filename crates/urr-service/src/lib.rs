@@ -66,7 +66,7 @@ pub use ownership::{
 pub use paced_body::{BodyPace, PacedBody, body_refused, read_body};
 pub use page::{Page, Paged, Pagination};
 pub use request_layer::LayeredRoute;
-pub use server::{ServerStop, serve, serve_until};
+pub use server::{HttpListener, ServerStop, serve, serve_until};
 pub use service::{RequestLimits, Service, ServiceKit};
 pub use upstream::{
     CallPolicy, HttpClient, InvalidServiceUrl, LocalService, RemoteService, ServiceUrl, Upstream,

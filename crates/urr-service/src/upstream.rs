@@ -107,8 +107,7 @@ impl Upstream {
         remote: RemoteService,
         kit: &ServiceKit,
     ) -> Upstream {
-        let RemoteService { url, credential, client } = remote;
-        Upstream::new(caller, target, Transport::Remote { url, credential, client }, kit)
+        Upstream::new(caller, target, Transport::Remote(Box::new(remote)), kit)
     }
 
     fn new(

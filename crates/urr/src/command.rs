@@ -3,6 +3,7 @@
 mod admin;
 mod audit;
 mod backup;
+mod certificates;
 mod credentials;
 mod dlq;
 mod doctor;
@@ -85,6 +86,8 @@ enum Command {
         #[arg(long)]
         defaults: bool,
     },
+    /// Make an authority and certificates for the processes of one installation.
+    Certificates(certificates::CertificatesArgs),
     /// Print what others must accept from this process, for their internal.accepted.
     Credentials(credentials::CredentialsArgs),
     /// Check whether URR can run here, and say what to change.
@@ -203,6 +206,7 @@ fn run_command(cli: Cli) -> Result<()> {
         Command::Migrate => migrate::migrate(&load_for_inspection(shared)?),
         Command::Seed => seed_command(shared),
         Command::Config { json, defaults } => show_config(shared, json, defaults),
+        Command::Certificates(args) => certificates::run(&args),
         Command::Credentials(args) => credentials::run(&load_for_inspection(shared)?, &args),
         Command::Doctor => doctor::doctor(load_for_inspection(shared)),
         Command::Health => health::run(&load_for_inspection(shared)?),

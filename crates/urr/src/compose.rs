@@ -35,6 +35,7 @@ use crate::role::{ProcessRole, ProcessRoles};
 use crate::supervisor::TaskSupervisor;
 
 pub use auth::auth_parts;
+pub use builder::own_client;
 pub use community::seed_demo as seed_demo_posts;
 pub use notices::sqs_queue;
 pub use payment::payment_service;

@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use urr_mail::SmtpSecurity;
 use urr_storage::{PostgresProtection, postgres_protection};
+use urr_tls::IdentityFiles;
 
 use crate::config::{Config, MailSenderKind};
 use crate::engines;
@@ -51,7 +52,7 @@ pub fn hops(config: &Config) -> Vec<Hop> {
     }));
     hops.extend(redis(config));
     for role in ProcessRole::SERVICES {
-        let remedy = "put a proxy with TLS in front of it, or keep it in a private network";
+        let remedy = "use https://, and set internal.tls_root_path";
         let url = config.services.url(role);
         hops.extend(url.map(|url| by_url(&format!("the {role} service"), url, remedy)));
     }
@@ -73,17 +74,26 @@ pub fn hops(config: &Config) -> Vec<Hop> {
 
 fn listeners(config: &Config) -> Vec<Hop> {
     let server = &config.server;
-    let hop = |peer: &str, port, remedy| Hop {
+    let hop = |peer: &str, port, identity: Option<IdentityFiles>, remedy| Hop {
         peer: format!("{peer} on {}", SocketAddr::new(server.host, port)),
         host: server.host.to_string(),
-        protection: HopProtection::Plain,
+        protection: match identity {
+            Some(_) => HopProtection::Verified,
+            None => HopProtection::Plain,
+        },
         remedy,
     };
+    let public = "set server.tls_certificate_path, or put a proxy with TLS in front of it";
+    let internal = "set internal.tls_certificate_path";
+    // Which of the two the main port is depends on the roles, which are not known here.
     let mut hops =
-        vec![hop("whoever calls this process", server.port, "put a proxy with TLS in front of it")];
-    if server.management_port != 0 {
-        let remedy = "close the port to everybody but the machines that read it";
-        hops.push(hop("whoever reads health and metrics", server.management_port, remedy));
+        vec![hop("browsers, where a gateway runs,", server.port, server.identity(), public)];
+    let is_distributed = ProcessRole::SERVICES
+        .iter()
+        .any(|role| config.services.url(*role).is_some() || engines::is_on_postgres(config, *role));
+    let ports = [(server.port, is_distributed), (server.management_port, true)];
+    for (port, _) in ports.into_iter().filter(|(port, is_open)| *port != 0 && *is_open) {
+        hops.push(hop("our other processes", port, config.internal.identity(), internal));
     }
     hops
 }
@@ -223,8 +233,9 @@ mod tests {
         assert_eq!(
             with_protection(&found, HopProtection::Plain),
             [
-                "whoever calls this process on 0.0.0.0:3001",
-                "whoever reads health and metrics on 0.0.0.0:3002",
+                "browsers, where a gateway runs, on 0.0.0.0:3001",
+                "our other processes on 0.0.0.0:3001",
+                "our other processes on 0.0.0.0:3002",
                 "PostgreSQL at db (database.url)",
                 "PostgreSQL at tickets (database.ticket.url)",
                 "Kafka at k1:9092",
@@ -250,13 +261,15 @@ mod tests {
             ("SQS_QUEUE_URL", "https://sqs/q.fifo"),
             ("URR_TRACES_OTLP_URL", "https://collector:4318"),
             ("URR_MAIL_SMTP_HOST", "mail.example"),
+            ("AUTH_SERVICE_URL", "https://auth:3001"),
+            ("URR_INTERNAL_TLS_CERTIFICATE_PATH", "/own.pem"),
+            ("URR_INTERNAL_TLS_KEY_PATH", "/own.key"),
         ];
         let found = hops_of(&[&CLUSTER[..], &encrypted].concat());
         assert_eq!(
             with_protection(&found, HopProtection::Plain),
             [
-                "whoever calls this process on 0.0.0.0:3001",
-                "whoever reads health and metrics on 0.0.0.0:3002",
+                "browsers, where a gateway runs, on 0.0.0.0:3001",
                 "Kafka at k1:9092",
                 "Kafka at k2:9092",
             ]

@@ -112,7 +112,7 @@ impl<'a> Builder<'a> {
             rooms: None,
             roles,
             bus_metrics: kit.metrics.with_registry(urr_bus::BusMetrics::register),
-            client: HttpClient::new(),
+            client: own_client(config)?,
             local: roles.iter().map(|role| (*role, LocalService::default())).collect(),
             jobs: Vec::new(),
             calls: Mutex::default(),
@@ -305,6 +305,12 @@ impl<'a> Builder<'a> {
             None => health,
         }
     }
+}
+
+/// The client for our own processes.
+pub fn own_client(config: &Config) -> Result<HttpClient> {
+    let tls = urr_tls::client_config(&config.internal.client_tls());
+    Ok(HttpClient::with_tls(tls.context("internal.tls_root_path")?))
 }
 
 /// Warns of state in the data folder of a process that is not alone.

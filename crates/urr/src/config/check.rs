@@ -134,11 +134,19 @@ fn check_encryption(config: &Config, read: &mut SettingReader) {
         redis.is_encrypted() || paths.iter().all(|path| path.is_none()),
         "certificates are given, and the connection does not use them; switch TLS on",
     );
-    read.require(
-        &["redis.tls_certificate_path", "redis.tls_key_path"],
-        redis.tls_certificate_path.is_some() == redis.tls_key_path.is_some(),
-        "a certificate has a key; set both or none",
-    );
+    let (server, internal) = (&config.server, &config.internal);
+    for (section, certificate, key) in [
+        ("redis", &redis.tls_certificate_path, &redis.tls_key_path),
+        ("server", &server.tls_certificate_path, &server.tls_key_path),
+        ("internal", &internal.tls_certificate_path, &internal.tls_key_path),
+    ] {
+        let keys = ["tls_certificate_path", "tls_key_path"].map(|key| format!("{section}.{key}"));
+        read.require(
+            &[&keys[0], &keys[1]],
+            certificate.is_some() == key.is_some(),
+            "a certificate has a key; set both or none",
+        );
+    }
 }
 
 fn check_accounts(config: &Config, read: &mut SettingReader) {

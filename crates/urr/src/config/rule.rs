@@ -178,10 +178,11 @@ pub fn http_url() -> ValueRule<String> {
     ValueRule { visibility: ValueVisibility::Address, ..rule }
 }
 
-/// Where one of our own services listens. Between them there is no TLS.
+/// Where one of our own services listens.
 pub fn service_url() -> ValueRule<String> {
-    let rule = rule("the address of a service", "http://host:port without a path", |text| {
-        let (_, rest) = scheme_of(text, &["http"])?;
+    let fix = "http://host:port or https://host:port without a path";
+    let rule = rule("the address of a service", fix, |text| {
+        let (_, rest) = scheme_of(text, &["http", "https"])?;
         let host = rest.strip_suffix('/').unwrap_or(rest);
         is_host(host, false).then(|| text.trim_end_matches('/').to_owned())
     });

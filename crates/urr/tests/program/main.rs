@@ -22,6 +22,7 @@ mod rush;
 mod serve;
 mod startup_errors;
 mod stats;
+mod tls;
 mod traces;
 mod up;
 mod watch;
