@@ -113,8 +113,8 @@ impl Config {
 pub enum LoadMode {
     /// `urr up`: they are generated and stored in the data folder.
     Embedded,
-    /// `urr serve`: those that these roles need are an error. Made ones would differ from replica to replica, so the file
-    /// of an earlier `urr up` is not read either.
+    /// `urr serve`: those that these roles need are an error. Made ones would differ from replica to
+    /// replica, so the file of an earlier `urr up` is not read either.
     Distributed(ProcessRoles),
     /// `urr config`: they stay empty and nothing is written. Never run a service on this.
     Inspect,
