@@ -16,8 +16,36 @@ put() {
 
 random() { od -An -tx1 -N32 /dev/urandom | tr -d ' \n'; }
 
+# Who calls a service; a test compares it with crates/urr/src/call_graph.rs.
+callers_of() {
+    case $1 in
+    auth) echo gateway catalog ticket mail community ;;
+    catalog) echo gateway ;;
+    queue) echo gateway catalog ticket ;;
+    ticket) echo gateway auth catalog queue payment mail community ;;
+    payment) echo gateway auth catalog queue ticket ;;
+    stats) echo gateway queue ;;
+    mail) echo gateway auth catalog ticket ;;
+    community) echo gateway auth ;;
+    esac
+}
+
+# What a caller proves itself with to a service, as `urr credentials` prints it.
+credential() {
+    printf '%s=' "$1"
+    printf 'urr-internal-call:%s:%s' "$1" "$2" |
+        openssl dgst -sha256 -hmac "$(<"secrets/internal_token_$1")" | sed 's/.* //'
+}
+
+services=(auth catalog queue ticket payment stats mail community)
 for name in auth_data_key auth_jwt_secret database_role_secret entry_token_secret grafana_password \
-    internal_token postgres_password redis_password ticket_signing_key; do
+    postgres_password redis_password ticket_signing_key \
+    internal_token_gateway "${services[@]/#/internal_token_}"; do
     put "$name" "$(random)"
+done
+for service in "${services[@]}"; do
+    put "internal_accepted_$service" "$(for caller in $(callers_of "$service"); do
+        credential "$caller" "$service"
+    done | paste -sd, -)"
 done
 put database_admin_url "postgres://postgres:$(<secrets/postgres_password)@postgres:5432/urr"

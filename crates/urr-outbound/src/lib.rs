@@ -117,6 +117,10 @@ impl Outbound {
             .expect("the provider supports the default versions of TLS")
             .with_root_certificates(roots)
             .with_no_client_auth();
+        Outbound::with_tls(tls)
+    }
+
+    fn with_tls(tls: ClientConfig) -> Outbound {
         let mut tcp = HttpConnector::new();
         tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
         tcp.set_nodelay(true);
@@ -129,6 +133,11 @@ impl Outbound {
             .pool_max_idle_per_host(POOL_IDLE_PER_HOST_MAX)
             .build(connector);
         Outbound { client, plain: Plain::Loopback }
+    }
+
+    /// For our own processes, whose certificates our own authority may have signed.
+    pub fn to_own_processes(tls: ClientConfig) -> Outbound {
+        Outbound { plain: Plain::Anywhere, ..Outbound::with_tls(tls) }
     }
 
     /// For a server that the operator runs and names, as they do with the databases: it may be

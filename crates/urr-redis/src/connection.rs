@@ -4,6 +4,9 @@
 //! the failure was an answer (as while Redis loads its data), makes callers wait through its own
 //! repetitions, and leaves open whether a call was sent.
 
+use std::fs;
+use std::io;
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -11,9 +14,13 @@ use redis::aio::MultiplexedConnection;
 use redis::cluster::{ClusterClient, ClusterClientBuilder};
 use redis::cluster_async::ClusterConnection;
 use redis::io::tcp::TcpSettings;
-use redis::{AsyncConnectionConfig, Cmd, IntoConnectionInfo, Value};
+use redis::{
+    AsyncConnectionConfig, ClientTlsConfig, Cmd, ConnectionAddr, IntoConnectionInfo,
+    TlsCertificates, Value,
+};
 use tokio::time::timeout;
 use urr_kernel::Secret;
+use urr_tls::TrustFiles;
 
 use crate::error::CommandFailure;
 use crate::{RedisError, RedisOptions, RedisTopology};
@@ -28,8 +35,8 @@ const CLUSTER_RETRY_WAIT_MS_MAX: u64 = 50;
 
 /// Makes connections and keeps the one in use.
 pub(crate) struct ConnectionSource {
-    client: RedisClient,
-    connection_timeout: Duration,
+    topology: RedisTopology,
+    options: RedisOptions,
     current: Mutex<Current>,
     /// Held while a connection is made, so that others wait for it.
     connecting: tokio::sync::Mutex<()>,
@@ -64,11 +71,11 @@ impl ConnectionSource {
         topology: &RedisTopology,
         options: &RedisOptions,
     ) -> Result<ConnectionSource, RedisError> {
-        let client = RedisClient::new(topology, options)
+        RedisClient::new(topology, options)
             .map_err(|error| RedisError::Rejected(format!("the address of Redis: {error}")))?;
         Ok(ConnectionSource {
-            client,
-            connection_timeout: options.connection_timeout,
+            topology: topology.clone(),
+            options: options.clone(),
             current: Mutex::default(),
             connecting: tokio::sync::Mutex::default(),
         })
@@ -80,12 +87,15 @@ impl ConnectionSource {
             return Ok(live);
         }
         let too_long = |_| CommandFailure::to_connect("no connection in time");
-        let turn = timeout(self.connection_timeout, self.connecting.lock()).await;
+        let turn = timeout(self.options.connection_timeout, self.connecting.lock()).await;
         let _turn = turn.map_err(too_long)?;
         if let Some(live) = self.current().live.clone() {
             return Ok(live);
         }
-        let connection = timeout(self.connection_timeout, self.client.connect()).await;
+        // Made anew for each connection: certificates may have been replaced.
+        let client = RedisClient::new(&self.topology, &self.options);
+        let client = client.map_err(CommandFailure::to_connect)?;
+        let connection = timeout(self.options.connection_timeout, client.connect()).await;
         let connection = connection.map_err(too_long)?.map_err(CommandFailure::to_connect)?;
         let mut current = self.current();
         current.made += 1;
@@ -126,13 +136,24 @@ impl RedisClient {
         match topology {
             RedisTopology::Single(url) => {
                 let info = url.expose().into_connection_info()?.set_tcp_settings(tcp);
+                let is_encrypted = matches!(info.addr(), ConnectionAddr::TcpTls { .. });
                 let config = AsyncConnectionConfig::new()
                     .set_connection_timeout(Some(options.connection_timeout))
                     .set_response_timeout(Some(options.response_timeout));
-                Ok(RedisClient::Single(redis::Client::open(info)?, config))
+                let client = match is_encrypted {
+                    true => redis::Client::build_with_tls(info, certificates(options)?)?,
+                    false => redis::Client::open(info)?,
+                };
+                Ok(RedisClient::Single(client, config))
             }
             RedisTopology::Cluster(nodes) => {
-                let client = ClusterClientBuilder::new(nodes.iter().map(Secret::expose))
+                let builder = ClusterClientBuilder::new(nodes.iter().map(Secret::expose));
+                let is_encrypted = nodes.iter().any(|node| node.expose().starts_with("rediss:"));
+                let builder = match is_encrypted {
+                    true => builder.certs(certificates(options)?),
+                    false => builder,
+                };
+                let client = builder
                     .connection_timeout(options.connection_timeout)
                     .response_timeout(options.response_timeout)
                     .retries(CLUSTER_ATTEMPTS_MORE)
@@ -157,4 +178,26 @@ impl RedisClient {
             }
         }
     }
+}
+
+/// The certificates of a client, read now. Without authorities of our own, those of the web count.
+fn certificates(options: &RedisOptions) -> io::Result<TlsCertificates> {
+    let root_cert = match &options.trust {
+        TrustFiles::WebRoots => None,
+        TrustFiles::File(path) => Some(read(path)?),
+    };
+    let client_tls = match &options.identity {
+        None => None,
+        Some(files) => Some(ClientTlsConfig {
+            client_cert: read(&files.certificate)?,
+            client_key: read(&files.key)?,
+        }),
+    };
+    Ok(TlsCertificates { client_tls, root_cert })
+}
+
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    fs::read(path).map_err(|error| {
+        io::Error::new(error.kind(), format!("{} cannot be read: {error}", path.display()))
+    })
 }

@@ -15,7 +15,7 @@
 //! - The keys of one script share a hash tag ([`hash_tag`]), on a single server too: what works in
 //!   development works on a Cluster (F-5).
 //!
-//! Deliberately absent: locks (a Redis lock proves nothing), pipelines, transactions, and TLS.
+//! Deliberately absent: locks (a Redis lock proves nothing), pipelines, and transactions.
 
 mod breaker;
 mod connection;
@@ -29,6 +29,7 @@ use std::time::Duration;
 use redis::{ErrorKind, ServerErrorKind};
 pub use redis::{FromRedisValue, ToRedisArgs};
 use urr_kernel::Secret;
+use urr_tls::{IdentityFiles, TrustFiles};
 
 use self::breaker::RedisBreaker;
 use self::connection::{ConnectionSource, SharedConnection};
@@ -38,7 +39,7 @@ pub use self::hash_tag::hash_tag;
 use self::hash_tag::slot_of;
 pub use self::script::Script;
 
-/// The address of Redis: `redis://[user][:password@]host:port[/database]`.
+/// The address of Redis: `redis://[user][:password@]host:port[/database]`, or `rediss://` for TLS.
 #[derive(Debug, Clone)]
 pub enum RedisTopology {
     Single(Secret),
@@ -57,6 +58,10 @@ pub struct RedisOptions {
     /// How long calls are refused before the first attempt to close the breaker, and before each
     /// further one.
     pub open_for: Duration,
+    /// Who signs the certificates of `rediss://` servers.
+    pub trust: TrustFiles,
+    /// Shown to servers that ask for a certificate.
+    pub identity: Option<IdentityFiles>,
 }
 
 impl Default for RedisOptions {
@@ -66,6 +71,8 @@ impl Default for RedisOptions {
             response_timeout: Duration::from_millis(500),
             failures_max: 5,
             open_for: Duration::from_secs(1),
+            trust: TrustFiles::WebRoots,
+            identity: None,
         }
     }
 }
@@ -120,6 +127,12 @@ impl Redis {
         let live = self.0.source.live().await.map_err(|failure| failure.error)?;
         let answer = live.send(&redis::cmd("PING")).await;
         answer.map(drop).map_err(|error| self.0.classify(&live, &error).error)
+    }
+
+    /// The same for people: the error says why there is no connection.
+    pub async fn reach(&self) -> Result<(), String> {
+        self.0.source.live().await.map_err(|failure| failure.cause)?;
+        self.ping().await.map_err(|error| error.to_string())
     }
 
     /// Whether calls are refused at the moment, on a Cluster for some of the keys at least.

@@ -47,25 +47,82 @@ named_enum!(Caller {
     Operator => "operator",
 });
 
-/// The credentials of all callers, derived from one root secret that the processes share.
+/// What a process proves itself with to others, and what it accepts from them.
+///
+/// A credential follows from the secret of the caller's process, and is for one caller and one
+/// receiver: who receives it cannot use it elsewhere. A receiver either has the same secret as its
+/// callers and derives what it accepts, or has a list of accepted credentials and knows no secret but
+/// its own.
 #[derive(Clone, Debug)]
-pub struct InternalCredentials(Arc<[Secret; Caller::ALL.len()]>);
+pub struct InternalCredentials {
+    own: Secret,
+    other: Option<Secret>,
+    accepted: Arc<[AcceptedCredential]>,
+    callers: Vec<Caller>,
+}
+
+/// One entry of the list of a receiver.
+#[derive(Clone, Debug)]
+pub struct AcceptedCredential {
+    pub caller: Caller,
+    pub credential: Secret,
+}
 
 impl InternalCredentials {
+    /// Of processes that share one secret.
     pub fn from_root(root: &Secret) -> InternalCredentials {
-        InternalCredentials(Arc::new(Caller::ALL.map(|caller| credential(root, caller))))
+        InternalCredentials {
+            own: root.clone(),
+            other: None,
+            accepted: Arc::new([]),
+            callers: Caller::ALL.to_vec(),
+        }
     }
 
-    /// What `caller` proves itself with.
-    pub fn for_caller(&self, caller: Caller) -> Secret {
-        self.of(caller).clone()
+    /// Accepts callers with another secret too, while it is being changed.
+    pub fn or_root(self, other: Option<Secret>) -> InternalCredentials {
+        InternalCredentials { other, ..self }
     }
 
-    fn of(&self, caller: Caller) -> &Secret {
-        let position = Caller::ALL.iter().position(|other| *other == caller);
-        &self.0[position.expect("ALL names every caller")]
+    /// Accepts these instead of what follows from the own secret. An empty list changes nothing.
+    pub fn accepting(self, accepted: &[AcceptedCredential]) -> InternalCredentials {
+        InternalCredentials { accepted: accepted.into(), ..self }
     }
 
+    /// Knows these callers and no others.
+    pub fn only_from(&self, callers: Vec<Caller>) -> InternalCredentials {
+        InternalCredentials { callers, ..self.clone() }
+    }
+
+    /// What `caller` proves itself with to the service `receiver`.
+    pub fn for_call(&self, caller: Caller, receiver: &str) -> Secret {
+        credential(&self.own, caller, receiver)
+    }
+
+    /// What the service `receiver` accepts.
+    pub(crate) fn accepted_by(&self, receiver: &str) -> AcceptedCredentials {
+        let mut accepted = Vec::new();
+        for caller in self.callers.iter().copied() {
+            let listed = self.accepted.iter().filter(|entry| entry.caller == caller);
+            accepted.extend(listed.cloned());
+            // An operator who has the secret of a process may always talk to it.
+            if self.accepted.is_empty() || caller == Caller::Operator {
+                let roots = std::iter::once(&self.own).chain(&self.other);
+                accepted.extend(roots.map(|root| AcceptedCredential {
+                    caller,
+                    credential: credential(root, caller, receiver),
+                }));
+            }
+        }
+        AcceptedCredentials(accepted.into())
+    }
+}
+
+/// What one service accepts. A caller may have several, while its secret is being changed.
+#[derive(Clone, Debug)]
+pub(crate) struct AcceptedCredentials(Arc<[AcceptedCredential]>);
+
+impl AcceptedCredentials {
     /// The caller that the headers prove; `None` if they claim none.
     fn verify(&self, headers: &HeaderMap) -> Result<Option<Caller>, InvalidCallerCredential> {
         let claimed = match (only(headers, &CALLER)?, only(headers, &CREDENTIAL)?) {
@@ -74,7 +131,8 @@ impl InternalCredentials {
             (_, _) => return Err(InvalidCallerCredential),
         };
         let caller: Caller = claimed.0.parse().map_err(|_| InvalidCallerCredential)?;
-        match self.of(caller).matches(claimed.1) {
+        let mut known = self.0.iter().filter(|entry| entry.caller == caller);
+        match known.any(|entry| entry.credential.matches(claimed.1)) {
             true => Ok(Some(caller)),
             false => Err(InvalidCallerCredential),
         }
@@ -97,14 +155,14 @@ fn only<'a>(
     }
 }
 
-fn credential(root: &Secret, caller: Caller) -> Secret {
-    root.derive(&format!("urr-internal-caller:{}", caller.as_str()))
+fn credential(root: &Secret, caller: Caller, receiver: &str) -> Secret {
+    root.derive(&format!("urr-internal-call:{}:{receiver}", caller.as_str()))
 }
 
 /// For the network listeners of services: replaces the credential headers by the `Caller` they
 /// prove. Nothing behind it sees a credential.
 pub(crate) fn verify_caller(
-    credentials: &InternalCredentials,
+    credentials: &AcceptedCredentials,
     request: &mut Request,
 ) -> Result<(), ApiError> {
     let verified = credentials.verify(request.headers());
@@ -181,11 +239,21 @@ mod tests {
         pairs.map(|(name, value)| (name.clone(), value.parse().unwrap())).collect()
     }
 
+    /// Whom a receiver takes the bearer of a credential for.
+    fn taken_for(
+        receiver: &AcceptedCredentials,
+        claimed: Caller,
+        secret: &Secret,
+    ) -> Option<Caller> {
+        let sent = headers(&[(CALLER, claimed.as_str()), (CREDENTIAL, secret.expose())]);
+        receiver.verify(&sent).ok().flatten()
+    }
+
     #[test]
-    fn a_credential_is_the_hmac_of_the_name() {
-        // printf urr-internal-caller:gateway | openssl dgst -sha256 -hmac root
-        let expected = "fc752a498cd0e2ec9d45a42e28c10ae50d26396cbcefe3e9a0ee177fe2a49ea2";
-        assert!(credentials().for_caller(Caller::Gateway).matches(expected));
+    fn a_credential_is_the_hmac_of_caller_and_receiver() {
+        // printf urr-internal-call:gateway:ticket | openssl dgst -sha256 -hmac root
+        let expected = "0c2860325831e7c455d0953a36e50701d3b80fc6125edac4d929932315cc94de";
+        assert!(credentials().for_call(Caller::Gateway, "ticket").matches(expected));
     }
 
     #[test]
@@ -197,22 +265,75 @@ mod tests {
     }
 
     #[test]
-    fn a_credential_proves_one_caller_only() {
+    fn a_credential_proves_one_caller_to_one_receiver() {
         let all = credentials();
+        let ticket = all.accepted_by("ticket");
         for claimed in Caller::ALL {
             for owner in Caller::ALL {
-                let secret = all.for_caller(owner);
-                let sent = headers(&[(CALLER, claimed.as_str()), (CREDENTIAL, secret.expose())]);
-                let verified = all.verify(&sent).ok().flatten();
+                let verified = taken_for(&ticket, claimed, &all.for_call(owner, "ticket"));
                 assert_eq!(verified, (claimed == owner).then_some(owner));
             }
+            assert_eq!(taken_for(&ticket, claimed, &all.for_call(claimed, "payment")), None);
         }
     }
 
     #[test]
-    fn half_double_and_unknown_claims_are_refused_and_silence_is_nobody() {
+    fn a_receiver_knows_only_the_callers_it_is_told_of() {
         let all = credentials();
-        let good = all.for_caller(Caller::Queue);
+        let stats = all.only_from(vec![Caller::Gateway]).accepted_by("stats");
+        let from = |caller| taken_for(&stats, caller, &all.for_call(caller, "stats"));
+        assert_eq!(from(Caller::Gateway), Some(Caller::Gateway));
+        assert_eq!(from(Caller::Mail), None);
+    }
+
+    #[test]
+    fn a_receiver_with_a_list_cannot_speak_for_its_callers() {
+        let [gateway, ticket] =
+            ["of the gateway", "of tickets"].map(|root| Secret::new(format!("secret {root}")));
+        let gateway = InternalCredentials::from_root(&gateway);
+        let accepted = AcceptedCredential {
+            caller: Caller::Gateway,
+            credential: gateway.for_call(Caller::Gateway, "ticket"),
+        };
+        let process = InternalCredentials::from_root(&ticket).accepting(&[accepted]);
+        let receiver = process.accepted_by("ticket");
+        let from = |root: &InternalCredentials, caller| {
+            taken_for(&receiver, caller, &root.for_call(caller, "ticket"))
+        };
+        assert_eq!(from(&gateway, Caller::Gateway), Some(Caller::Gateway));
+        // Its own secret makes nobody but an operator, and the gateway's is for the gateway alone.
+        assert_eq!(from(&process, Caller::Gateway), None);
+        assert_eq!(from(&gateway, Caller::Payment), None);
+        assert_eq!(from(&gateway, Caller::Operator), None);
+        assert_eq!(from(&process, Caller::Operator), Some(Caller::Operator));
+    }
+
+    #[test]
+    fn two_secrets_are_valid_while_one_replaces_the_other() {
+        let [old, new] = ["old", "new"].map(Secret::new);
+        let by = |root: &Secret| {
+            let callers = InternalCredentials::from_root(root);
+            callers.for_call(Caller::Gateway, "ticket")
+        };
+        let taken = |receiver: &InternalCredentials, root: &Secret| {
+            let receiver = receiver.accepted_by("ticket");
+            taken_for(&receiver, Caller::Gateway, &by(root)).is_some()
+        };
+        let before = InternalCredentials::from_root(&old).or_root(Some(new.clone()));
+        let after = InternalCredentials::from_root(&new).or_root(Some(old.clone()));
+        let done = InternalCredentials::from_root(&new);
+        let entry = |root| AcceptedCredential { caller: Caller::Gateway, credential: by(root) };
+        let listed = done.clone().accepting(&[entry(&old), entry(&new)]);
+        for both in [before, after, listed] {
+            assert!(taken(&both, &old) && taken(&both, &new));
+        }
+        assert!(taken(&done, &new) && !taken(&done, &old));
+    }
+
+    #[test]
+    fn half_double_and_unknown_claims_are_refused_and_silence_is_nobody() {
+        let all = credentials().accepted_by("ticket");
+        let good = credentials().for_call(Caller::Queue, "ticket");
         let good = good.expose();
         for refused in [
             headers(&[(CALLER, "queue")]),

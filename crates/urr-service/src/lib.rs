@@ -46,7 +46,7 @@ pub mod token;
 mod upstream;
 
 pub use breaker::{Breaker, BreakerState, CallOutcome};
-pub use caller::{Caller, Internal, InternalCredentials};
+pub use caller::{AcceptedCredential, Caller, Internal, InternalCredentials};
 pub use context::{Context, RouteLabel};
 pub use csv_file::{
     CsvCell, CsvColumn, CsvFile, CsvLanguage, CsvPage, CsvQuery, CsvRow, document_language,
@@ -69,7 +69,7 @@ pub use ownership::{
 pub use paced_body::{BodyPace, PacedBody, body_refused, read_body};
 pub use page::{Page, Paged, Pagination};
 pub use request_layer::LayeredRoute;
-pub use server::{ServerStop, serve, serve_until};
+pub use server::{HttpListener, ServerStop, serve, serve_until};
 pub use service::{RequestLimits, Service, ServiceKit};
 pub use upstream::{
     CallPolicy, HttpClient, InvalidServiceUrl, LocalService, RemoteService, ServiceUrl, Upstream,

@@ -21,7 +21,7 @@ use tower::{Layer, Service};
 use tracing::Instrument;
 
 use crate::body_limit::{RefusedRequest, limit_body};
-use crate::caller::{InternalCredentials, check_allowed, verify_caller};
+use crate::caller::{AcceptedCredentials, check_allowed, verify_caller};
 use crate::context::{CallMetadata, ContextState, RequestRecord};
 use crate::deadline::{self, Deadline, keep_deadline, time_allowed};
 use crate::internal_call::{CallHandlers, InternalCall};
@@ -34,7 +34,7 @@ pub(crate) struct RequestLayer(Arc<LayerState>);
 struct LayerState {
     context: ContextState,
     /// Set on listeners that our other processes call.
-    credentials: Option<InternalCredentials>,
+    credentials: Option<AcceptedCredentials>,
 }
 
 /// A route behind the request layer.
@@ -45,7 +45,7 @@ pub struct LayeredRoute {
 }
 
 impl RequestLayer {
-    pub fn new(context: ContextState, credentials: Option<InternalCredentials>) -> RequestLayer {
+    pub fn new(context: ContextState, credentials: Option<AcceptedCredentials>) -> RequestLayer {
         RequestLayer(Arc::new(LayerState { context, credentials }))
     }
 }

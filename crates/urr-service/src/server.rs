@@ -21,6 +21,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio_io_timeout::TimeoutStream;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
@@ -31,6 +33,8 @@ const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(15);
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// The gateway adds some headers to those of its clients, which the service behind must still take.
 const HEADERS_MAX: usize = 128;
+/// A client that has not finished the TLS handshake after this time loses its connection.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Above this, further clients wait in the queue of the operating system.
 const CONNECTIONS_MAX: usize = 16_384;
 /// The pause after an error of `accept`, which is most often too many open files.
@@ -46,9 +50,37 @@ pub struct ServerStop {
     pub shutdown: CancellationToken,
 }
 
+/// Where clients come in, with TLS or without.
+pub struct HttpListener {
+    tcp: TcpListener,
+    tls: Option<TlsAcceptor>,
+}
+
+impl From<TcpListener> for HttpListener {
+    fn from(tcp: TcpListener) -> HttpListener {
+        HttpListener { tcp, tls: None }
+    }
+}
+
+impl HttpListener {
+    /// Clients without TLS are refused.
+    pub fn with_tls(tcp: TcpListener, config: ServerConfig) -> HttpListener {
+        HttpListener { tcp, tls: Some(TlsAcceptor::from(Arc::new(config))) }
+    }
+
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.tcp.local_addr()
+    }
+
+    /// How its addresses begin.
+    pub fn scheme(&self) -> &'static str {
+        if self.tls.is_some() { "https" } else { "http" }
+    }
+}
+
 /// Serves until `shutdown`, then for at most `grace` longer.
 pub async fn serve(
-    listener: TcpListener,
+    listener: impl Into<HttpListener>,
     router: Router,
     shutdown: CancellationToken,
     grace: Duration,
@@ -59,11 +91,12 @@ pub async fn serve(
 
 /// Serves until it is stopped, then for at most `grace` longer.
 pub async fn serve_until(
-    listener: TcpListener,
+    listener: impl Into<HttpListener>,
     router: Router,
     stop: ServerStop,
     grace: Duration,
 ) -> io::Result<()> {
+    let HttpListener { tcp: listener, tls } = listener.into();
     let address = listener.local_addr()?;
     let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     // With its state given, a router makes its routes now and not for every request.
@@ -75,9 +108,9 @@ pub async fn serve_until(
             () = stop.shutdown.cancelled() => break,
             Some(ended) = connections.join_next() => log_ended(ended),
             (stream, peer, slot) = accept(&listener, &slots) => {
-                let connection = connection(stream, peer, router.clone(), stop.clone());
+                let (tls, router, stop) = (tls.clone(), router.clone(), stop.clone());
                 connections.spawn(async move {
-                    connection.await;
+                    accepted(stream, tls, peer, router, stop).await;
                     drop(slot);
                 });
             }
@@ -116,11 +149,33 @@ async fn accept(
     }
 }
 
-/// Serves one connection. At shutdown the request in flight, if any, is the last one.
-async fn connection(stream: TcpStream, peer: SocketAddr, router: Router, stop: ServerStop) {
+/// Serves one connection, after the handshake if there is TLS.
+async fn accepted(
+    stream: TcpStream,
+    tls: Option<TlsAcceptor>,
+    peer: SocketAddr,
+    router: Router,
+    stop: ServerStop,
+) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, %peer, "TCP_NODELAY could not be set");
     }
+    let Some(tls) = tls else { return connection(stream, peer, router, stop).await };
+    let handshake = tokio::time::timeout(HANDSHAKE_TIMEOUT, tls.accept(stream));
+    let handshake = stop.shutdown.run_until_cancelled(handshake).await;
+    match handshake {
+        Some(Ok(Ok(stream))) => connection(stream, peer, router, stop).await,
+        Some(Ok(Err(error))) => tracing::debug!(%error, %peer, "a TLS handshake failed"),
+        Some(Err(_)) => tracing::debug!(%peer, "a TLS handshake took too long"),
+        None => {}
+    }
+}
+
+/// Serves one connection. At shutdown the request in flight, if any, is the last one.
+async fn connection<S>(stream: S, peer: SocketAddr, router: Router, stop: ServerStop)
+where
+    S: AsyncRead + AsyncWrite + Send + 'static,
+{
     let not_ready = stop.not_ready;
     let service = service_fn(move |request: Request<Incoming>| {
         let mut request = request.map(Body::new);

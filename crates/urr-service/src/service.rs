@@ -112,7 +112,8 @@ impl Service {
     {
         let Service { name, routes, kit, .. } = self;
         let context = ContextState { service: name, kit: kit.clone() };
-        let layer = RequestLayer::new(context, credentials.cloned());
+        let accepted = credentials.map(|credentials| credentials.accepted_by(name));
+        let layer = RequestLayer::new(context, accepted);
         // `with_state` makes the router build its routes now and not for every request.
         routes.clone().layer(Stack::new(layer, outer)).with_state(())
     }

@@ -107,8 +107,7 @@ impl Upstream {
         remote: RemoteService,
         kit: &ServiceKit,
     ) -> Upstream {
-        let RemoteService { url, credential, client } = remote;
-        Upstream::new(caller, target, Transport::Remote { url, credential, client }, kit)
+        Upstream::new(caller, target, Transport::Remote(Box::new(remote)), kit)
     }
 
     fn new(
@@ -331,7 +330,7 @@ impl Upstream {
 #[derive(Clone, Debug)]
 pub struct RemoteService {
     pub url: ServiceUrl,
-    /// [`crate::InternalCredentials::for_caller`] of the caller.
+    /// [`crate::InternalCredentials::for_call`] of the caller to this service.
     pub credential: Secret,
     pub client: HttpClient,
 }

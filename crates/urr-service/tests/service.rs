@@ -11,5 +11,7 @@ mod fixture;
 mod identity;
 #[path = "service/server.rs"]
 mod server;
+#[path = "service/tls.rs"]
+mod tls;
 #[path = "service/upstream.rs"]
 mod upstream;

@@ -40,7 +40,9 @@ pub use batches::BatchKey;
 pub use db::{Db, DbStats, PostgresOptions, SqliteOptions};
 pub use error::{ConstraintKind, DbResult, StorageError};
 pub use migrate::{Migration, Schema};
-pub use postgres::{ServiceRole, provision, reach_postgres};
+pub use postgres::{
+    PostgresProtection, ServiceRole, postgres_protection, provision, reach_postgres,
+};
 pub use row::{FromColumn, Row};
 pub use row_difference::RowDifference;
 pub use sets::SetWrite;

@@ -3,6 +3,7 @@
 mod batch;
 mod connection;
 mod provisioning;
+mod tls;
 
 use std::sync::Arc;
 use std::thread;
@@ -12,6 +13,7 @@ use tracing::{info, warn};
 
 pub(crate) use connection::PostgresConnection;
 pub use provisioning::{ServiceRole, provision};
+pub use tls::{PostgresProtection, postgres_protection};
 
 use crate::db::PostgresOptions;
 use crate::engine::{

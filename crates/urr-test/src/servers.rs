@@ -12,6 +12,7 @@
 //!
 //! These calls block. In an async test that is fine: nothing else waits for its thread.
 
+mod certificates;
 mod folder;
 mod kafka;
 mod port;
@@ -25,6 +26,7 @@ use std::sync::OnceLock;
 
 use anyhow::{Result, bail};
 
+pub use self::certificates::ServerCertificates;
 pub use self::kafka::KafkaServer;
 pub use self::postgres::PostgresServer;
 pub use self::process::TestServer;

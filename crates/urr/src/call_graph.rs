@@ -9,6 +9,8 @@ mod kubernetes;
 #[cfg(test)]
 mod tests;
 
+use urr_service::Caller;
+
 use crate::role::ProcessRole;
 
 /// What processes of one role connect to.
@@ -57,4 +59,11 @@ const fn connections(
 pub fn connections_of(role: ProcessRole) -> RoleConnections {
     let mut rows = CONNECTIONS.into_iter();
     rows.find(|row| row.role == role).expect("the table has a row for every role")
+}
+
+/// Who may call a service: the roles of the table, and operators.
+pub fn callers_of(role: ProcessRole) -> Vec<Caller> {
+    let rows = CONNECTIONS.into_iter().filter(|row| row.calls.contains(&role));
+    let caller = |row: RoleConnections| row.role.name().parse().expect("a role is a caller");
+    rows.map(caller).chain([Caller::Operator]).collect()
 }

@@ -3,6 +3,8 @@
 mod admin;
 mod audit;
 mod backup;
+mod certificates;
+mod credentials;
 mod dlq;
 mod doctor;
 mod health;
@@ -30,7 +32,7 @@ use urr_storage::Db;
 use crate::config::{self, CommandLineOverrides, Config, LoadMode, LoadOptions};
 use crate::data_folder::DataFolder;
 use crate::engines;
-use crate::role::ProcessRole;
+use crate::role::{ProcessRole, ProcessRoles};
 
 /// URR (우르르): fair ticket sales for a crowd.
 #[derive(Debug, Parser)]
@@ -84,6 +86,10 @@ enum Command {
         #[arg(long)]
         defaults: bool,
     },
+    /// Make an authority and certificates for the processes of one installation.
+    Certificates(certificates::CertificatesArgs),
+    /// Print what others must accept from this process, for their internal.accepted.
+    Credentials(credentials::CredentialsArgs),
     /// Check whether URR can run here, and say what to change.
     Doctor,
     /// Ask the process of this configuration whether it is ready; the exit code says it to scripts.
@@ -192,13 +198,16 @@ fn run_command(cli: Cli) -> Result<()> {
             run::up(load(LoadMode::Embedded, shared, Some(listen))?, folder)
         }
         Command::Serve { roles, listen } => {
-            let roles = roles.into_iter().collect();
-            run::serve(load(LoadMode::Distributed, shared, Some(listen))?, &roles)
+            let roles: ProcessRoles = roles.into_iter().collect();
+            let mode = LoadMode::Distributed(roles.clone());
+            run::serve(load(mode, shared, Some(listen))?, &roles)
         }
         Command::Worker => worker::run(&load_for_inspection(shared)?),
         Command::Migrate => migrate::migrate(&load_for_inspection(shared)?),
         Command::Seed => seed_command(shared),
         Command::Config { json, defaults } => show_config(shared, json, defaults),
+        Command::Certificates(args) => certificates::run(&args),
+        Command::Credentials(args) => credentials::run(&load_for_inspection(shared)?, &args),
         Command::Doctor => doctor::doctor(load_for_inspection(shared)),
         Command::Health => health::run(&load_for_inspection(shared)?),
         Command::Top(args) => top::run(&load_for_inspection(shared)?, &args),

@@ -14,7 +14,7 @@ mod payment;
 mod queue;
 mod ticket;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use axum::Router;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -23,10 +23,11 @@ use urr_bus::Bus;
 use urr_catalog::CatalogService;
 use urr_kernel::{Clock, IdSource, Secret};
 use urr_queue::QueueService;
-use urr_service::{InternalCredentials, Service, ServiceKit};
+use urr_service::{Caller, Service, ServiceKit};
 use urr_storage::Db;
 
 use self::builder::{Builder, RolePairs};
+use crate::call_graph::callers_of;
 use crate::config::Config;
 use crate::data_folder::DataFolder;
 use crate::internal_router::internal_router;
@@ -34,6 +35,7 @@ use crate::role::{ProcessRole, ProcessRoles};
 use crate::supervisor::TaskSupervisor;
 
 pub use auth::auth_parts;
+pub use builder::own_client;
 pub use community::seed_demo as seed_demo_posts;
 pub use notices::sqs_queue;
 pub use payment::payment_service;
@@ -80,6 +82,37 @@ pub struct System {
     _folder: Option<DataFolder>,
 }
 
+/// With a list of accepted credentials, a caller that is not in it would be refused call by call, and
+/// one that calls nothing here would have got in for nothing.
+fn check_accepted(config: &Config, roles: &ProcessRoles) -> Result<()> {
+    let accepted = &config.internal.accepted;
+    if accepted.is_empty() {
+        return Ok(());
+    }
+    let is_called_by = |caller| roles.iter().any(|role| callers_of(*role).contains(&caller));
+    if let Some(entry) = accepted.iter().find(|entry| !is_called_by(entry.caller)) {
+        bail!(
+            "internal.accepted has a credential of {}, which calls no service of this process; \
+             remove it",
+            entry.caller
+        );
+    }
+    for role in roles {
+        let runs_here = |caller: &Caller| roles.iter().any(|one| one.name() == caller.as_str());
+        let is_known = |caller: &Caller| {
+            *caller == Caller::Operator || accepted.iter().any(|entry| entry.caller == *caller)
+        };
+        let mut others = callers_of(*role).into_iter().filter(|caller| !runs_here(caller));
+        if let Some(caller) = others.find(|caller| !is_known(caller)) {
+            bail!(
+                "{caller} calls the {role} service, and internal.accepted has no credential of it; \
+                 `urr credentials {caller} --to {role}` makes one from the secret of {caller}"
+            );
+        }
+    }
+    Ok(())
+}
+
 impl System {
     /// Starts the services of `roles`. The folder is given when anything is stored in it.
     pub async fn start(
@@ -88,6 +121,7 @@ impl System {
         sources: ClockAndIds,
         folder: Option<DataFolder>,
     ) -> Result<System> {
+        check_accepted(config, roles)?;
         let kit = builder::service_kit(config, sources);
         let mut builder = Builder::new(config, roles, &kit).await?;
         builder.start_services().await?;
@@ -95,7 +129,7 @@ impl System {
             true => Some(gateway::public_router(&builder).await?),
             false => None,
         };
-        let credentials = InternalCredentials::from_root(&config.internal.token);
+        let credentials = config.internal.credentials();
         let health = builder.health("urr");
         let internal = internal_router(&builder.services, &credentials, health, &kit);
         Ok(System {

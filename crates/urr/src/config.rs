@@ -41,6 +41,7 @@ pub use server::*;
 pub use source::DEFAULT_TOML;
 pub use storage::*;
 
+use crate::role::{ProcessRole, ProcessRoles};
 use reader::{ConfigSources, SettingReader};
 use source::{Environment, TomlEntries, parse_toml};
 
@@ -108,13 +109,13 @@ impl Config {
 }
 
 /// What the configuration is read for. It decides what happens to secrets that are not set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LoadMode {
     /// `urr up`: they are generated and stored in the data folder.
     Embedded,
-    /// `urr serve`: they are an error. Made ones would differ from replica to replica, so the file
-    /// of an earlier `urr up` is not read either.
-    Distributed,
+    /// `urr serve`: those that these roles need are an error. Made ones would differ from replica to
+    /// replica, so the file of an earlier `urr up` is not read either.
+    Distributed(ProcessRoles),
     /// `urr config`: they stay empty and nothing is written. Never run a service on this.
     Inspect,
 }
@@ -166,8 +167,11 @@ pub fn load(
     problems.append(&mut read.problems);
     let missing = read.missing_secrets;
     // A file that could not be read may have held them.
-    if args.mode == LoadMode::Distributed && sources.file.is_some() {
-        problems.extend(missing.iter().map(|key| explain_missing(key, &config)));
+    if let LoadMode::Distributed(roles) = &args.mode
+        && sources.file.is_some()
+    {
+        let missing = missing.iter().filter(|key| is_needed(key, roles, &config));
+        problems.extend(missing.map(|key| explain_missing(key, &config)));
     }
     if !problems.is_empty() {
         return Err(ConfigErrors { problems });
@@ -197,12 +201,29 @@ pub fn lost_secrets(config: &Config) -> Option<String> {
     if is_missing { secrets::lost(&config.data.dir) } else { None }
 }
 
+/// Whether a process of these roles needs a secret of our own. What it does not have, it cannot lose.
+fn is_needed(key: &str, roles: &ProcessRoles, config: &Config) -> bool {
+    use ProcessRole::{Auth, Gateway, Queue, Ticket};
+    let any_of = |needing: &[ProcessRole]| roles.iter().any(|role| needing.contains(role));
+    match key {
+        "auth.jwt_secret" => any_of(&[Auth, Gateway]),
+        "auth.data_key" => any_of(&[Auth]),
+        "gateway.entry_token_secret" => any_of(&[Gateway, Queue]),
+        "seats.ticket_signing_key" => any_of(&[Ticket]),
+        "database.role_secret" => roles.iter().any(|role| {
+            let own = config.service_databases.of(*role);
+            own.is_some_and(|database| database.password.is_none())
+        }),
+        _ => true,
+    }
+}
+
 fn explain_missing(key: &str, config: &Config) -> String {
     let setting = config.settings.iter().find(|setting| setting.key == key);
     let names = setting.map(|setting| setting.env_names.join(" or ")).unwrap_or_default();
     format!(
-        "{key}: missing; set {names} to the same value in every process (`openssl rand -hex 32` \
-         makes one)"
+        "{key}: missing; set {names} to the same value in every process that needs it (`openssl \
+         rand -hex 32` makes one)"
     )
 }
 
@@ -228,7 +249,7 @@ fn gather(
         sources.file = read_data_file(&data_dir, problems);
     }
     let secrets_path = secrets::secrets_path(&data_dir);
-    if args.mode != LoadMode::Distributed {
+    if !matches!(args.mode, LoadMode::Distributed(_)) {
         match secrets::read(&secrets_path) {
             Ok(entries) => sources.generated = Some((secrets_path, entries)),
             Err(mut wrong) => problems.append(&mut wrong),

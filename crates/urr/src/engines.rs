@@ -188,7 +188,10 @@ fn with_login(url: &Secret, role: &ServiceRole) -> Secret {
 /// Redis, if it is configured. It need not answer yet.
 pub async fn open_redis(config: &Config) -> Result<Option<Redis>> {
     match config.redis.place() {
-        Some(place) => Ok(Some(Redis::connect(&place).await.context("redis")?)),
+        Some(place) => {
+            let connected = Redis::connect_with(&place, config.redis.options()).await;
+            Ok(Some(connected.context("redis")?))
+        }
         None => Ok(None),
     }
 }

@@ -8,6 +8,9 @@ use urr_gateway::find_route;
 use urr_service::{Health, InternalCredentials, Service, ServiceKit};
 use utoipa_axum::router::OpenApiRouter;
 
+use crate::call_graph::callers_of;
+use crate::role::ProcessRole;
+
 /// Services behind credentials, health and metrics. It must not be reachable from the internet.
 pub fn internal_router(
     services: &[Service],
@@ -17,7 +20,11 @@ pub fn internal_router(
 ) -> Router {
     let services: Vec<(&'static str, Router)> = services
         .iter()
-        .map(|service| (service.name(), service.network_router(credentials)))
+        .map(|service| {
+            let role = ProcessRole::parse(service.name()).expect("a service is a role");
+            let credentials = credentials.only_from(callers_of(role));
+            (service.name(), service.network_router(&credentials))
+        })
         .collect();
     let pages = health.router().merge(kit.metrics.router());
     let pages = Service::new("urr", OpenApiRouter::from(pages), kit).local_router();

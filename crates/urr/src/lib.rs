@@ -10,6 +10,7 @@ pub mod compose;
 pub mod config;
 mod data_folder;
 mod engines;
+mod hops;
 mod internal_router;
 mod logging;
 pub mod openapi;

@@ -97,7 +97,8 @@ impl CallVisitor for Calling<'_> {
         let local = Upstream::local(caller, "peer", self.service, &kit());
         let remote = RemoteService {
             url: format!("http://{}", self.address).parse().expect("a contract that can be served"),
-            credential: InternalCredentials::from_root(&Secret::new("root")).for_caller(caller),
+            credential: InternalCredentials::from_root(&Secret::new("root"))
+                .for_call(caller, "peer"),
             client: HttpClient::new(),
         };
         let remote = Upstream::remote(caller, "peer", remote, &kit());

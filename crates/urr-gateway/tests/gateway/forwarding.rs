@@ -44,7 +44,7 @@ async fn e_7_failures_of_services_are_503_or_504_and_never_a_bare_500() {
         // Port 1 of loopback: nobody listens there.
         url: "http://127.0.0.1:1".parse().unwrap(),
         credential: InternalCredentials::from_root(&Secret::new("root"))
-            .for_caller(Caller::Gateway),
+            .for_call(Caller::Gateway, "catalog"),
         client: HttpClient::new(),
     };
     let never = Router::new().route("/{*rest}", any(std::future::pending::<()>));
@@ -99,7 +99,7 @@ async fn e_7_errors_of_a_proxy_are_replaced_by_ours() {
     let remote = RemoteService {
         url: format!("http://{}", listen(proxy).await).parse().unwrap(),
         credential: InternalCredentials::from_root(&Secret::new("root"))
-            .for_caller(Caller::Gateway),
+            .for_call(Caller::Gateway, "catalog"),
         client: HttpClient::new(),
     };
     let upstream = Upstream::remote(Caller::Gateway, "catalog", remote, &kit);

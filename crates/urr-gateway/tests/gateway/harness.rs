@@ -123,7 +123,7 @@ impl TestGateway {
             let router = service(name, &services, &kit).network_router(&credentials);
             let remote = RemoteService {
                 url: format!("http://{}", listen(router).await).parse().unwrap(),
-                credential: credentials.for_caller(Caller::Gateway),
+                credential: credentials.for_call(Caller::Gateway, name),
                 client: HttpClient::new(),
             };
             upstreams.push(Upstream::remote(Caller::Gateway, name, remote, &kit));

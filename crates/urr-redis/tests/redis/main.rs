@@ -8,6 +8,7 @@
 mod failures;
 mod fixture;
 mod scripts;
+mod tls;
 
 /// Runs each case on one server and on a Cluster. Where they cannot be started that is skipped, with
 /// a line that says so; with `CI=true` it is a failure.

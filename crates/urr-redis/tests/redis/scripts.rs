@@ -91,8 +91,7 @@ async fn f_5_keys_of_different_slots_are_a_bug_on_a_single_server_too() {
 
 #[tokio::test]
 async fn an_address_without_meaning_is_refused_without_telling_it() {
-    for url in ["redis://:hunter2@", "http://:hunter2@host", "hunter2", "rediss://:hunter2@host:1"]
-    {
+    for url in ["redis://:hunter2@", "http://:hunter2@host", "hunter2", "rediss://:hunter2@"] {
         let single = RedisTopology::Single(Secret::new(url));
         let cluster = RedisTopology::Cluster(vec![Secret::new(url)]);
         for place in [single, cluster] {

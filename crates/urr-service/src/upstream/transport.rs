@@ -21,13 +21,17 @@ use axum::response::Response;
 use futures_util::future::{self, Either};
 use futures_util::{FutureExt, TryFutureExt};
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::{Client, Error as ClientError};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::time::{Instant, Sleep};
+use tokio_rustls::rustls::ClientConfig;
 use tower::ServiceExt;
 use urr_kernel::Secret;
+use urr_tls::{ClientTls, TrustFiles};
 
+use super::RemoteService;
 use super::error::UpstreamError;
 use crate::body_limit::is_limit;
 use crate::caller::{CALLER, CREDENTIAL, Caller};
@@ -44,7 +48,7 @@ const POOL_IDLE_PER_HOST_MAX: usize = 256;
 
 /// The HTTP client of a process: one pool of connections for all upstreams. Clones share it.
 #[derive(Clone, Debug)]
-pub struct HttpClient(Client<HttpConnector, Body>);
+pub struct HttpClient(Client<HttpsConnector<HttpConnector>, Body>);
 
 impl Default for HttpClient {
     fn default() -> HttpClient {
@@ -53,10 +57,20 @@ impl Default for HttpClient {
 }
 
 impl HttpClient {
+    /// Accepts certificates that browsers accept.
     pub fn new() -> HttpClient {
-        let mut connector = HttpConnector::new();
-        connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
-        connector.set_nodelay(true);
+        let tls = urr_tls::client_config(&ClientTls::trusting(TrustFiles::WebRoots));
+        HttpClient::with_tls(tls.expect("the authorities of the web are compiled in"))
+    }
+
+    /// The configuration says which servers are accepted at `https` addresses.
+    pub fn with_tls(tls: ClientConfig) -> HttpClient {
+        let mut tcp = HttpConnector::new();
+        tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
+        tcp.set_nodelay(true);
+        tcp.enforce_http(false);
+        let builder = HttpsConnectorBuilder::new().with_tls_config(tls);
+        let connector = builder.https_or_http().enable_http1().wrap_connector(tcp);
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(POOL_IDLE_TIMEOUT)
@@ -66,13 +80,18 @@ impl HttpClient {
     }
 }
 
-/// Where a service listens: `http://host:port`.
+/// Where a service listens: `http://host:port` or `https://host:port`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServiceUrl(Authority);
+pub struct ServiceUrl {
+    scheme: Scheme,
+    authority: Authority,
+}
 
 /// Text that is not the address of a service.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not the address of a service: expected http://host:port without a path")]
+#[error(
+    "{0:?} is not the address of a service: expected http://host:port or https://host:port without a path"
+)]
 pub struct InvalidServiceUrl(String);
 
 impl FromStr for ServiceUrl {
@@ -81,17 +100,17 @@ impl FromStr for ServiceUrl {
     fn from_str(text: &str) -> Result<ServiceUrl, InvalidServiceUrl> {
         let invalid = || InvalidServiceUrl(text.to_owned());
         let uri: Uri = text.parse().map_err(|_| invalid())?;
-        let plain =
-            uri.scheme() == Some(&Scheme::HTTP) && uri.path() == "/" && uri.query().is_none();
+        let is_whole = uri.path() == "/" && uri.query().is_none();
+        let scheme = uri.scheme().filter(|scheme| [&Scheme::HTTP, &Scheme::HTTPS].contains(scheme));
         let authority = uri.authority().filter(|authority| !authority.as_str().contains('@'));
-        let authority = authority.filter(|_| plain).ok_or_else(invalid)?;
-        Ok(ServiceUrl(authority.clone()))
+        let authority = authority.filter(|_| is_whole).ok_or_else(invalid)?.clone();
+        Ok(ServiceUrl { scheme: scheme.ok_or_else(invalid)?.clone(), authority })
     }
 }
 
 impl fmt::Display for ServiceUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "http://{}", self.0)
+        write!(f, "{}://{}", self.scheme, self.authority)
     }
 }
 
@@ -148,7 +167,7 @@ struct NotStarted;
 #[derive(Debug)]
 pub(crate) enum Transport {
     Local(LocalService),
-    Remote { url: ServiceUrl, credential: Secret, client: HttpClient },
+    Remote(Box<RemoteService>),
 }
 
 impl Transport {
@@ -173,7 +192,8 @@ impl Transport {
                         UpstreamError::Unreachable { target, source: NotStarted.into() },
                     )))),
                 },
-                Transport::Remote { url, credential, client } => {
+                Transport::Remote(remote) => {
+                    let RemoteService { url, credential, client } = &**remote;
                     write_context(&call.context, request.headers_mut());
                     call.deadline.write(request.headers_mut());
                     prove(request.headers_mut(), caller, credential);
@@ -219,8 +239,8 @@ async fn send_remote(
     mut request: Request,
 ) -> Result<Response, UpstreamError> {
     let mut uri = std::mem::take(request.uri_mut()).into_parts();
-    uri.scheme = Some(Scheme::HTTP);
-    uri.authority = Some(url.0.clone());
+    uri.scheme = Some(url.scheme.clone());
+    uri.authority = Some(url.authority.clone());
     *request.uri_mut() = Uri::from_parts(uri)
         .map_err(|source| UpstreamError::Malformed { target, source: source.into() })?;
     *request.version_mut() = Version::HTTP_11;

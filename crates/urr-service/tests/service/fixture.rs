@@ -135,7 +135,7 @@ impl TestService {
                 Upstream::local(caller, "fixture", self.service.local_router(), &self.kit)
             }
             Transport::RemoteService => {
-                let credential = self.credentials.for_caller(caller);
+                let credential = self.credentials.for_call(caller, "fixture");
                 self.upstream_at(self.listen().await, caller, credential)
             }
         }

@@ -94,8 +94,8 @@ async fn a_wrong_credential_is_refused_whatever_the_address() {
     let fixture = TestService::open();
     let elsewhere = InternalCredentials::from_root(&Secret::new("another root"));
     let address = fixture.listen().await;
-    let payment = fixture.credentials.for_caller(Caller::Payment);
-    for secret in [elsewhere.for_caller(Caller::Gateway), payment, Secret::new("guess")] {
+    let payment = fixture.credentials.for_call(Caller::Payment, "fixture");
+    for secret in [elsewhere.for_call(Caller::Gateway, "fixture"), payment, Secret::new("guess")] {
         let forger = fixture.upstream_at(address, Caller::Gateway, secret);
         for path in ["/internal/ping", "/scripted", "/nowhere"] {
             let answer = forger.call(get_request(path), &context(), once()).await;
@@ -110,7 +110,7 @@ async fn a_wrong_credential_is_refused_whatever_the_address() {
 async fn a_credential_in_a_request_that_is_passed_on_proves_nothing() {
     for transport in TRANSPORTS {
         let fixture = TestService::open();
-        let stolen = fixture.credentials.for_caller(Caller::Gateway);
+        let stolen = fixture.credentials.for_call(Caller::Gateway, "fixture");
         let stolen = [("x-urr-caller", "gateway"), ("x-urr-credential", stolen.expose())];
         let payment = fixture.upstream(transport, Caller::Payment).await;
         let replayed = request("GET", "/internal/ping", &stolen, Body::empty());
@@ -122,7 +122,7 @@ async fn a_credential_in_a_request_that_is_passed_on_proves_nothing() {
     }
     // Where only calls inside the process are expected, headers cannot make a caller at all.
     let fixture = TestService::open();
-    let real = fixture.credentials.for_caller(Caller::Gateway);
+    let real = fixture.credentials.for_call(Caller::Gateway, "fixture");
     let headers = [("x-urr-caller", "gateway"), ("x-urr-credential", real.expose())];
     let replayed = request("GET", "/internal/ping", &headers, Body::empty());
     let response = fixture.service.local_router().oneshot(replayed).await.unwrap();

@@ -133,7 +133,7 @@ async fn a_service_that_never_answers_the_connection_is_a_timeout() {
     let fixture = TestService::open();
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = silent.local_addr().unwrap();
-    let secret = fixture.credentials.for_caller(Caller::Gateway);
+    let secret = fixture.credentials.for_call(Caller::Gateway, "fixture");
     let upstream = fixture.upstream_at(address, Caller::Gateway, secret);
     let (status, body) = call(&upstream, CallPolicy::once(Duration::from_millis(50))).await;
     assert_eq!((status, &body["code"]), (504, &json!("UPSTREAM_TIMEOUT")));
@@ -145,7 +145,7 @@ async fn a_refused_connection_is_a_503_that_says_when_to_come_back() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
-    let secret = fixture.credentials.for_caller(Caller::Gateway);
+    let secret = fixture.credentials.for_call(Caller::Gateway, "fixture");
     let upstream = fixture.upstream_at(address, Caller::Gateway, secret);
     let refused = upstream.call(get_request("/"), &context(), once()).await.unwrap_err();
     assert!(matches!(refused, UpstreamError::Unreachable { .. }));

@@ -12,10 +12,11 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Config, NoTls, Statement};
+use tokio_postgres::{Client, Config, Statement};
 use urr_kernel::{causes, error_chain};
 
 use self::ahead::{FailedStatement, StatementFailure, StatementsAhead};
+use super::tls::PostgresServerAddress;
 use crate::db::PostgresOptions;
 use crate::{ConstraintKind, DbResult, Row, StorageError, Value};
 
@@ -46,37 +47,36 @@ pub(crate) struct PostgresConnection {
 
 impl PostgresConnection {
     pub(crate) fn open(options: &PostgresOptions) -> DbResult<PostgresConnection> {
-        let mut config = parse_url(&options.url)?;
+        let mut address = parse_url(&options.url)?;
         let timeout_ms = options.statement_timeout.as_millis();
         // Read-only unless a transaction says otherwise: a statement whose `begin` failed in front
         // of it would else be committed alone. Without sequential scans: a plan that was made when a
         // table was nearly empty is kept, and the sale fills the table within seconds.
-        config.options(format!(
+        address.config.options(format!(
             "-c search_path={} -c statement_timeout={timeout_ms} -c lock_timeout={timeout_ms} \
              -c idle_in_transaction_session_timeout={timeout_ms} \
              -c default_transaction_read_only=on -c enable_seqscan=off -c jit=off",
             options.schema
         ));
-        PostgresConnection::connect(&config, options.statement_timeout)
+        PostgresConnection::connect(&address, options.statement_timeout)
     }
 
     /// Connects and refuses a server that may forget acknowledged commits.
     pub(crate) fn connect(
-        config: &Config,
+        address: &PostgresServerAddress,
         statement_timeout: Duration,
     ) -> DbResult<PostgresConnection> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(|error| StorageError::Unavailable(error.to_string()))?;
-        let connecting =
-            async { tokio::time::timeout(CONNECT_TIMEOUT, config.connect(NoTls)).await };
+        let connecting = async { tokio::time::timeout(CONNECT_TIMEOUT, address.connect()).await };
         let (client, connection) = match runtime.block_on(connecting) {
-            Ok(connected) => connected.map_err(|error| explain_connect(config, &error))?,
-            Err(_) => return Err(unreachable_at(config, "no answer in time")),
+            Ok(connected) => connected.map_err(|error| explain_connect(&address.config, &error))?,
+            Err(_) => return Err(unreachable_at(&address.config, "no answer in time")),
         };
         // It moves the bytes. How it ends, the client tells with every statement.
-        runtime.spawn(async move { drop(connection.await) });
+        runtime.spawn(connection);
         let mut connection = PostgresConnection {
             runtime,
             client,
@@ -93,20 +93,19 @@ impl PostgresConnection {
 
     /// Whether a server answers, be it with a refusal. The error says why nobody does.
     pub(crate) fn reach(url: &str) -> DbResult<()> {
-        let config = parse_url(url)?;
+        let address = parse_url(url)?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(|error| StorageError::Unavailable(error.to_string()))?;
-        let connecting =
-            async { tokio::time::timeout(CONNECT_TIMEOUT, config.connect(NoTls)).await };
+        let connecting = async { tokio::time::timeout(CONNECT_TIMEOUT, address.connect()).await };
         match runtime.block_on(connecting) {
-            Err(_) => Err(unreachable_at(&config, "no answer in time")),
+            Err(_) => Err(unreachable_at(&address.config, "no answer in time")),
             Ok(Ok(_connected)) => Ok(()),
             Ok(Err(error)) => match error.code() {
                 // It refuses us, and will do so in a minute.
                 Some(code) if !is_passing(code) => Ok(()),
-                _ => Err(explain_connect(&config, &error)),
+                _ => Err(explain_connect(&address.config, &error)),
             },
         }
     }
@@ -366,24 +365,28 @@ fn as_parameters<'a>(params: &'a [Value<'a>]) -> Vec<&'a (dyn ToSql + Sync)> {
 }
 
 /// Reads a connection URL and adds the limits that every connection of ours has.
-pub(crate) fn parse_url(url: &str) -> DbResult<Config> {
-    let mut config: Config = url.parse().map_err(|error| {
+pub(crate) fn parse_url(url: &str) -> DbResult<PostgresServerAddress> {
+    let mut address = PostgresServerAddress::parse(url).map_err(|error| {
         StorageError::Unavailable(format!("the database URL is wrong: {error}"))
     })?;
-    config
+    address
+        .config
         .application_name("urr")
         .connect_timeout(CONNECT_TIMEOUT)
         .tcp_user_timeout(PEER_SILENT_MAX)
         .keepalives_idle(PEER_SILENT_MAX)
         .keepalives_interval(Duration::from_secs(2))
         .keepalives_retries(3);
-    Ok(config)
+    Ok(address)
 }
 
 /// Says where we tried to connect: the password stays out.
 pub(crate) fn explain_connect(config: &Config, error: &tokio_postgres::Error) -> StorageError {
-    let reason =
+    let mut reason =
         error.as_db_error().map_or_else(|| error_chain(error), |db| db.message().to_owned());
+    if urr_tls::is_certificate_refused(error) {
+        reason.push_str("; sslrootcert names the authority, and the host is a name of the server");
+    }
     unreachable_at(config, &reason)
 }
 

@@ -8,6 +8,7 @@ mod fixture;
 mod migrations;
 mod outbox;
 mod postgres_only;
+mod postgres_tls;
 mod sets;
 mod sqlite_only;
 mod transactions;

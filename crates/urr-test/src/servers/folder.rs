@@ -19,6 +19,13 @@ pub(super) fn create(server: &str) -> Result<TempDir> {
     Ok(folder)
 }
 
+/// Writes a file that only its owner can read.
+pub(super) fn write_private(path: &Path, text: &str) -> Result<()> {
+    fs::write(path, text)?;
+    fs::set_permissions(path, Permissions::from_mode(0o600))?;
+    Ok(())
+}
+
 /// The folder of this process; the first call removes those of processes that are gone.
 fn of_process() -> Result<&'static Path> {
     static FOLDER: OnceLock<Result<PathBuf, String>> = OnceLock::new();

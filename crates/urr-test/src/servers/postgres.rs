@@ -9,7 +9,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use super::process::{Recipe, TestServer};
-use super::{Server, folder, port, program};
+use super::{Server, ServerCertificates, folder, port, program};
 
 const ADMIN: &str = "urr_admin";
 
@@ -27,7 +27,15 @@ impl PostgresServer {
     pub fn start() -> Result<PostgresServer> {
         let password = format!("{:016x}", port::random());
         let url = |port| format!("postgres://{ADMIN}:{password}@127.0.0.1:{port}/postgres");
-        TestServer::find_or_start(Server::Postgres, |port| recipe(port, &password), url)
+        TestServer::find_or_start(Server::Postgres, |port| recipe(port, &password, None), url)
+    }
+
+    /// One that refuses connections without TLS. Its URL says nothing about TLS.
+    pub fn start_with_tls(certificates: &ServerCertificates<'_>) -> Result<PostgresServer> {
+        let password = format!("{:016x}", port::random());
+        let url = |port| format!("postgres://{ADMIN}:{password}@127.0.0.1:{port}/postgres");
+        let recipe = |port| recipe(port, &password, Some(certificates));
+        TestServer::start_own(Server::Postgres, recipe, url)
     }
 
     /// The administrator's URL of the database `postgres`.
@@ -61,11 +69,18 @@ pub(super) fn find_programs() -> Result<()> {
     Ok(())
 }
 
-pub(super) fn recipe(port: u16, password: &str) -> Result<Recipe> {
+pub(super) fn recipe(
+    port: u16,
+    password: &str,
+    certificates: Option<&ServerCertificates<'_>>,
+) -> Result<Recipe> {
     let folder = folder::create("postgres")?;
     // The owner of our own entry in /proc is the user we run as.
     let is_root = fs::metadata("/proc/self")?.uid() == 0;
     let user = is_root.then_some(UNPRIVILEGED_USER);
+    if let Some(certificates) = certificates {
+        certificates.write(folder.path())?;
+    }
     initialise(folder.path(), user, password).context("initialising PostgreSQL's data")?;
 
     let mut command: Vec<OsString> = vec![program::find_postgres("postgres")?.into()];
@@ -83,6 +98,17 @@ pub(super) fn recipe(port: u16, password: &str) -> Result<Recipe> {
         "dynamic_shared_memory_type=mmap",
     ] {
         command.extend(["-c", setting].map(OsString::from));
+    }
+    if let Some(certificates) = certificates {
+        require_tls(folder.path(), certificates)?;
+        for setting in [
+            "ssl=on",
+            "ssl_cert_file=../server.pem",
+            "ssl_key_file=../server.key",
+            "ssl_ca_file=../authority.pem",
+        ] {
+            command.extend(["-c", setting].map(OsString::from));
+        }
     }
     let ready_line = "database system is ready to accept connections";
     let recipe = Recipe::new("PostgreSQL", folder, port, command, ready_line);
@@ -116,6 +142,13 @@ fn initialise(folder: &Path, user: Option<&str>, password: &str) -> Result<()> {
     program::run(&mut command)?;
     fs::remove_file(password_file)?;
     Ok(())
+}
+
+/// Nobody gets in without TLS, nor without a certificate if the server demands one.
+fn require_tls(folder: &Path, certificates: &ServerCertificates<'_>) -> Result<()> {
+    let demand = if certificates.demands_certificates { " clientcert=verify-ca" } else { "" };
+    let rule = format!("hostssl all all 127.0.0.1/32 scram-sha-256{demand}\n");
+    Ok(fs::write(folder.join("data/pg_hba.conf"), rule)?)
 }
 
 /// The same server, user and options, but another database.

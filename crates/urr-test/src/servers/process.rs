@@ -243,15 +243,21 @@ impl<K> TestServer<K> {
         recipe: impl Fn(u16) -> Result<Recipe>,
         address: impl FnOnce(u16) -> String,
     ) -> Result<TestServer<K>> {
-        let (process, address) = match server.external() {
-            Some(address) => (None, address),
-            None => {
-                let process = Process::start(recipe)?;
-                let address = address(process.port());
-                (Some(process), address)
-            }
-        };
-        Ok(TestServer { server, process, address, kind: PhantomData })
+        match server.external() {
+            Some(address) => Ok(TestServer { server, process: None, address, kind: PhantomData }),
+            None => TestServer::start_own(server, recipe, address),
+        }
+    }
+
+    /// One of ours, whatever the environment names.
+    pub(super) fn start_own(
+        server: Server,
+        recipe: impl Fn(u16) -> Result<Recipe>,
+        address: impl FnOnce(u16) -> String,
+    ) -> Result<TestServer<K>> {
+        let process = Process::start(recipe)?;
+        let address = address(process.port());
+        Ok(TestServer { server, process: Some(process), address, kind: PhantomData })
     }
 
     pub(super) fn address(&self) -> &str {
@@ -397,7 +403,7 @@ mod tests {
     #[test]
     fn a_server_that_loses_its_port_takes_another() -> Result<()> {
         check(Server::Redis, |port| redis::recipe(port, &[]))?;
-        check(Server::Postgres, |port| postgres::recipe(port, "secret"))?;
+        check(Server::Postgres, |port| postgres::recipe(port, "secret", None))?;
         // This one logs the loss but does not end.
         check(Server::Sqs, sqs::recipe)
     }

@@ -80,7 +80,7 @@ pub async fn run(service: &BenchService, event_id: Uuid, preference: SeatPrefere
 
 /// What the headers of all requests have in common.
 fn head(service: &BenchService, event_id: Uuid) -> String {
-    let credential = service.credentials.for_caller(Caller::Gateway);
+    let credential = service.credentials.for_call(Caller::Gateway, "ticket");
     format!(
         "POST /api/seats/reserve HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
          x-urr-caller: gateway\r\nx-urr-credential: {}\r\nx-urr-entry-event: {event_id}\r\n\

@@ -12,15 +12,52 @@ const HTTP_PORT: u16 = 3001;
 const GATEWAY_METRICS_PORT: u16 = 3002;
 const OTLP_PORT: u16 = 4318;
 const TEMPLATE: &str = include_str!("role.yaml");
-/// The secrets that every process needs.
-const SECRETS: [&str; 6] = [
-    "auth_data_key",
-    "auth_jwt_secret",
-    "database_role_secret",
-    "entry_token_secret",
-    "internal_token",
-    "ticket_signing_key",
-];
+
+/// A secret that processes read from a file: the setting, the name of the file, and its key in the
+/// Secret of the installation.
+struct SecretFile {
+    setting: &'static str,
+    path: &'static str,
+    key: String,
+}
+
+/// The secrets of a role, and nobody else's.
+fn secrets_of(row: &RoleConnections) -> Vec<SecretFile> {
+    use ProcessRole::{Auth, Gateway, Queue, Ticket};
+    let role = row.role;
+    let shared = [
+        ("URR_DATABASE_ROLE_SECRET_FILE", "database_role_secret", role != Gateway),
+        ("URR_AUTH_JWT_SECRET_FILE", "auth_jwt_secret", [Auth, Gateway].contains(&role)),
+        ("URR_AUTH_DATA_KEY_FILE", "auth_data_key", role == Auth),
+        (
+            "URR_GATEWAY_ENTRY_TOKEN_SECRET_FILE",
+            "entry_token_secret",
+            [Gateway, Queue].contains(&role),
+        ),
+        ("URR_SEATS_TICKET_SIGNING_KEY_FILE", "ticket_signing_key", role == Ticket),
+        ("URR_REDIS_PASSWORD_FILE", "redis_password", row.servers.contains(&ServerKind::Redis)),
+    ];
+    let own = [
+        ("URR_INTERNAL_TOKEN_FILE", "internal_token", true),
+        // Nobody calls the gateway.
+        ("URR_INTERNAL_ACCEPTED_FILE", "internal_accepted", role != Gateway),
+    ];
+    let own = own.map(|(setting, path, needed)| (setting, path, format!("{path}_{role}"), needed));
+    let shared = shared.map(|(setting, path, needed)| (setting, path, path.to_owned(), needed));
+    let needed = own.into_iter().chain(shared).filter(|(.., needed)| *needed);
+    needed.map(|(setting, path, key, _)| SecretFile { setting, path, key }).collect()
+}
+
+/// The lines of `deploy/make-secrets.sh` that say who calls a service.
+pub fn callers() -> String {
+    let mut text = String::new();
+    for role in ProcessRole::SERVICES {
+        let callers = CONNECTIONS.iter().filter(|row| row.calls.contains(&role));
+        let callers: Vec<&str> = callers.map(|row| row.role.name()).collect();
+        writeln!(text, "    {role}) echo {} ;;", callers.join(" ")).expect("a text takes it");
+    }
+    text
+}
 
 impl ServerKind {
     fn name(self) -> &'static str {
@@ -78,14 +115,15 @@ fn role(row: &RoleConnections) -> String {
     let is_gateway = row.role == ProcessRole::Gateway;
     let mut own_settings = String::new();
     let mut ports = format!("            - {{ name: http, containerPort: {HTTP_PORT} }}");
-    if has_redis || is_gateway {
-        own_settings.push_str("          env:");
+    own_settings.push_str("          env:");
+    let secrets = secrets_of(row);
+    for SecretFile { setting, path, .. } in &secrets {
+        let value = format!("/run/secrets/{path}");
+        write!(own_settings, "\n            - {{ name: {setting}, value: {value} }}")
+            .expect("a text takes it");
     }
     if has_redis {
-        own_settings.push_str(
-            "\n            - { name: URR_REDIS_HOST, value: redis }\n            \
-             - { name: URR_REDIS_PASSWORD_FILE, value: /run/secrets/redis_password }",
-        );
+        own_settings.push_str("\n            - { name: URR_REDIS_HOST, value: redis }");
     }
     if is_gateway {
         let port = GATEWAY_METRICS_PORT;
@@ -97,18 +135,19 @@ fn role(row: &RoleConnections) -> String {
         write!(ports, "\n            - {{ name: metrics, containerPort: {port} }}")
             .expect("a text takes it");
     }
-    let redis_password = has_redis.then_some("redis_password");
-    let secrets = SECRETS.into_iter().chain(redis_password);
-    let secrets: Vec<String> =
-        secrets.map(|name| format!("              - {{ key: {name}, path: {name} }}")).collect();
+    let item = |secret: SecretFile| {
+        format!("              - {{ key: {}, path: {} }}", secret.key, secret.path)
+    };
+    let secrets: Vec<String> = secrets.into_iter().map(item).collect();
     TEMPLATE
+        // First: names of settings contain the word.
+        .replace("ROLE", row.role.name())
         .replace("OWN_SETTINGS\n", &line(&own_settings))
         .replace("PORTS\n", &line(&ports))
         .replace("SECRET_ITEMS\n", &line(&secrets.join("\n")))
         .replace("SCALED_BY\n", &line(&scaling(row.role)))
         .replace("METRICS_PORT", &metrics_port(row.role).to_string())
         .replace("REPLICAS_MAX", if scaled_by(row.role).is_some() { "20" } else { "6" })
-        .replace("ROLE", row.role.name())
 }
 
 /// The text as lines of its own, or nothing.

@@ -97,3 +97,10 @@ fn the_deployments_of_kubernetes_are_made_from_the_table() {
 fn the_network_policies_are_made_from_the_table() {
     assert_fresh("deploy/kubernetes/network-policies.yaml", &kubernetes::network_policies());
 }
+
+/// The script makes the lists of accepted credentials.
+#[test]
+fn the_script_of_secrets_has_the_callers_of_the_table() {
+    let script = include_str!("../../../../deploy/make-secrets.sh");
+    assert!(script.contains(&kubernetes::callers()), "expected:\n{}", kubernetes::callers());
+}

@@ -13,6 +13,7 @@ use crate::compose::{ClockAndIds, auth_parts};
 use crate::config::{Config, PaymentProviderKind, lost_secrets};
 use crate::data_folder::{DataFolder, FolderError};
 use crate::engines;
+use crate::hops::{HopProtection, hops};
 use crate::role::ProcessRole;
 
 /// The result of one check.
@@ -58,7 +59,22 @@ fn check_all(config: &Config) -> Vec<CheckResult> {
     results.push(check_redis(config));
     results.extend(check_rooms(config));
     results.extend(check_payments(config));
+    results.extend(check_hops(config));
     results
+}
+
+/// Names every connection that somebody could read, or answer in another's name.
+fn check_hops(config: &Config) -> Vec<CheckResult> {
+    let weak = hops(config).into_iter().filter_map(|hop| {
+        let lack = match hop.protection {
+            HopProtection::Verified => return None,
+            HopProtection::Unverified => "encrypted, but the server is not verified",
+            HopProtection::Plain if hop.leaves_the_machine() => "not encrypted",
+            HopProtection::Plain => "not encrypted, but on this machine",
+        };
+        Some(CheckResult::Note(format!("{lack}: {}; {}", hop.peer, hop.remedy)))
+    });
+    weak.collect()
 }
 
 fn check_folder(config: &Config) -> CheckResult {
@@ -214,7 +230,7 @@ fn check_payments(config: &Config) -> Vec<CheckResult> {
 fn check_redis(config: &Config) -> CheckResult {
     let asked = block_on(async {
         match engines::open_redis(config).await? {
-            Some(redis) => Ok(Some(redis.ping().await?)),
+            Some(redis) => Ok(Some(redis.reach().await.map_err(anyhow::Error::msg)?)),
             None => Ok(None),
         }
     });

@@ -4,24 +4,45 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use axum::http::HeaderMap;
 use urr_outbound::Outbound;
+use urr_tls::{ClientTls, ServerCheck};
 
 use super::{block_on, print_line};
 use crate::config::Config;
 
 const TIMEOUT: Duration = Duration::from_secs(3);
 
+/// How the listener may speak, the likelier first.
+fn schemes(config: &Config) -> &'static [&'static str] {
+    match (config.server.identity(), config.internal.identity()) {
+        (Some(_), Some(_)) => &["https"],
+        (None, None) => &["http"],
+        (Some(_), None) | (None, Some(_)) => &["https", "http"],
+    }
+}
+
 pub fn run(config: &Config) -> Result<()> {
     let host = match config.server.host {
         host if host.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         host => host,
     };
-    let url = format!("http://{}/health/ready", SocketAddr::new(host, config.server.port));
-    let answer = block_on(async {
-        let asked = Outbound::to_own_servers().get_json(&url, HeaderMap::new(), TIMEOUT).await;
-        asked.with_context(|| format!("{url} does not answer"))
+    let place = format!("{}/health/ready", SocketAddr::new(host, config.server.port));
+    let (url, answer) = block_on(async {
+        // Nothing is sent, and the answer comes from this machine: its name need not be verified.
+        let tls = ClientTls { check: ServerCheck::Nothing, ..config.internal.client_tls() };
+        let client = Outbound::to_own_processes(urr_tls::client_config(&tls)?);
+        let mut asked = Err(anyhow!("{place} was not asked"));
+        // Whether this is the public listener depends on the roles, which are not known here.
+        for scheme in schemes(config) {
+            let url = format!("{scheme}://{place}");
+            asked = match client.get_json(&url, HeaderMap::new(), TIMEOUT).await {
+                Ok(answer) => return Ok((url, answer)),
+                Err(error) => Err(error).with_context(|| format!("{url} does not answer")),
+            };
+        }
+        asked
     })?;
     let said = String::from_utf8_lossy(&answer.body);
     ensure!(answer.status.is_success(), "{url} answers with {}: {said}", answer.status);

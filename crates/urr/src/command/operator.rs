@@ -5,10 +5,11 @@ use axum::http::StatusCode;
 use urr_contracts::clients::ClientError;
 use urr_kernel::{CallContext, Clock, IdSource};
 use urr_service::{
-    Caller, HttpClient, InternalCredentials, Metrics, RemoteService, RequestLimits, ServiceKit,
-    Upstream, UpstreamError,
+    Caller, InternalCredentials, Metrics, RemoteService, RequestLimits, ServiceKit, Upstream,
+    UpstreamError,
 };
 
+use crate::compose::own_client;
 use crate::config::Config;
 use crate::data_folder;
 use crate::role::ProcessRole;
@@ -72,8 +73,9 @@ impl Operator {
         let kit = kit();
         let remote = RemoteService {
             url: url.parse().with_context(|| format!("{url:?} is not an address"))?,
-            credential: InternalCredentials::from_root(token).for_caller(Caller::Operator),
-            client: HttpClient::new(),
+            credential: InternalCredentials::from_root(token)
+                .for_call(Caller::Operator, target.role.name()),
+            client: own_client(config)?,
         };
         let upstream = Upstream::remote(Caller::Operator, target.role.name(), remote, &kit);
         Ok(Operator::new(upstream, url, target, &kit))
@@ -105,8 +107,14 @@ impl Operator {
     /// Says in one sentence why a call failed and what to do.
     pub fn explain(&self, error: ClientError) -> anyhow::Error {
         let (location, noun, error) = (&self.location, self.noun, error.into_source());
-        if matches!(error, UpstreamError::Unreachable { .. }) {
-            return anyhow!("nothing answers at {location}; is URR running there?");
+        if let UpstreamError::Unreachable { source, .. } = &error {
+            return match urr_tls::is_certificate_refused(source.as_ref()) {
+                true => anyhow!(
+                    "the certificate of {location} is not signed by an authority that we know, or \
+                     not for this name; set internal.tls_root_path"
+                ),
+                false => anyhow!("nothing answers at {location}; is URR running there?"),
+            };
         }
         let Some(refusal) = error.refusal() else {
             return anyhow::Error::new(error).context(format!("{location} could not be reached"));

@@ -10,7 +10,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 use urr_kernel::{Clock, Secret};
-use urr_service::ServerStop;
+use urr_service::{HttpListener, ServerStop};
+use urr_tls::IdentityFiles;
 
 use super::{block_on, print_line};
 use crate::compose::{ClockAndIds, System};
@@ -27,7 +28,7 @@ const CLOSING_SHARE: Duration = Duration::from_secs(2);
 /// Everything in this process, on a data folder that is already locked.
 pub fn up(config: Config, folder: DataFolder) -> Result<()> {
     start_and_serve(&config, async {
-        let listeners = listen(&config, true).await?.with_internal_listener().await?;
+        let listeners = listen(&config, true).await?.with_internal_listener(&config).await?;
         for role in ProcessRole::ALL {
             engines::await_server(&config, role).await?;
             engines::migrate_storage(&config, role, Clock::System.now())?;
@@ -126,31 +127,35 @@ fn require_distributed(config: &Config, roles: &ProcessRoles) -> Result<()> {
 /// The open ports of this process.
 struct Listeners {
     /// For the public if the gateway runs here, else internal.
-    main: TcpListener,
+    main: HttpListener,
     is_public: bool,
     /// The internal listener beside a public one, if it has a port.
-    internal: Option<TcpListener>,
+    internal: Option<HttpListener>,
 }
 
 impl Listeners {
     /// Commands such as `urr queue` need the internal listener: if no port is set, it gets a free one
     /// that only this machine can reach.
-    async fn with_internal_listener(mut self) -> Result<Listeners> {
+    async fn with_internal_listener(mut self, config: &Config) -> Result<Listeners> {
         if self.internal.is_none() {
             let address = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0);
-            self.internal = Some(bind(address, "MANAGEMENT_PORT").await?);
+            let internal = bind(address, "MANAGEMENT_PORT").await?;
+            self.internal = Some(with_tls(internal, config.internal.identity())?);
         }
         Ok(self)
     }
 
     fn internal_url(&self) -> Result<String> {
-        let internal = self.internal.as_ref().context("there is no internal listener")?;
-        Ok(format!("http://{}", from_here(internal.local_addr()?)))
+        url_of(self.internal.as_ref().context("there is no internal listener")?)
     }
 
     fn main_url(&self) -> Result<String> {
-        Ok(format!("http://{}", from_here(self.main.local_addr()?)))
+        url_of(&self.main)
     }
+}
+
+fn url_of(listener: &HttpListener) -> Result<String> {
+    Ok(format!("{}://{}", listener.scheme(), from_here(listener.local_addr()?)))
 }
 
 /// The address as this machine reaches it.
@@ -163,12 +168,24 @@ fn from_here(mut address: SocketAddr) -> SocketAddr {
 
 async fn listen(config: &Config, is_public: bool) -> Result<Listeners> {
     let server = &config.server;
+    let own = config.internal.identity();
     let main = bind(SocketAddr::new(server.host, server.port), "--port").await?;
+    let main = with_tls(main, if is_public { server.identity() } else { own.clone() })?;
     let internal = match server.management_port {
         0 => None,
-        port => Some(bind(SocketAddr::new(server.host, port), "MANAGEMENT_PORT").await?),
+        port => {
+            let internal = bind(SocketAddr::new(server.host, port), "MANAGEMENT_PORT").await?;
+            Some(with_tls(internal, own)?)
+        }
     };
     Ok(Listeners { main, is_public, internal })
+}
+
+/// With TLS if there is a certificate. One that cannot be used is told at the start.
+fn with_tls(tcp: TcpListener, identity: Option<IdentityFiles>) -> Result<HttpListener> {
+    let Some(files) = identity else { return Ok(tcp.into()) };
+    let config = urr_tls::server_config(&files).context("the certificate of a listener")?;
+    Ok(HttpListener::with_tls(tcp, config))
 }
 
 async fn bind(address: SocketAddr, setting: &str) -> Result<TcpListener> {
@@ -268,17 +285,17 @@ impl StopSignals {
 }
 
 fn print_welcome(config: &Config, listeners: &Listeners, invite: Option<&Secret>) -> Result<()> {
-    let address = from_here(listeners.main.local_addr()?);
+    let site = listeners.main_url()?;
     let folder = std::path::absolute(&config.data.dir)?;
     print_line(&format!(
         "
   URR 우르르 {version} is running.
 
-    Open           http://{address}
-    API reference  http://{address}/docs
+    Open           {site}
+    API reference  {site}/docs
     Data folder    {folder}
 
-  Try:  curl http://{address}/api/artists
+  Try:  curl {site}/api/artists
         urr config     shows every setting and where it came from
         urr doctor     looks for problems
 {first_admin}  Stop: Ctrl-C

@@ -35,7 +35,8 @@ pub struct TopArgs {
 pub fn run(config: &Config, args: &TopArgs) -> Result<()> {
     let urls = urls(config, &args.url)?;
     block_on(async {
-        let client = Outbound::to_own_servers();
+        let client =
+            Outbound::to_own_processes(urr_tls::client_config(&config.internal.client_tls())?);
         let mut before = scrape_all(&client, &urls).await?;
         let mut screen = Screen { drawn: 0, is_terminal: io::stdout().is_terminal() };
         loop {

@@ -18,8 +18,8 @@ use urr_kernel::Uuid;
 use urr_queue::QueueService;
 use urr_redis::Redis;
 use urr_service::{
-    Caller, Health, HttpClient, InternalCredentials, LocalService, Metrics, RemoteService,
-    RequestLimits, Service, ServiceKit, ServiceUrl, Upstream,
+    Caller, Health, HttpClient, LocalService, Metrics, RemoteService, RequestLimits, Service,
+    ServiceKit, ServiceUrl, Upstream,
 };
 use urr_stats::{StatsParts, StatsService};
 use urr_storage::{Db, StorageError};
@@ -112,7 +112,7 @@ impl<'a> Builder<'a> {
             rooms: None,
             roles,
             bus_metrics: kit.metrics.with_registry(urr_bus::BusMetrics::register),
-            client: HttpClient::new(),
+            client: own_client(config)?,
             local: roles.iter().map(|role| (*role, LocalService::default())).collect(),
             jobs: Vec::new(),
             calls: Mutex::default(),
@@ -161,10 +161,10 @@ impl<'a> Builder<'a> {
         if let Some(service) = self.local.get(&role) {
             return Ok(Upstream::local(caller, role.name(), service.clone(), self.kit));
         }
-        let credentials = InternalCredentials::from_root(&self.config.internal.token);
+        let credentials = self.config.internal.credentials();
         let remote = RemoteService {
             url: self.remote_url(role)?,
-            credential: credentials.for_caller(caller),
+            credential: credentials.for_call(caller, role.name()),
             client: self.client.clone(),
         };
         Ok(Upstream::remote(caller, role.name(), remote, self.kit))
@@ -305,6 +305,12 @@ impl<'a> Builder<'a> {
             None => health,
         }
     }
+}
+
+/// The client for our own processes.
+pub fn own_client(config: &Config) -> Result<HttpClient> {
+    let tls = urr_tls::client_config(&config.internal.client_tls());
+    Ok(HttpClient::with_tls(tls.context("internal.tls_root_path")?))
 }
 
 /// Warns of state in the data folder of a process that is not alone.

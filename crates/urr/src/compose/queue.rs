@@ -32,6 +32,11 @@ pub struct OpenRooms {
     journal: Option<Db>,
 }
 
+/// A secret that was sealed before the token was changed opens while both tokens are set.
+fn draw_seal(config: &Config) -> DrawSeal {
+    DrawSeal::new(&config.internal.token).or_root(config.internal.other_token.as_ref())
+}
+
 /// Starts the queue service.
 pub async fn start(builder: &mut Builder<'_>, db: Db) -> Result<Service> {
     builder.consume(&db, &consumers::QUEUE);
@@ -45,7 +50,7 @@ pub async fn start(builder: &mut Builder<'_>, db: Db) -> Result<Service> {
         entry_key: entry_key(builder.config),
         notices: notices::start(builder)?,
         ticket: TicketClient::new(builder.upstream(Caller::Queue, ProcessRole::Ticket)?),
-        draw_seal: DrawSeal::new(&builder.config.internal.token),
+        draw_seal: draw_seal(builder.config),
         beacon: beacon(builder.config),
         live_sources: live_sources(builder),
     });

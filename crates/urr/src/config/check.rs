@@ -3,9 +3,11 @@
 use std::net::IpAddr;
 
 use urr_mail::SmtpSecurity;
+use urr_storage::postgres_protection;
 
 use super::reader::SettingReader;
 use super::{BotCheckKind, Config, IdentityProviderKind, MailSenderKind};
+use crate::role::ProcessRole;
 
 const SEEN_TTL_SECONDS_MIN: u64 = 180;
 const SWEEP_INTERVAL_MS_MAX: u64 = 60_000;
@@ -15,6 +17,7 @@ const QUEUE_TIMEOUT_SECONDS_MIN: u64 = 6;
 pub fn check(config: &Config, read: &mut SettingReader) {
     check_times(config, read);
     check_engines(config, read);
+    check_encryption(config, read);
     check_payments(config, read);
     check_mails(config, read);
     check_accounts(config, read);
@@ -100,6 +103,50 @@ fn check_engines(config: &Config, read: &mut SettingReader) {
         !sqs.enabled || (sqs.access_key_id.is_some() && sqs.secret_access_key.is_some()),
         "a queue is written to with a key; set both of its parts, or switch the notices off",
     );
+}
+
+/// What would protect less than it seems.
+fn check_encryption(config: &Config, read: &mut SettingReader) {
+    let own = ProcessRole::SERVICES.into_iter().filter_map(|role| {
+        let url = config.service_databases.of(role)?.url.as_ref()?;
+        Some((format!("database.{role}.url"), url))
+    });
+    let shared = config.database.url.iter().map(|url| ("database.url".to_owned(), url));
+    for (key, url) in shared.chain(own) {
+        if let Err(problem) = postgres_protection(url.expose()) {
+            read.require(&[&key], false, &problem);
+        }
+    }
+    let redis = &config.redis;
+    read.require(
+        &["redis.url", "redis.tls"],
+        redis.url.is_none() || !redis.tls,
+        "an address says by itself whether there is TLS; write rediss:// and leave redis.tls off",
+    );
+    read.require(
+        &["redis.username", "redis.password"],
+        redis.username.is_none() || redis.password.is_some(),
+        "a user has a password; set it too",
+    );
+    let paths = [&redis.tls_root_path, &redis.tls_certificate_path, &redis.tls_key_path];
+    read.require(
+        &["redis.tls", "redis.tls_root_path", "redis.tls_certificate_path", "redis.tls_key_path"],
+        redis.is_encrypted() || paths.iter().all(|path| path.is_none()),
+        "certificates are given, and the connection does not use them; switch TLS on",
+    );
+    let (server, internal) = (&config.server, &config.internal);
+    for (section, certificate, key) in [
+        ("redis", &redis.tls_certificate_path, &redis.tls_key_path),
+        ("server", &server.tls_certificate_path, &server.tls_key_path),
+        ("internal", &internal.tls_certificate_path, &internal.tls_key_path),
+    ] {
+        let keys = ["tls_certificate_path", "tls_key_path"].map(|key| format!("{section}.{key}"));
+        read.require(
+            &[&keys[0], &keys[1]],
+            certificate.is_some() == key.is_some(),
+            "a certificate has a key; set both or none",
+        );
+    }
 }
 
 fn check_accounts(config: &Config, read: &mut SettingReader) {

@@ -10,6 +10,7 @@ use base64::{Engine, alphabet};
 use urr_auth::TermsVersion;
 use urr_gateway::AddressRange;
 use urr_kernel::Secret;
+use urr_service::AcceptedCredential;
 
 use super::source::RawValue;
 
@@ -133,6 +134,10 @@ pub fn path() -> ValueRule<PathBuf> {
     rule("a folder", "the path of a folder", |text| (!text.is_empty()).then(|| text.into()))
 }
 
+pub fn file() -> ValueRule<PathBuf> {
+    rule("a file", "the path of a file", |text| (!text.is_empty()).then(|| text.into()))
+}
+
 pub fn ip_address() -> ValueRule<IpAddr> {
     rule("an IP address", "an address such as 127.0.0.1 or 0.0.0.0", |text| text.parse().ok())
 }
@@ -173,10 +178,11 @@ pub fn http_url() -> ValueRule<String> {
     ValueRule { visibility: ValueVisibility::Address, ..rule }
 }
 
-/// Where one of our own services listens. Between them there is no TLS.
+/// Where one of our own services listens.
 pub fn service_url() -> ValueRule<String> {
-    let rule = rule("the address of a service", "http://host:port without a path", |text| {
-        let (_, rest) = scheme_of(text, &["http"])?;
+    let fix = "http://host:port or https://host:port without a path";
+    let rule = rule("the address of a service", fix, |text| {
+        let (_, rest) = scheme_of(text, &["http", "https"])?;
         let host = rest.strip_suffix('/').unwrap_or(rest);
         is_host(host, false).then(|| text.trim_end_matches('/').to_owned())
     });
@@ -216,6 +222,19 @@ pub fn secret(bytes_min: usize) -> ValueRule<Secret> {
     let fix = format!("at least {bytes_min} bytes; `openssl rand -hex 32` makes one");
     let rule =
         rule("long enough", fix, move |text| (text.len() >= bytes_min).then(|| Secret::new(text)));
+    ValueRule { visibility: ValueVisibility::Hidden, ..rule }
+}
+
+/// What one of our own programs proves itself with to this process.
+pub fn caller_credential() -> ValueRule<AcceptedCredential> {
+    let fix = "caller=credential, as `urr credentials` prints it";
+    let rule = rule("a credential of a caller", fix, |text| {
+        let (caller, credential) = text.split_once('=')?;
+        let is_derived =
+            credential.len() == 64 && credential.bytes().all(|b| b.is_ascii_hexdigit());
+        let caller = caller.parse().ok()?;
+        is_derived.then(|| AcceptedCredential { caller, credential: Secret::new(credential) })
+    });
     ValueRule { visibility: ValueVisibility::Hidden, ..rule }
 }
 

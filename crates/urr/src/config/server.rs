@@ -5,13 +5,16 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use urr_kernel::Secret;
+use urr_service::{AcceptedCredential, InternalCredentials};
+use urr_tls::{ClientTls, IdentityFiles};
 
 use super::reader::SettingReader;
 use super::rule::{
-    OWN_SECRET_BYTES_MIN, choice, flag, http_url, ip_address, log_filter, number, optional, path,
-    port, secret, service_url,
+    OWN_SECRET_BYTES_MIN, caller_credential, choice, file, flag, http_url, ip_address, list,
+    log_filter, number, optional, path, port, secret, service_url,
 };
 use super::section::section;
+use super::storage::{identity, trust};
 use crate::role::ProcessRole;
 
 section! {
@@ -28,6 +31,9 @@ section! {
         management_port: u16 = value(number(0..=u16::MAX)), "MANAGEMENT_PORT";
         not_ready_seconds: u64 = value(number(0..=600));
         shutdown_grace_seconds: u64 = value(number(0..=600));
+        /// None: the public listener is without TLS.
+        tls_certificate_path: Option<PathBuf> = value(optional(file()));
+        tls_key_path: Option<PathBuf> = value(optional(file()));
     }
 }
 
@@ -64,6 +70,39 @@ section! {
 section! {
     InternalConfig = "internal" {
         token: Secret = own_secret(secret(OWN_SECRET_BYTES_MIN)), "INTERNAL_API_TOKEN";
+        other_token: Option<Secret> = secret(secret(OWN_SECRET_BYTES_MIN));
+        /// Empty: what follows from the token is accepted.
+        accepted: Vec<AcceptedCredential> = value(list(caller_credential()));
+        /// None: the internal listener is without TLS.
+        tls_certificate_path: Option<PathBuf> = value(optional(file()));
+        tls_key_path: Option<PathBuf> = value(optional(file()));
+        /// None: the authorities of the web.
+        tls_root_path: Option<PathBuf> = value(optional(file()));
+    }
+}
+
+impl ServerConfig {
+    /// The certificate of the public listener.
+    pub fn identity(&self) -> Option<IdentityFiles> {
+        identity(self.tls_certificate_path.as_ref(), self.tls_key_path.as_ref())
+    }
+}
+
+impl InternalConfig {
+    /// The certificate of the internal listener.
+    pub fn identity(&self) -> Option<IdentityFiles> {
+        identity(self.tls_certificate_path.as_ref(), self.tls_key_path.as_ref())
+    }
+
+    /// How our own processes are verified at `https` addresses.
+    pub fn client_tls(&self) -> ClientTls {
+        ClientTls::trusting(trust(self.tls_root_path.as_ref()))
+    }
+
+    pub fn credentials(&self) -> InternalCredentials {
+        InternalCredentials::from_root(&self.token)
+            .or_root(self.other_token.clone())
+            .accepting(&self.accepted)
     }
 }
 

@@ -1,20 +1,22 @@
 //! The engines: databases, the bus and Redis.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use urr_kernel::{Secret, percent};
-use urr_redis::RedisTopology;
+use urr_redis::{RedisOptions, RedisTopology};
+use urr_tls::{IdentityFiles, TrustFiles};
 
 use super::reader::SettingReader;
 use super::rule::{
-    OWN_SECRET_BYTES_MIN, ValueRule, connection_url, host, host_and_port, list, millis, number,
-    optional, password, port, secret, text,
+    OWN_SECRET_BYTES_MIN, ValueRule, connection_url, file, flag, host, host_and_port, list, millis,
+    number, optional, password, port, secret, text,
 };
 use super::section::section;
 use crate::role::ProcessRole;
 
 const POSTGRES: &[&str] = &["postgres", "postgresql"];
-const REDIS: &[&str] = &["redis"];
+const REDIS: &[&str] = &["redis", "rediss"];
 
 fn threads() -> ValueRule<usize> {
     number(1..=1000)
@@ -90,7 +92,14 @@ section! {
         url: Option<Secret> = value(optional(connection_url(REDIS)));
         host: Option<String> = value(optional(host())), "REDIS_HOST";
         port: u16 = value(port()), "REDIS_PORT";
+        username: Option<String> = value(optional(text()));
         password: Option<Secret> = value(optional(password())), "REDIS_PASSWORD";
+        /// With `host` or `cluster_nodes`; a URL says it by its scheme.
+        tls: bool = value(flag());
+        /// None: the authorities of the web.
+        tls_root_path: Option<PathBuf> = value(optional(file()));
+        tls_certificate_path: Option<PathBuf> = value(optional(file()));
+        tls_key_path: Option<PathBuf> = value(optional(file()));
         cluster_nodes: Vec<String> = value(list(host_and_port())), "REDIS_CLUSTER_NODES";
     }
 }
@@ -113,9 +122,35 @@ impl RedisConfig {
 
     fn address(&self, host_and_port: &str) -> Secret {
         let password = self.password.as_ref().map(|password| percent::encode(password.expose()));
-        let login = password.map_or(String::new(), |password| format!(":{password}@"));
-        Secret::new(format!("redis://{login}{host_and_port}"))
+        let user = self.username.as_deref().map(percent::encode).unwrap_or_default();
+        let login = password.map_or(String::new(), |password| format!("{user}:{password}@"));
+        let scheme = if self.tls { "rediss" } else { "redis" };
+        Secret::new(format!("{scheme}://{login}{host_and_port}"))
     }
+
+    /// Whether the connection is encrypted, and so verified.
+    pub fn is_encrypted(&self) -> bool {
+        self.url.as_ref().map_or(self.tls, |url| url.expose().starts_with("rediss:"))
+    }
+
+    /// The usual timeouts, and the certificates.
+    pub fn options(&self) -> RedisOptions {
+        RedisOptions {
+            trust: trust(self.tls_root_path.as_ref()),
+            identity: identity(self.tls_certificate_path.as_ref(), self.tls_key_path.as_ref()),
+            ..RedisOptions::default()
+        }
+    }
+}
+
+/// Without a file, the authorities of the web.
+pub fn trust(path: Option<&PathBuf>) -> TrustFiles {
+    path.cloned().map_or(TrustFiles::WebRoots, TrustFiles::File)
+}
+
+/// A certificate with its key, if both are given.
+pub fn identity(certificate: Option<&PathBuf>, key: Option<&PathBuf>) -> Option<IdentityFiles> {
+    Some(IdentityFiles { certificate: certificate?.clone(), key: key?.clone() })
 }
 
 #[cfg(test)]
@@ -127,7 +162,12 @@ mod tests {
             url: None,
             host: host.map(str::to_owned),
             port: 6379,
+            username: None,
             password: Some(Secret::new("p@ss/word")),
+            tls: false,
+            tls_root_path: None,
+            tls_certificate_path: None,
+            tls_key_path: None,
             cluster_nodes: nodes.iter().map(|node| (*node).to_owned()).collect(),
         }
     }
@@ -138,6 +178,14 @@ mod tests {
             panic!()
         };
         assert_eq!(address.expose(), "redis://:p%40ss%2Fword@cache:6379");
+    }
+
+    #[test]
+    fn a_user_and_tls_are_part_of_the_address() {
+        let user = Some("sh:op".to_owned());
+        let config = RedisConfig { username: user, tls: true, ..redis(Some("cache"), &[]) };
+        let Some(RedisTopology::Single(address)) = config.place() else { panic!() };
+        assert_eq!(address.expose(), "rediss://sh%3Aop:p%40ss%2Fword@cache:6379");
     }
 
     #[test]

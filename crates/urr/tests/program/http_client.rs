@@ -59,16 +59,16 @@ pub fn request(
 
 /// Creates an artist as the gateway would for an administrator, on an internal listener.
 pub fn create_artist(private_port: u16, name: &str) -> Result<Reply> {
-    let mut headers = admin_headers();
+    let mut headers = admin_headers("catalog");
     headers.insert("content-type", "application/json".parse()?);
     let body = serde_json::json!({ "name": name }).to_string();
     request(private_port, "POST", "/api/admin/artists", &headers, &body)
 }
 
-/// The credential of the gateway, and an administrator for whom it speaks.
-pub fn admin_headers() -> HeaderMap {
+/// The credential of the gateway for a service, and an administrator for whom it speaks.
+pub fn admin_headers(service: &str) -> HeaderMap {
     let credentials = InternalCredentials::from_root(&Secret::new(INTERNAL_TOKEN));
-    let credential = credentials.for_caller(Caller::Gateway);
+    let credential = credentials.for_call(Caller::Gateway, service);
     let mut headers = identity_headers();
     let header = |text: &str| text.parse().expect("it is printable ASCII");
     headers.insert("x-urr-caller", header(Caller::Gateway.as_str()));
@@ -94,7 +94,7 @@ pub fn artist_names(port: u16) -> Result<Vec<String>> {
 
 /// How many events of a type the statistics have counted.
 pub fn activity(private_port: u16, event_type: &str) -> Result<i64> {
-    let reply = request(private_port, "GET", "/api/stats/activity", &admin_headers(), "")?;
+    let reply = request(private_port, "GET", "/api/stats/activity", &admin_headers("stats"), "")?;
     let activity = reply.json()?["activity"].as_array().context("a list")?.clone();
     let of_type = activity.iter().filter(|entry| entry["eventType"] == event_type);
     Ok(of_type.filter_map(|entry| entry["total"].as_i64()).sum())

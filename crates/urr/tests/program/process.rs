@@ -88,6 +88,18 @@ impl Installation {
         self.start(port, &["serve", "--roles", roles])
     }
 
+    /// The same for listeners with TLS, on the port of the environment: `urr health` asks.
+    pub fn up_with_tls(&self, port: u16) -> Result<Running> {
+        let mut running = Running { process: Process::start(self.command(&["up"]))?, port };
+        eventually("the program answers", || {
+            if let Some(status) = running.process.child.try_wait()? {
+                bail!("it ended with {status}:\n{}", running.process.said("stderr")?)
+            }
+            Ok(self.run(&["health"])?.status.success())
+        })?;
+        Ok(running)
+    }
+
     fn start(&self, port: u16, arguments: &[&str]) -> Result<Running> {
         let port_text = port.to_string();
         let arguments = [arguments, &["--port", &port_text]].concat();

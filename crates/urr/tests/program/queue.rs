@@ -67,7 +67,7 @@ impl Shop {
         let user_id = Uuid::from_u128(fan);
         Identity { user_id, email: None, role: UserRole::User }.write(&mut headers);
         headers.insert("x-urr-caller", Caller::Gateway.as_str().parse()?);
-        let credential = credentials.for_caller(Caller::Gateway);
+        let credential = credentials.for_call(Caller::Gateway, "queue");
         headers.insert("x-urr-credential", credential.expose().parse()?);
         request(self.private_port, method, path, &headers, "")
     }

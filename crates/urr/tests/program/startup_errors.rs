@@ -130,11 +130,14 @@ fn a_command_line_with_a_mistake() -> Result<()> {
 #[test]
 fn services_without_their_secrets_and_servers() -> Result<()> {
     let mut installation = Installation::new()?;
-    let outcome = installation.run(&["serve", "--roles", "catalog"])?;
+    let outcome = installation.run(&["serve", "--roles", "auth,queue,ticket"])?;
     assert_eq!(outcome.status.code(), Some(1));
     for (name, _) in crate::process::SHARED_SECRETS {
         assert!(outcome.stderr.contains(name), "{name} is not in {}", outcome.stderr);
     }
+    let outcome = installation.run(&["serve", "--roles", "catalog"])?;
+    assert!(outcome.stderr.contains("INTERNAL_API_TOKEN"), "{outcome:?}");
+    assert!(!outcome.stderr.contains("JWT_SECRET"), "it does not need it: {outcome:?}");
 
     installation.share_secrets();
     let outcome = installation.run(&["serve", "--roles", "catalog"])?;

@@ -17,7 +17,7 @@ fn figures(private_port: u16) -> Result<Vec<Value>> {
     ["activity", "daily", "events", "payments", "revenue"]
         .map(|page| {
             let path = format!("/api/stats/{page}");
-            request(private_port, "GET", &path, &admin_headers(), "")?.json()
+            request(private_port, "GET", &path, &admin_headers("stats"), "")?.json()
         })
         .into_iter()
         .collect()

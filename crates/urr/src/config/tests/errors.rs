@@ -43,8 +43,10 @@ fn unknown_keys_are_reported_with_their_line_and_the_nearest_name() {
 #[test]
 fn wrong_toml_is_reported_together_with_what_the_environment_has_wrong() {
     let folder = Folder::with_file("[server\nport = 1\n");
-    let problems =
-        folder.problems(LoadMode::Distributed, &[("PORT", "x"), ("SEAT_LOCK_TTL_SECONDS", "9")]);
+    let problems = folder.problems(
+        LoadMode::Distributed(ProcessRole::all()),
+        &[("PORT", "x"), ("SEAT_LOCK_TTL_SECONDS", "9")],
+    );
     assert!(problems[0].starts_with("DATA/urr.toml, line 1, column 8: not valid TOML"));
     assert!(problems[1].starts_with("server.port = \"x\""));
     // Neither the missing secrets nor the short lock: the file may have settled both.

@@ -150,11 +150,45 @@ fn first_starts_at_the_same_time_agree_on_the_secrets() {
     assert!(tokens.iter().all(|token| token.matches(tokens[0].expose())));
 }
 
+fn everything() -> LoadMode {
+    LoadMode::Distributed(ProcessRole::all())
+}
+
+#[test]
+fn a_process_demands_the_secrets_of_its_roles_only() {
+    let folder = Folder::new();
+    let check = |roles: &[ProcessRole], env: &[(&str, &str)], expected: &[&str]| {
+        let mode = LoadMode::Distributed(roles.iter().copied().collect());
+        let problems = folder.problems(mode, env);
+        let keys: Vec<_> = problems.iter().map(|p| p.split(':').next().unwrap()).collect();
+        assert_eq!(keys, expected, "{roles:?}");
+    };
+    use ProcessRole::{Auth, Gateway, Queue, Stats, Ticket};
+    check(&[Stats], &[], &["database.role_secret", "internal.token"]);
+    check(&[Stats], &[("STATS_DB_PASSWORD", SECRET)], &["internal.token"]);
+    check(
+        &[Stats, Ticket],
+        &[("STATS_DB_PASSWORD", SECRET)],
+        &["database.role_secret", "internal.token", "seats.ticket_signing_key"],
+    );
+    check(&[Gateway], &[], &["internal.token", "auth.jwt_secret", "gateway.entry_token_secret"]);
+    check(
+        &[Queue],
+        &[("QUEUE_DB_PASSWORD", SECRET)],
+        &["internal.token", "gateway.entry_token_secret"],
+    );
+    check(
+        &[Auth],
+        &[("AUTH_DB_PASSWORD", SECRET)],
+        &["internal.token", "auth.jwt_secret", "auth.data_key"],
+    );
+}
+
 #[test]
 fn distributed_processes_refuse_to_start_without_secrets_and_name_them_all() {
     let folder = Folder::new();
     folder.load(LoadMode::Embedded, &[]).unwrap();
-    let problems = folder.problems(LoadMode::Distributed, &[("JWT_SECRET", SECRET)]);
+    let problems = folder.problems(everything(), &[("JWT_SECRET", SECRET)]);
     let keys: Vec<_> = problems.iter().map(|p| p.split(':').next().unwrap()).collect();
     assert_eq!(
         keys,
@@ -181,7 +215,7 @@ fn distributed_processes_start_with_secrets_from_the_environment() {
     ];
     let secrets = names.map(|name| (OsString::from(name), format!("{name}-{SECRET}").into()));
     let folder = Folder::new();
-    let config = load(folder.args(LoadMode::Distributed), secrets).unwrap();
+    let config = load(folder.args(everything()), secrets).unwrap();
     assert!(config.internal.token.expose().starts_with("INTERNAL_API_TOKEN-"));
     assert!(!folder.0.exists());
 }

@@ -1,0 +1,95 @@
+//! A secret for each role: a process has its own, and accepts the callers of the table of calls.
+
+use anyhow::{Context, Result};
+use urr_test::servers::{self, Server};
+
+use crate::http_client::{Reply, identity_headers, request};
+use crate::process::{Installation, free_port};
+
+const GATEWAY: &str = "the secret of the gateways, of this test";
+const NEW_GATEWAY: &str = "the next secret of the gateways, of this test";
+const QUEUE: &str = "the secret of the queue processes, of this test";
+const STATS: &str = "the secret of the stats processes, of this test";
+
+/// What `urr credentials` prints in a process with this secret: `caller=credential`.
+fn credential(secret: &str, caller: &str) -> Result<String> {
+    let mut installation = Installation::new()?;
+    installation.set("URR_INTERNAL_TOKEN", secret);
+    let printed = installation.run(&["credentials", caller, "--to", "stats"])?.succeeded()?;
+    Ok(printed.stdout.trim().to_owned())
+}
+
+/// A process of the statistics with its own secrets and nobody else's.
+fn installation(accepted: &[&String]) -> Result<Installation> {
+    let mut installation = Installation::new()?;
+    let url = servers::shared_postgres()?.create_database("own_secrets")?;
+    installation.set("URR_DATABASE_URL", &url);
+    installation.set("KAFKA_BOOTSTRAP_SERVERS", servers::shared_kafka()?.bootstrap());
+    installation.set("URR_DATABASE_ROLE_SECRET", "the secret of the logins, of this test");
+    installation.run(&["migrate"])?.succeeded()?;
+    let accepted: Vec<&str> = accepted.iter().map(|entry| entry.as_str()).collect();
+    let file = installation.path("accepted");
+    std::fs::write(&file, accepted.join(",\n"))?;
+    let file = file.to_str().context("a path")?;
+    installation.set("URR_INTERNAL_ACCEPTED_FILE", file);
+    installation.set("URR_INTERNAL_TOKEN", STATS);
+    Ok(installation)
+}
+
+fn ask_as(port: u16, entry: &str) -> Result<Reply> {
+    let (caller, credential) = entry.split_once('=').context("caller=credential")?;
+    let mut headers = identity_headers();
+    headers.insert("x-urr-caller", caller.parse()?);
+    headers.insert("x-urr-credential", credential.parse()?);
+    request(port, "GET", "/api/stats/activity", &headers, "")
+}
+
+#[test]
+fn a_process_accepts_its_callers_by_their_own_secrets() -> Result<()> {
+    if !servers::available(Server::Postgres)? || !servers::available(Server::Kafka)? {
+        return Ok(());
+    }
+    let (gateway, queue) = (credential(GATEWAY, "gateway")?, credential(QUEUE, "queue")?);
+    let new_gateway = credential(NEW_GATEWAY, "gateway")?;
+    let installation = installation(&[&gateway, &queue])?;
+    let stats = installation.serve(free_port(), "stats")?;
+    assert_eq!(ask_as(stats.port, &gateway)?.status, 200);
+    // Whoever has the secret of the statistics, or of the queue, does not speak for the gateway.
+    for forged in [
+        credential(STATS, "gateway")?,
+        credential(QUEUE, "gateway")?,
+        queue.replace("queue=", "gateway="),
+        new_gateway.clone(),
+    ] {
+        let refused = ask_as(stats.port, &forged)?;
+        assert_eq!(refused.status, 403, "{refused:?}");
+        assert_eq!(refused.json()?["code"], "INVALID_CREDENTIAL");
+    }
+    stats.stop("TERM")?.succeeded()?;
+
+    // While the secret of the gateways is being changed, both are good.
+    std::fs::write(installation.path("accepted"), [&*gateway, &new_gateway, &queue].join(","))?;
+    let stats = installation.serve(free_port(), "stats")?;
+    for both in [&gateway, &new_gateway] {
+        assert_eq!(ask_as(stats.port, both)?.status, 200);
+    }
+    stats.stop("TERM")?.succeeded()?;
+    Ok(())
+}
+
+#[test]
+fn a_list_that_lacks_a_caller_or_has_a_stranger_is_refused_at_the_start() -> Result<()> {
+    if !servers::available(Server::Postgres)? || !servers::available(Server::Kafka)? {
+        return Ok(());
+    }
+    let (gateway, queue) = (credential(GATEWAY, "gateway")?, credential(QUEUE, "queue")?);
+    let installation = installation(&[&gateway])?;
+    let serve = ["serve", "--roles", "stats", "--port", &free_port().to_string()];
+    let lacking = installation.run(&serve)?;
+    lacking.refused_with(&["queue calls the stats service", "urr credentials queue --to stats"]);
+    let mail = queue.replace("queue=", "mail=");
+    std::fs::write(installation.path("accepted"), [&*gateway, &queue, &mail].join(","))?;
+    let strange = installation.run(&serve)?;
+    strange.refused_with(&["a credential of mail, which calls no service of this process"]);
+    Ok(())
+}
