@@ -6,21 +6,28 @@ use urr_test::snapshot::assert_fresh;
 
 use crate::fixture::PUBLIC_URL;
 
-fn data(kind: MailKind) -> TemplateData {
-    let known = TemplateData {
+fn known() -> TemplateData {
+    TemplateData {
         event_id: Some(Uuid::from_u128(1)),
         event_title: Some("한강의 밤 <Encore> & \"친구들\"".to_owned()),
         ..TemplateData::default()
-    };
-    let booked = TemplateData {
+    }
+}
+
+fn booked() -> TemplateData {
+    TemplateData {
         reservation_id: Some(Uuid::from_u128(2)),
         reservation_number: Some("R-7ZQ0-M4KD-91XA".to_owned()),
         venue_name: Some("강변 홀".to_owned()),
         starts_at: Some("2026-12-24T10:30:00Z".parse().unwrap()),
         places: vec!["1층 A-12-7".to_owned(), "1층 A-12-8".to_owned()],
         quantity: Some(2),
-        ..known.clone()
-    };
+        ..known()
+    }
+}
+
+fn data(kind: MailKind) -> TemplateData {
+    let (known, booked) = (known(), booked());
     match kind {
         MailKind::Purchase => TemplateData {
             amount: Some(Won::new(198_000)),
