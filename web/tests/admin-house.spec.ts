@@ -237,6 +237,9 @@ test('door staff may be allowed to sell at the box office', async ({ browser }) 
   await page.getByLabel('E-mail address').fill(other.id);
   await page.keyboard.press('Enter');
   await expect(page.getByText('No', { exact: true })).toBeVisible();
+  await expect(page.locator('main').getByText(seller.name)).toHaveCount(2);
+  await expect(page.getByText('s***@example.com')).toHaveCount(2);
+  await expect(page.getByText(seller.id)).toHaveCount(0);
   await expectGoodPage(page, 'en');
   const { staff } = await answerOf(api.get(`/api/admin/events/${eventId}/staff`));
   const sells = staff.map((one: { userId: string; maySell: boolean }) => [one.userId, one.maySell]);
@@ -255,6 +258,92 @@ test('door staff may be allowed to sell at the box office', async ({ browser }) 
   };
   expect([await sell(seller, 20), await sell(other, 21)]).toEqual([201, 403]);
   await page.context().close();
+});
+
+test('door staff sell on a page of their own, at their events only', async ({ browser }) => {
+  test.slow();
+  const api = await apiOf(organiser);
+  const [eventId, otherId] = [await createSeated(api), await createSeated(api)];
+  const [seller, guard] = [await registerWorker('staff', 'till'), await registerWorker('staff')];
+  const assign = (who: Worker, maySell: boolean) =>
+    answerOf(api.put(`/api/admin/events/${eventId}/staff/${who.id}?maySell=${maySell}`));
+  await assign(seller, true);
+  await assign(guard, false);
+
+  const page = await pageOf(browser, seller, { viewport: { width: 390, height: 844 } });
+  await page.goto('/admin/check-in');
+  await page.getByRole('link', { name: /^현장 판매/ }).click();
+  await expect(page).toHaveURL(`/admin/check-in/${eventId}/box-office`);
+  await expect(page.getByText('아직 판매한 티켓이 없습니다.')).toBeVisible();
+  await expectGoodPage(page);
+  for (const name of ['보류', '보류 해제', '초대권 발급'])
+    await expect(page.getByRole('button', { name, exact: true })).toHaveCount(0);
+  await page.getByRole('button', { name: '목록', exact: true }).click();
+  await seat(page, 1, 1).click();
+  await page.getByRole('button', { name: '현장 판매', exact: true }).click();
+  await dialogAtRest(page);
+  const dialog = page.getByRole('dialog');
+  await expect(dialog.getByText('120,000원')).toBeVisible();
+  await expectGoodPage(page);
+  await dialog.getByRole('button', { name: '현장 판매', exact: true }).click();
+  await expect(page.getByText('판매했습니다.')).toBeVisible();
+  await expect(seat(page, 1, 1)).toBeDisabled();
+  await expect(page.getByRole('button', { name: /^PDF로 저장/ })).toBeVisible();
+  await page.getByRole('button', { name: /^환불/ }).click();
+  await dialogAtRest(page);
+  await page.getByRole('dialog').getByRole('button', { name: '환불', exact: true }).click();
+  await expect(page.getByText('환불했습니다.')).toBeVisible();
+
+  // Not at an event of somebody else, and not without the permission.
+  await page.goto(`/admin/check-in/${otherId}/box-office`);
+  await expect(page.getByText('이 공연에서 판매할 수 없습니다')).toBeVisible();
+  await expectGoodPage(page);
+  await page.context().close();
+  const closed = await pageOf(browser, guard, { locale: 'en-GB' });
+  await closed.goto('/admin/check-in');
+  await expect(closed.getByRole('link', { name: /보류 공연/ })).toHaveCount(1);
+  await expect(closed.getByRole('link', { name: /^Sell at the box office/ })).toHaveCount(0);
+  await closed.goto(`/admin/check-in/${eventId}/box-office`);
+  await expect(closed.getByText('You cannot sell at this event')).toBeVisible();
+  await expectGoodPage(closed, 'en');
+  await closed.context().close();
+});
+
+test('an organiser deletes a hall of their own that no event uses', async ({ page }) => {
+  const api = await apiOf(organiser);
+  const gradeMapping = [{ grade: 'R', fromRow: 1, toRow: 2 }];
+  const create = async (name: string) => {
+    const data = { name, grid: { rows: 2, seatsPerRow: 5, gradeMapping } };
+    return (await answerOf(api.post(`/api/admin/venues/${place.venueId}/halls`, { data }))).hall.id;
+  };
+  const [unused, used] = [await create(unique('빈 홀')), await create(unique('쓰는 홀'))];
+  const day = 86_400_000;
+  const at = (days: number) => new Date(Date.now() + days * day).toISOString();
+  const times = { saleStartsAt: at(1), saleEndsAt: at(30), startsAt: at(40) };
+  const data = { title: unique('공연'), hallId: used, prices: { R: 50_000 }, ...times };
+  await answerOf(api.post('/api/admin/events', { data }));
+  await logIn(page, organiser);
+
+  await page.goto(`/admin/halls/${used}`);
+  await page.getByRole('button', { name: '삭제', exact: true }).click();
+  await dialogAtRest(page);
+  const dialog = page.getByRole('dialog');
+  await expect(dialog.getByText(/공연 1개에 사용된 홀이라 삭제할 수 없습니다/)).toBeVisible();
+  await expect(dialog.getByRole('button', { name: '삭제', exact: true })).toBeDisabled();
+  await expectGoodPage(page);
+
+  await page.goto(`/admin/halls/${unused}`);
+  await page.getByRole('button', { name: '삭제', exact: true }).click();
+  await dialogAtRest(page);
+  await page.getByRole('dialog').getByRole('button', { name: '삭제', exact: true }).click();
+  await expect(page.getByText('홀을 삭제했습니다.')).toBeVisible();
+  await expect(page).toHaveURL('/admin/halls');
+  expect((await api.get(`/api/admin/halls/${unused}`)).status()).toBe(404);
+
+  // The hall of somebody else has no such button.
+  await page.goto(`/admin/halls/${place.hallId}`);
+  await expect(page.getByRole('button', { name: /^JSON/ })).toBeVisible();
+  await expect(page.getByRole('button', { name: '삭제', exact: true })).toHaveCount(0);
 });
 
 test('a sale at the box office appears in the settlement', async ({ page }) => {

@@ -6,28 +6,24 @@ use urr_test::snapshot::assert_fresh;
 
 use crate::fixture::PUBLIC_URL;
 
-fn known() -> TemplateData {
-    TemplateData {
+fn data(kind: MailKind) -> TemplateData {
+    let known = TemplateData {
         event_id: Some(Uuid::from_u128(1)),
         event_title: Some("한강의 밤 <Encore> & \"친구들\"".to_owned()),
         ..TemplateData::default()
-    }
-}
-
-fn booked() -> TemplateData {
-    TemplateData {
-        reservation_id: Some(Uuid::from_u128(2)),
-        reservation_number: Some("R-7ZQ0-M4KD-91XA".to_owned()),
+    };
+    let planned = TemplateData {
         venue_name: Some("강변 홀".to_owned()),
         starts_at: Some("2026-12-24T10:30:00Z".parse().unwrap()),
+        ..known.clone()
+    };
+    let booked = TemplateData {
+        reservation_id: Some(Uuid::from_u128(2)),
+        reservation_number: Some("R-7ZQ0-M4KD-91XA".to_owned()),
         places: vec!["1층 A-12-7".to_owned(), "1층 A-12-8".to_owned()],
         quantity: Some(2),
-        ..known()
-    }
-}
-
-fn data(kind: MailKind) -> TemplateData {
-    let (known, booked) = (known(), booked());
+        ..planned.clone()
+    };
     match kind {
         MailKind::Purchase => TemplateData {
             amount: Some(Won::new(198_000)),
@@ -67,19 +63,15 @@ fn data(kind: MailKind) -> TemplateData {
             TemplateData { position: Some(120), wait_seconds: Some(170), ..known }
         }
         MailKind::SaleAlert => TemplateData {
-            venue_name: Some("강변 홀".to_owned()),
-            starts_at: Some("2026-12-24T10:30:00Z".parse().unwrap()),
             opens_at: Some("2026-12-01T11:00:00Z".parse().unwrap()),
             is_presale: Some(true),
-            ..known
+            ..planned
         },
         MailKind::SeatAlert => TemplateData {
-            venue_name: Some("강변 홀".to_owned()),
-            starts_at: Some("2026-12-24T10:30:00Z".parse().unwrap()),
             grade: Some("VIP".to_owned()),
             quantity: Some(2),
             head_start_until: Some("2026-12-05T04:03:00Z".parse().unwrap()),
-            ..known
+            ..planned
         },
         MailKind::EmailVerification | MailKind::PasswordReset => {
             TemplateData { link_token: Some(LinkToken("5f2b".repeat(16))), ..Default::default() }
