@@ -1,10 +1,13 @@
 //! A secret for each role: a process has its own, and accepts the callers of the table of calls.
 
 use anyhow::{Context, Result};
+use urr_kernel::Secret;
+use urr_service::{Caller, InternalCredentials};
 use urr_test::servers::{self, Server};
 
 use crate::http_client::{Reply, identity_headers, request};
-use crate::process::{Installation, free_port};
+use crate::process::{INTERNAL_TOKEN, Installation, free_port};
+use crate::queue::private_port;
 
 const GATEWAY: &str = "the secret of the gateways, of this test";
 const NEW_GATEWAY: &str = "the next secret of the gateways, of this test";
@@ -91,5 +94,25 @@ fn a_list_that_lacks_a_caller_or_has_a_stranger_is_refused_at_the_start() -> Res
     std::fs::write(installation.path("accepted"), [&*gateway, &queue, &mail].join(","))?;
     let strange = installation.run(&serve)?;
     strange.refused_with(&["a credential of mail, which calls no service of this process"]);
+    Ok(())
+}
+
+#[test]
+fn with_one_secret_for_all_a_service_still_knows_its_callers_only() -> Result<()> {
+    let mut installation = Installation::new()?;
+    installation.set("INTERNAL_API_TOKEN", INTERNAL_TOKEN);
+    installation.set("URR_DEMO_SEED", "false");
+    let running = installation.up(&[])?;
+    let port = private_port(&installation)?;
+    let credentials = InternalCredentials::from_root(&Secret::new(INTERNAL_TOKEN));
+    let ask = |caller: Caller| {
+        let credential = credentials.for_call(caller, "stats");
+        ask_as(port, &format!("{caller}={}", credential.expose()))
+    };
+    assert_eq!(ask(Caller::Gateway)?.status, 200);
+    assert_eq!(ask(Caller::Mail)?.json()?["code"], "INVALID_CREDENTIAL");
+    // The queue calls the statistics, but does not speak for users.
+    assert_eq!(ask(Caller::Queue)?.json()?["code"], "UNTRUSTED_IDENTITY");
+    running.stop("TERM")?.succeeded()?;
     Ok(())
 }
