@@ -39,7 +39,8 @@ sale('an event says so before the line, and the check leads back', async ({ page
   await page.waitForURL(`**/events/${eventId}`);
   await expect(page.getByText('본인 확인을 마쳤습니다.')).toBeVisible();
   await page.getByRole('link', { name: '예매하기', exact: true }).click();
-  // Nobody else is in the line.
+
+  // Nobody waits: the line leads on by itself.
   await page.waitForURL(`**/events/${eventId}/book`);
   await page.getByRole('button', { name: '하나 늘리기' }).first().click();
   await page.getByRole('button', { name: '1매 예매하기' }).click();

@@ -47,6 +47,8 @@ const REST_MS = 120;
 const FLIGHT_MS = 320;
 const FADE_MS = 1_400;
 const FADE_FRAME_MS = 70;
+/** While the map moves, changes of others wait: painting them at once would make it stutter. */
+const MOVING_REFRESH_MS = 400;
 /** A hint and the buttons lie over the lower edge while the whole hall is shown. */
 const HINT_INSETS = { top: 0, bottom: 60 };
 
@@ -75,6 +77,9 @@ export class SeatMap {
   #flight: { from: Viewport; to: Viewport; startedAt: number } | null = null;
   #fading = new Map<number, number>();
   #fadedAt = 0;
+  /** Seats have changed since the picture was painted. */
+  #isOutdated = false;
+  #refreshedAt = 0;
   #restTimer: ReturnType<typeof setTimeout> | undefined;
   #isNear = false;
   #section: number | null = null;
@@ -150,8 +155,11 @@ export class SeatMap {
 
   /** Draws what the statuses say now; seats that have just been taken fade. */
   statusesChanged(taken: readonly number[]): void {
-    if (!isStill()) for (const seat of taken) this.#fading.set(seat, performance.now());
-    this.#redraw();
+    // From far away no single seat is seen.
+    if (!isStill() && this.#isNear)
+      for (const seat of taken) this.#fading.set(seat, performance.now());
+    this.#isOutdated = true;
+    this.#schedule();
   }
 
   zoomBy(factor: number): void {
@@ -218,9 +226,10 @@ export class SeatMap {
   #onFrame = (now: number): void => {
     this.#frame = 0;
     this.#advanceFlight(now);
-    this.#advanceFading(now);
     const isMoving =
       this.#pointers.size > 0 || this.#flight !== null || now - this.#movedAt < REST_MS;
+    this.#advanceFading(now, isMoving);
+    this.#refresh(now, isMoving);
     if (this.#picture.mustBePainted(this.#view, isMoving))
       this.#picture.paint(this.#view, (context, view) => this.#paintPicture(context, view));
     this.#picture.show(this.#context, this.#view, this.#scene.palette.ground);
@@ -249,8 +258,16 @@ export class SeatMap {
     }
   }
 
-  #advanceFading(now: number): void {
-    if (this.#fading.size === 0 || now - this.#fadedAt < FADE_FRAME_MS) return;
+  #refresh(now: number, isMoving: boolean): void {
+    if (!this.#isOutdated || (isMoving && now - this.#refreshedAt < MOVING_REFRESH_MS)) return;
+    this.#isOutdated = false;
+    this.#refreshedAt = now;
+    this.#picture.expire();
+  }
+
+  #advanceFading(now: number, isMoving: boolean): void {
+    const frameMs = isMoving ? MOVING_REFRESH_MS : FADE_FRAME_MS;
+    if (this.#fading.size === 0 || now - this.#fadedAt < frameMs) return;
     this.#fadedAt = now;
     this.#picture.expire();
     for (const [seat, startedAt] of this.#fading)

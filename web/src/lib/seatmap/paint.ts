@@ -36,6 +36,8 @@ export const SEATS_FROM_PIXELS = 6;
 const NUMBERS_FROM_PIXELS = 22;
 const MARKS_FROM_PIXELS = 13;
 const NAMES_FROM_PIXELS = 7.5;
+/** A section that is turned further than this has edges across level words. */
+const TURNED_SIN = 0.1;
 
 export function showsSeats(hall: Hall, view: Viewport): boolean {
   return hall.pitch * view.scale >= SEATS_FROM_PIXELS;
@@ -138,19 +140,19 @@ function paintSections(context: CanvasRenderingContext2D, scene: Scene, view: Vi
     context.textAlign = 'center';
     context.textBaseline = 'middle';
     context.fillStyle = isOpen ? look.on : palette.inkSoft;
-    // A rim in the colour of the section: words that reach over its edge stay readable.
+    // Words may reach over the edges of a turned section: a rim keeps them readable.
+    const isTurned = Math.abs(Math.sin(section.angle)) >= TURNED_SIN;
     context.strokeStyle = isOpen ? look.fill : palette.taken;
     context.lineWidth = 3;
-    paintWord(context, section.name, middle.x, middle.y - size * 0.58);
+    const paintWord = (word: string, y: number) => {
+      if (isTurned) context.strokeText(word, middle.x, y);
+      context.fillText(word, middle.x, y);
+    };
+    paintWord(section.name, middle.y - size * 0.58);
     context.font = `500 ${size * 0.9}px ${scene.font}`;
-    paintWord(context, count, middle.x, middle.y + size * 0.62);
+    paintWord(count, middle.y + size * 0.62);
   });
   for (const seat of scene.chosen) paintChosenDot(context, scene, view, seat);
-}
-
-function paintWord(context: CanvasRenderingContext2D, word: string, x: number, y: number): void {
-  context.strokeText(word, x, y);
-  context.fillText(word, x, y);
 }
 
 /** How much room for level text a turned section has. */
@@ -159,7 +161,7 @@ function sectionRoom(section: HallSection, view: Viewport): { width: number; hei
   const deep = section.rows * section.rowPitch * view.scale;
   const turned = Math.abs(Math.sin(section.angle));
   const short = Math.min(long, deep);
-  if (turned < 0.1) return { width: 0.92 * long, height: deep };
+  if (turned < TURNED_SIN) return { width: 0.92 * long, height: deep };
   if (turned > 0.9) return { width: 0.92 * deep, height: long };
   return { width: 0.92 * short, height: short };
 }
