@@ -114,6 +114,7 @@ impl Fan {
         };
         let mut outcome = outcome.unwrap_or_else(|early| early);
         if outcome == FanOutcome::SoldOut && self.decisions.trades {
+            let _acting = self.rush.recorder.act();
             outcome = self.buy_from_other().await.unwrap_or(outcome);
         }
         self.rush.recorder.finished(outcome);
@@ -121,6 +122,7 @@ impl Fan {
 
     async fn visit(&self) -> Result<FanOutcome, FanOutcome> {
         let entry_token = self.wait_for_turn().await?;
+        let _acting = self.rush.recorder.act();
         sleep(self.decisions.choosing).await;
         let hold = self.choose_seats(&entry_token).await;
         let hold = match hold {

@@ -44,7 +44,7 @@ pub use expectation::Expectation;
 pub use proxy::CuttingProxy;
 pub use recorder::LiveFigures;
 pub use registration::register_fans;
-pub use report::RushReport;
+pub use report::{RushEnding, RushReport};
 pub use report_html::to_html;
 pub use run::{RushPlan, run};
 pub use sale::create_sale;

@@ -17,6 +17,8 @@ pub struct RoomSample {
     pub inside: u64,
     pub threshold: u64,
     pub admitted_total: u64,
+    #[serde(default)]
+    pub sold_out: bool,
 }
 
 /// The samples so far. Clones share them.
@@ -50,6 +52,7 @@ impl RoomSamples {
                     inside: figure("active")?,
                     threshold: figure("threshold")?,
                     admitted_total: figure("admittedTotal")?,
+                    sold_out: body["soldOut"] == true,
                 })
             })();
             self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(sample);

@@ -1,6 +1,7 @@
 //! Collects what happens to the fans, second by second.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -86,6 +87,8 @@ pub enum FanOutcome {
     /// A program got something that it must not get.
     ProgramSucceeded,
     Failed,
+    /// The rush ended when it was sold out. The fan waited in the line or had not come.
+    WaitedInVain,
     /// The rush ended first.
     Unfinished,
 }
@@ -102,6 +105,7 @@ impl FanOutcome {
             FanOutcome::ProgramRefused => "programs refused",
             FanOutcome::ProgramSucceeded => "programs that succeeded",
             FanOutcome::Failed => "failed",
+            FanOutcome::WaitedInVain => "waiting when it was sold out",
             FanOutcome::Unfinished => "unfinished",
         }
     }
@@ -148,6 +152,16 @@ pub struct Records {
 pub struct Recorder {
     started: Instant,
     records: Mutex<Records>,
+    acting: AtomicUsize,
+}
+
+/// A fan who does more than wait, until it is dropped.
+pub struct ActingFan<'a>(&'a AtomicUsize);
+
+impl Drop for ActingFan<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// Figures for the screen.
@@ -177,7 +191,18 @@ const RECENT_SECONDS: usize = 10;
 
 impl Recorder {
     pub fn new(started: Instant) -> Recorder {
-        Recorder { started, records: Mutex::default() }
+        Recorder { started, records: Mutex::default(), acting: AtomicUsize::new(0) }
+    }
+
+    /// A fan chooses, pays, cancels or trades from now on.
+    pub fn act(&self) -> ActingFan<'_> {
+        self.acting.fetch_add(1, Ordering::Relaxed);
+        ActingFan(&self.acting)
+    }
+
+    /// How many fans do more than wait.
+    pub fn acting(&self) -> usize {
+        self.acting.load(Ordering::Relaxed)
     }
 
     /// The time since the start.

@@ -25,6 +25,33 @@ pub struct RushSetup {
     pub started_at: Timestamp,
 }
 
+/// How a rush ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum RushEnding {
+    /// All fans are done.
+    #[default]
+    Complete,
+    /// The event was sold out, and nobody could buy any more.
+    SoldOut,
+    /// Its time was over.
+    TimeOver,
+    /// It was stopped from outside.
+    Interrupted,
+}
+
+impl RushEnding {
+    /// In words; none if all fans are done.
+    pub(crate) fn sentence(self) -> Option<&'static str> {
+        match self {
+            RushEnding::Complete => None,
+            RushEnding::SoldOut => Some("Ended when the event was sold out."),
+            RushEnding::TimeOver => Some("Ended early: the time was over."),
+            RushEnding::Interrupted => Some("Ended early: it was interrupted."),
+        }
+    }
+}
+
 /// All requests of one operation. A latency counts from the moment when the fan wanted to act.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -59,6 +86,8 @@ pub struct SecondReport {
 #[serde(rename_all = "camelCase")]
 pub struct RushReport {
     pub setup: RushSetup,
+    #[serde(default)]
+    pub ended: RushEnding,
     pub seconds_total: f64,
     /// How many fans ended how.
     pub outcomes: BTreeMap<String, u64>,
@@ -80,6 +109,7 @@ pub struct RushReport {
 impl RushReport {
     pub(crate) fn new(
         setup: RushSetup,
+        ended: RushEnding,
         records: &Records,
         room: Vec<RoomSample>,
         took: Duration,
@@ -88,10 +118,15 @@ impl RushReport {
         let mut outcomes: BTreeMap<String, u64> = records.outcomes.iter().map(name).collect();
         let finished: u64 = outcomes.values().sum();
         let unfinished = (setup.fans as u64).saturating_sub(finished);
+        let left = match ended {
+            RushEnding::SoldOut => FanOutcome::WaitedInVain,
+            _ => FanOutcome::Unfinished,
+        };
         if unfinished > 0 {
-            outcomes.insert(FanOutcome::Unfinished.name().to_owned(), unfinished);
+            outcomes.insert(left.name().to_owned(), unfinished);
         }
         RushReport {
+            ended,
             seconds_total: took.as_secs_f64(),
             outcomes,
             seats_sold: records.seats_sold,
@@ -129,6 +164,7 @@ impl RushReport {
             "{} fans, {:.0} s: {} seats sold for {} won",
             self.setup.fans, self.seconds_total, self.seats_sold, self.revenue
         )];
+        lines.extend(self.ended.sentence().map(str::to_owned));
         let outcomes = self.outcomes.iter().map(|(name, count)| format!("{name} {count}"));
         lines.push(outcomes.collect::<Vec<_>>().join(", "));
         lines.push(format!(
@@ -175,6 +211,11 @@ impl RushReport {
 
     #[cfg(test)]
     pub(crate) fn empty() -> RushReport {
+        RushReport::ended(RushEnding::Complete)
+    }
+
+    #[cfg(test)]
+    fn ended(ended: RushEnding) -> RushReport {
         let setup = RushSetup {
             url: "http://127.0.0.1:3001".to_owned(),
             event_id: Uuid::nil(),
@@ -184,7 +225,7 @@ impl RushReport {
             fans: 10,
             started_at: Timestamp::UNIX_EPOCH,
         };
-        RushReport::new(setup, &Records::default(), Vec::new(), Duration::from_secs(1))
+        RushReport::new(setup, ended, &Records::default(), Vec::new(), Duration::from_secs(1))
     }
 }
 
@@ -241,6 +282,14 @@ mod tests {
         report.judge(&["unfinished=0".parse().unwrap()]);
         assert!(!report.has_passed());
         assert!(report.summary().contains("expected unfinished=0: 10.0, NOT MET"));
+    }
+
+    #[test]
+    fn fans_who_wait_in_front_of_a_sold_out_event_are_not_unfinished() {
+        let report = RushReport::ended(RushEnding::SoldOut);
+        assert_eq!(report.outcome("waiting when it was sold out"), 10);
+        assert_eq!(report.outcome("unfinished"), 0);
+        assert!(report.summary().contains("Ended when the event was sold out."));
     }
 
     #[test]

@@ -45,9 +45,10 @@ fn section(heading: &str, content: &str) -> String {
 
 fn facts(report: &RushReport) -> String {
     let setup = &report.setup;
+    let ended = report.ended.sentence().map_or_else(String::new, |it| format!(" <b>{it}</b>"));
     let outcomes = report.outcomes.iter().map(|(name, count)| format!("{name} {count}"));
     format!(
-        "<p>{} at {}, {:.0} s, seed {}. {} of {} seats sold for {} won.</p><p>{}.</p>",
+        "<p>{} at {}, {:.0} s, seed {}. {} of {} seats sold for {} won.{ended}</p><p>{}.</p>",
         setup.started_at,
         escape(&setup.url),
         report.seconds_total,
@@ -185,6 +186,7 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::RushEnding;
 
     #[test]
     fn money_is_grouped() {
@@ -200,6 +202,8 @@ mod tests {
         let html = to_html(&report);
         assert!(html.contains("&lt;b&gt;제목") && html.contains("&lt;script&gt;"));
         assert!(!html.contains("<b>") && !html.contains("<script"));
+        report.ended = RushEnding::Interrupted;
+        assert!(to_html(&report).contains("<b>Ended early: it was interrupted.</b>"));
         assert!(html.contains("programs-succeeded=0"));
         assert!(!html.contains("http-equiv") && !html.contains("src="), "it needs nothing else");
     }

@@ -1,5 +1,7 @@
 //! Runs a rush.
 
+use std::future::Future;
+use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -17,7 +19,10 @@ use crate::client::{FanClient, FanRequest, Site};
 use crate::fan::{EventFacts, Fan, Rush};
 use crate::monitor::RoomSamples;
 use crate::recorder::{LiveFigures, Recorder};
-use crate::report::{RushReport, RushSetup};
+use crate::report::{RushEnding, RushReport, RushSetup};
+
+/// So many seconds in a row the event is sold out and nobody acts, before the rush ends.
+const SOLD_OUT_SECONDS: u32 = 3;
 
 /// What is to be rehearsed.
 #[derive(Clone, Debug)]
@@ -33,10 +38,17 @@ pub struct RushPlan {
     pub addresses: u16,
     /// The rush ends after this time, whatever is left.
     pub time_max: Duration,
+    /// Whether it ends when the event is sold out and nobody can buy any more. The fans who wait
+    /// then are not waited for.
+    pub until_sold_out: bool,
 }
 
-/// Runs the plan to its end. `show` is called once a second.
-pub async fn run(plan: RushPlan, mut show: impl FnMut(&LiveFigures)) -> Result<RushReport> {
+/// Runs the plan to its end, or until `stop` is done. `show` is called once a second.
+pub async fn run(
+    plan: RushPlan,
+    stop: impl Future<Output = ()>,
+    mut show: impl FnMut(&LiveFigures),
+) -> Result<RushReport> {
     ensure!(!plan.accounts.is_empty(), "a rush needs fans");
     let client = FanClient::new(plan.site.clone(), plan.connections, plan.addresses);
     let event = read_event(&client, plan.event_id).await?;
@@ -61,26 +73,37 @@ pub async fn run(plan: RushPlan, mut show: impl FnMut(&LiveFigures)) -> Result<R
     });
     let samples = RoomSamples::default();
     let _monitor = AbortOnDropHandle::new(tokio::spawn(samples.clone().collect(Arc::clone(&rush))));
-    let ends_at = started + plan.time_max;
+    let (ends_at, until_sold_out) = (started + plan.time_max, plan.until_sold_out);
     let mut tasks = start_fans(plan, &rush, started);
+    let mut stop = pin!(stop);
     let mut tick = tokio::time::interval(Duration::from_secs(1));
-    loop {
+    let mut sold_out_seconds = 0;
+    let ending = loop {
         tokio::select! {
             ended = tasks.join_next() => match ended {
                 Some(fan) => fan.context("a fan has a bug")?,
-                None => break,
+                None => break RushEnding::Complete,
             },
             _ = tick.tick() => {
-                let room = samples.last().map(|it| (it.waiting, it.inside, it.threshold));
+                let last = samples.last();
+                let room = last.map(|it| (it.waiting, it.inside, it.threshold));
                 show(&rush.recorder.live(fans, room));
+                // Whoever acts may still buy, or give back what they bought.
+                let is_over = last.is_some_and(|it| it.sold_out) && rush.recorder.acting() == 0;
+                sold_out_seconds = if is_over { sold_out_seconds + 1 } else { 0 };
+                if until_sold_out && sold_out_seconds >= SOLD_OUT_SECONDS {
+                    break RushEnding::SoldOut;
+                }
             }
-            () = tokio::time::sleep_until(ends_at) => break,
+            () = tokio::time::sleep_until(ends_at) => break RushEnding::TimeOver,
+            () = &mut stop => break RushEnding::Interrupted,
         }
-    }
+    };
     tasks.abort_all();
     let stopped = timeout_at(Instant::now() + Duration::from_secs(5), drain(&mut tasks));
     ensure!(stopped.await.is_ok(), "fans did not stop");
-    Ok(RushReport::new(setup, &rush.recorder.records(), samples.all(), started.elapsed()))
+    let took = started.elapsed();
+    Ok(RushReport::new(setup, ending, &rush.recorder.records(), samples.all(), took))
 }
 
 async fn drain(tasks: &mut JoinSet<()>) {

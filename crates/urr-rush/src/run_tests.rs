@@ -1,5 +1,6 @@
 //! A whole rush against a server that answers slowly.
 
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,26 +14,31 @@ use crate::accounts::FanAccount;
 use crate::arrivals::Arrivals;
 use crate::behaviour::Behaviour;
 use crate::client::Site;
-use crate::report::RushReport;
+use crate::report::{RushEnding, RushReport};
 use crate::run::{RushPlan, run};
 
 const FANS: u32 = 40;
 const EVENT: Uuid = Uuid::from_u128(7);
 
 /// Answers one request after the other, and takes this long for each.
-async fn slow_server(takes: Duration) -> String {
+async fn slow_server(takes: Duration, answer: fn(&str) -> Value) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let turn = Arc::new(Mutex::new(()));
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            tokio::spawn(answer_all(stream, Arc::clone(&turn), takes));
+            tokio::spawn(answer_all(stream, Arc::clone(&turn), takes, answer));
         }
     });
     format!("http://{address}")
 }
 
-async fn answer_all(mut stream: TcpStream, turn: Arc<Mutex<()>>, takes: Duration) {
+async fn answer_all(
+    mut stream: TcpStream,
+    turn: Arc<Mutex<()>>,
+    takes: Duration,
+    answer: fn(&str) -> Value,
+) {
     let mut buffer = Vec::new();
     loop {
         let mut bytes = [0; 4_096];
@@ -66,10 +72,21 @@ fn answer(path: &str) -> Value {
     }
 }
 
-async fn rehearse(takes: Duration) -> RushReport {
+/// Everybody waits, and nothing is left.
+fn sold_out_answer(path: &str) -> Value {
+    match path {
+        path if path.starts_with("/api/events/") => json!({ "event": { "capacity": 10 } }),
+        path if path.starts_with("/api/queue/crowd/") => json!({
+            "waiting": FANS, "active": 0, "threshold": 10, "admittedTotal": 0, "soldOut": true,
+        }),
+        _ => json!({ "status": "waiting", "nextPoll": 60, "number": 1 }),
+    }
+}
+
+fn plan(url: &str) -> RushPlan {
     let account = |number| FanAccount { user_id: Uuid::from_u128(number), token: "t".to_owned() };
-    let plan = RushPlan {
-        site: Site::parse(&slow_server(takes).await).unwrap(),
+    RushPlan {
+        site: Site::parse(url).unwrap(),
         event_id: EVENT,
         accounts: (0..u128::from(FANS)).map(account).collect(),
         arrivals: Arrivals::Burst(Duration::from_millis(10)),
@@ -79,8 +96,40 @@ async fn rehearse(takes: Duration) -> RushReport {
         connections: 1,
         addresses: 1,
         time_max: Duration::from_secs(60),
+        until_sold_out: false,
+    }
+}
+
+async fn rehearse(takes: Duration) -> RushReport {
+    let url = slow_server(takes, answer).await;
+    run(plan(&url), pending(), |_| {}).await.unwrap()
+}
+
+/// Nobody waits for those who wait in vain. Without the option the rush goes on.
+#[tokio::test]
+async fn a_rush_ends_when_it_is_sold_out_if_that_was_asked_for() {
+    let url = slow_server(Duration::ZERO, sold_out_answer).await;
+    let ended = async |until_sold_out| {
+        let time_max = Duration::from_secs(6);
+        let plan = RushPlan { time_max, until_sold_out, ..plan(&url) };
+        run(plan, pending(), |_| {}).await.unwrap()
     };
-    run(plan, |_| {}).await.unwrap()
+    let (with, without) = tokio::join!(ended(true), ended(false));
+    assert_eq!((with.ended, without.ended), (RushEnding::SoldOut, RushEnding::TimeOver));
+    let fans = Some(&u64::from(FANS));
+    assert_eq!(with.outcomes.get("waiting when it was sold out"), fans);
+    assert_eq!(without.outcomes.get("unfinished"), fans);
+}
+
+#[tokio::test]
+async fn a_rush_that_is_stopped_has_a_report() {
+    let url = slow_server(Duration::ZERO, sold_out_answer).await;
+    let stop = tokio::time::sleep(Duration::from_millis(500));
+    let report = run(plan(&url), stop, |_| {}).await.unwrap();
+    assert_eq!(report.ended, RushEnding::Interrupted);
+    assert!(report.seconds_total < 5.0, "{}", report.seconds_total);
+    assert!(report.operations.iter().any(|it| it.name == "check" && it.done > 0));
+    assert!(report.summary().contains("Ended early: it was interrupted."));
 }
 
 /// Fans who wait for a slow server do not excuse it: their wait counts from their wish.

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use urr_contracts::clients::PayableRef;
 use urr_contracts::events::catalog::EventCancelled;
@@ -22,6 +23,7 @@ use urr_ticket::{
 };
 
 use crate::databases::{ARTIST, DatabaseName, SEATED_EVENT, STANDING_EVENT, TICKET_TYPE};
+use crate::faults::CLOCK_SKEW_MS;
 use crate::network::MessageFate;
 use crate::oracle::Violation;
 use crate::plan::{Action, CardChoice, FanAction};
@@ -505,7 +507,7 @@ impl Fans {
     }
 
     /// Who was told to wait may have been admitted by the time the place is written, and a slot may
-    /// have ended.
+    /// have ended, by a clock that is ahead of ours.
     fn check_told_status(&self, user_id: Uuid, status: UserStatus) {
         const RULE: &str = "14: a place or slot is told when it is in the journal";
         let has_slot = |slot: Option<Uuid>| {
@@ -515,7 +517,8 @@ impl Fans {
         };
         match status {
             UserStatus::Active(slot) => {
-                if slot.ends_at > self.clock.now() && !has_slot(Some(slot.id)) {
+                let now_at_most = self.clock.now() + Duration::from_millis(CLOCK_SKEW_MS.into());
+                if slot.ends_at > now_at_most && !has_slot(Some(slot.id)) {
                     self.violated(RULE, format!("slot {} of {user_id}", slot.id));
                 }
             }

@@ -5,6 +5,9 @@ use std::collections::BTreeSet;
 
 use crate::random::Random;
 
+/// A clock is ahead by less than this.
+pub const CLOCK_SKEW_MS: u16 = 1_500;
+
 /// The kinds of faults of one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Swarm {

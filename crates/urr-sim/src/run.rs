@@ -21,7 +21,7 @@ use urr_storage::StepQueue;
 
 use crate::databases::{DatabaseName, Databases, epoch};
 use crate::fans::{ActionResult, Fans};
-use crate::faults::{FaultGate, Kept, Swarm};
+use crate::faults::{CLOCK_SKEW_MS, FaultGate, Kept, Swarm};
 use crate::jobs::{self, JobKind};
 use crate::network::Network;
 use crate::oracle::{Figures, Moment, Oracle, Violation, is_settled};
@@ -46,7 +46,6 @@ const PROVIDER_REQUEST_LIFE: Duration = Duration::from_secs(42);
 const ATTEMPTS_MAX: u32 = 8;
 /// Where the provider is among those who are not ours.
 const PROVIDER: usize = 1;
-const CLOCK_SKEW_MS: usize = 1_500;
 
 /// What is run.
 #[derive(Clone, Debug, Default)]
@@ -391,7 +390,7 @@ fn places(swarm: &Swarm, random: &mut Random, start: Timestamp) -> Vec<Place> {
         roles.extend([Role::Ticket, Role::Payment]);
     }
     let place = |role| {
-        let skew_ms = random.below(CLOCK_SKEW_MS);
+        let skew_ms = random.below(usize::from(CLOCK_SKEW_MS));
         let skew_us =
             if swarm.clock_skew { i64::try_from(skew_ms).unwrap_or(0) * 1_000 } else { 0 };
         let clock = Arc::new(AtomicI64::new(start.as_microsecond() + skew_us));

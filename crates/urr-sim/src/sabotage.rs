@@ -25,6 +25,8 @@ pub enum Sabotage {
     ConsumerEffect,
     /// A hold that is being paid can expire.
     Pin,
+    /// The ticket service forgets which attempts to pay are over.
+    EndedAttempts,
     /// Holds end before the time that their owners were told.
     HoldEnd,
     /// Nobody ends holds whose time is over.
@@ -61,6 +63,7 @@ named_enum!(Sabotage {
     OutboxMark => "outbox-mark",
     ConsumerEffect => "consumer-effect",
     Pin => "pin",
+    EndedAttempts => "ended-attempts",
     HoldEnd => "hold-end",
     ExpiryJob => "expiry-job",
     SagaRecovery => "saga-recovery",
@@ -90,6 +93,11 @@ impl Sabotage {
                 "create trigger sabotage after insert on outbox \
                  when new.body like '%\"RESERVATION_CANCELLED\"%' \
                  begin delete from outbox where seq = new.seq; end"
+            }
+            Sabotage::EndedAttempts => {
+                "create trigger sabotage after update of ended_attempts on reservations \
+                 when new.ended_attempts is not null begin \
+                 update reservations set ended_attempts = null where id = new.id; end"
             }
             Sabotage::HoldEnd => {
                 "create trigger sabotage after insert on reservations begin \

@@ -31,6 +31,22 @@ fn no_seed_breaks_a_rule_and_all_of_a_sale_happens() {
     assert!(all.crashes > 300 && all.faults > 1_000, "{all:?}");
 }
 
+/// A copy of a pin came after the unpin (464, 1798), a slot had ended by a clock that was ahead (636),
+/// a process did not record its charge because another one had taken the payment over (1447), and
+/// whoever had sold a ticket on reserved once more with the same key (3728).
+#[test]
+fn seeds_that_broke_a_rule_break_none_any_more() {
+    let databases = prepare(None);
+    for seed in [464, 636, 1_447, 1_798, 3_728] {
+        let violation = run(&databases, &options(seed)).violation;
+        assert!(violation.is_none(), "seed {seed}: {violation:?}");
+    }
+    // The control: without the guard the copy pins for ever.
+    let sabotage = Some(Sabotage::EndedAttempts);
+    let broken = run(&prepare(sabotage), &RunOptions { sabotage, ..options(464) }).violation;
+    assert!(broken.is_some_and(|it| it.invariant.starts_with("5:")));
+}
+
 #[test]
 fn a_seed_repeats_its_trace_and_another_seed_has_another() {
     let (one, other) = (prepare(None), prepare(None));
@@ -92,6 +108,7 @@ guards! {
     what_is_marked_too_early_is_not_published: OutboxMark breaks "9:";
     what_is_acknowledged_without_effect_is_lost: ConsumerEffect breaks "8:";
     without_a_pin_a_hold_expires_while_it_is_paid: Pin breaks "8:";
+    a_pin_that_comes_after_its_unpin_is_noticed: EndedAttempts breaks "5:";
     a_hold_that_ends_early_is_noticed: HoldEnd breaks "5:";
     without_the_expiry_job_holds_remain: ExpiryJob breaks "5:";
     without_recovery_payments_stay_half_way: SagaRecovery breaks "8:";

@@ -139,7 +139,9 @@ impl PaymentService {
                 let sent_at = payment.last_charge_at.unwrap_or(payment.updated_at);
                 let is_trusted =
                     self.0.clock.now() >= sent_at + self.0.timeouts.not_found_trusted_after;
-                return match is_trusted {
+                // Whoever delivered it has charged, after we asked the provider.
+                let is_delivered = self.is_delivered(payment).await;
+                return match is_trusted && is_delivered == Some(false) {
                     true => self.pin_refused(payment, code).await,
                     false => self.retry_later(payment, None).await,
                 };
@@ -218,12 +220,10 @@ impl PaymentService {
         payment: &Payment,
         code: String,
     ) -> DbResult<StepOutcome> {
-        match self.ask_tickets("call state", payment, payment.get_payable()).await {
-            Ok(answer) if answer.payable.payment_id == Some(payment.id.0) => {
-                return self.delivered(payment).await;
-            }
-            Err(ClientError::NoAnswer { .. }) => return self.retry_later(payment, None).await,
-            Ok(_) | Err(ClientError::Refused { .. }) => {}
+        match self.is_delivered(payment).await {
+            Some(true) => return self.delivered(payment).await,
+            None => return self.retry_later(payment, None).await,
+            Some(false) => {}
         }
         let origin = match code.as_str() {
             "RESERVATION_CONFIRMED" => RefundOrigin::Duplicate,
@@ -240,6 +240,15 @@ impl PaymentService {
             full_refund_insert(tx, &refund, entry_id)
         })
         .await
+    }
+
+    /// Whether the payable carries this payment; none without an answer.
+    async fn is_delivered(&self, payment: &Payment) -> Option<bool> {
+        match self.ask_tickets("call state", payment, payment.get_payable()).await {
+            Ok(answer) => Some(answer.payable.payment_id == Some(payment.id.0)),
+            Err(ClientError::Refused { .. }) => Some(false),
+            Err(ClientError::NoAnswer { .. }) => None,
+        }
     }
 
     /// Releases the pin, and after too many declines the hold as well.

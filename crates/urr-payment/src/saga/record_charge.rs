@@ -256,8 +256,8 @@ impl PaymentService {
                 self.0.metrics.count_transition(&payment);
                 Ok(StepOutcome::Continue(payment))
             }
-            // Another process has moved the payment meanwhile.
-            Ok((false, current)) if current.is_abandoned() => {
+            // Another process has moved the payment meanwhile, and may not know of the charge.
+            Ok((false, current)) if !current.is_paid() => {
                 self.record_charged(&current, paid, None).await
             }
             Ok((false, current)) => Ok(StepOutcome::Stop(current)),
@@ -289,8 +289,9 @@ impl PaymentService {
                 }
             };
             match recorded {
-                // Another process, which could not know of the charge, has given the payment up.
-                Ok(StepOutcome::Stop(current)) if current.is_abandoned() => payment = current,
+                // Another process has moved the payment, or given it up, and may not know of the
+                // charge.
+                Ok(StepOutcome::Stop(current)) if !current.is_paid() => payment = current,
                 // The payment was given up, another one replaced it, and now both are charged.
                 Err(error) if unwanted.is_none() && is_paid_otherwise(&error) => {
                     let (origin, code) = (RefundOrigin::Duplicate, "ALREADY_PAID");

@@ -51,23 +51,32 @@ contract! {
         world.assert_whole().await;
     }
 
-    /// The process that charged was held up for so long that another one gave the payment up.
-    async fn a_charge_that_was_given_up_meanwhile_is_a_ticket_if_the_hold_is_there(world: World) {
-        let held = world.hold();
-        let order = world.order(&held).await;
-        let approval = world.approval(&order, TestCard::Approve).await;
-        let (faults, pause) = Pause::at("call confirm");
-        let (slow, context) = (world.instance(faults), world.context());
-        let held_up = tokio::spawn(async move { slow.approve(approval, &context).await.unwrap() });
-        pause.reached().await;
-        run(&world, "update payments set status = 'failed', step = null").await;
-        world.tickets.change(held.id, |held| {
-            held.pinned_by = None;
-            held.ended.insert(order.id.0, 1);
-        });
-        pause.end();
-        assert_eq!(held_up.await.unwrap().status, PaymentStatus::Confirmed);
-        assert_eq!(world.tickets.get(held.id).tickets, 1);
+    /// The process that charged was held up for so long that another one took the payment over, or
+    /// gave it up.
+    async fn a_charge_is_recorded_whatever_another_process_did_meanwhile(world: World) {
+        for (taken_over, is_given_up) in [
+            ("update payments set status = 'unknown', step = 'query' where status = 'approving'", false),
+            ("update payments set status = 'failed', step = null where status = 'approving'", true),
+        ] {
+            let held = world.hold();
+            let order = world.order(&held).await;
+            let approval = world.approval(&order, TestCard::Approve).await;
+            let (faults, pause) = Pause::at("call confirm");
+            let (slow, context) = (world.instance(faults), world.context());
+            let held_up =
+                tokio::spawn(async move { slow.approve(approval, &context).await.unwrap() });
+            pause.reached().await;
+            run(&world, taken_over).await;
+            if is_given_up {
+                world.tickets.change(held.id, |held| {
+                    held.pinned_by = None;
+                    held.ended.insert(order.id.0, 1);
+                });
+            }
+            pause.end();
+            assert_eq!(held_up.await.unwrap().status, PaymentStatus::Confirmed);
+            assert_eq!(world.tickets.get(held.id).tickets, 1);
+        }
         world.assert_whole().await;
     }
 

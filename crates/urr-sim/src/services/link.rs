@@ -12,9 +12,11 @@ use urr_kernel::CallContext;
 use urr_service::{ApiError, Caller, InternalCall, InternalCalls, Service, ServiceKit, Upstream};
 use utoipa_axum::router::OpenApiRouter;
 
-use super::{Registry, Role};
+use super::{LiveProcess, Registry, Role};
 use crate::network::{MessageFate, Network};
 use crate::sabotage::Sabotage;
+
+const COPY_HOPS_MAX: usize = 5;
 
 /// The way from one service to another.
 #[derive(Clone)]
@@ -47,6 +49,14 @@ impl Link {
         Upstream::local(caller, to.name(), &service, kit)
     }
 
+    /// A live process that answers, and the way to it.
+    fn target(&self) -> Option<(LiveProcess, Upstream)> {
+        let target = self.registry.find(self.to)?;
+        let mut upstreams = target.upstreams.iter();
+        let (_, upstream) = upstreams.find(|(caller, _)| *caller == self.caller)?.clone();
+        Some((target, upstream))
+    }
+
     async fn send(&self, what: &str, is_repeatable: bool) -> Result<MessageFate, ApiError> {
         if self.caller_died.is_cancelled() {
             // A dead process sends nothing.
@@ -72,13 +82,10 @@ async fn forward<C: InternalCall>(
 ) -> Result<C::Answer, ApiError> {
     let name = C::SPEC.name;
     let fate = link.send(name, true).await?;
-    let Some(target) = link.registry.find(link.to) else { return Err(unavailable()) };
-    let upstream = target.upstreams.iter().find(|(caller, _)| *caller == link.caller);
-    let Some((_, upstream)) = upstream.cloned() else { return Err(unavailable()) };
     if fate == MessageFate::Repeated {
-        let (upstream, request) = (upstream.clone(), request.clone());
-        tokio::spawn(async move { drop(upstream.ask(&request, &context).await) });
+        tokio::spawn(repeat(link.clone(), request.clone(), context));
     }
+    let Some((target, upstream)) = link.target() else { return Err(unavailable()) };
     let answer = tokio::select! {
         biased;
         () = target.died.cancelled() => return Err(unavailable()),
@@ -86,6 +93,20 @@ async fn forward<C: InternalCall>(
     };
     link.send(&format!("answer to {name}"), false).await?;
     Ok(answer)
+}
+
+/// The copy of a message. It has its own way through the network, some copies a long one, so that
+/// it arrives at once or when everybody has forgotten it.
+async fn repeat<C: InternalCall>(link: Link, request: C, context: CallContext) {
+    let label = format!("{} → {}: copy of {}", link.caller.as_str(), link.to.name(), C::SPEC.name);
+    for _ in 0..=link.network.count() % COPY_HOPS_MAX {
+        if link.network.send(label.clone(), false).await == MessageFate::Lost {
+            return;
+        }
+    }
+    if let Some((_, upstream)) = link.target() {
+        drop(upstream.ask(&request, &context).await);
+    }
 }
 
 async fn pin(

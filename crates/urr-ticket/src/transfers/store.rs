@@ -152,8 +152,9 @@ pub fn transfer_set_refund(tx: &mut Tx<'_>, step: TransferChange, amount: Won) -
     Ok(())
 }
 
-/// Gives a reservation to the buyer, with what they paid and by which payment. The seller's request
-/// is forgotten: a retry of it must not show the buyer's reservation.
+/// Gives a reservation to the buyer, with what they paid and by which payment. A retry of the
+/// seller's request is refused from now on: it must not show the buyer's reservation, nor reserve
+/// once more.
 pub fn reservation_hand_over(
     tx: &mut Tx<'_>,
     transfer: &Transfer,
@@ -183,7 +184,8 @@ pub fn reservation_hand_over(
     )?;
     assert_eq!(rows, 1, "what is listed stays as it is");
     let id = transfer.reservation_id.to_string();
-    let sql = "delete from idempotency_keys where user_id = $1 and resource_id = $2";
+    let sql = "update idempotency_keys set fingerprint = 'handed over' \
+               where user_id = $1 and resource_id = $2";
     tx.execute(sql, params![transfer.seller_id, id])?;
     Ok(())
 }

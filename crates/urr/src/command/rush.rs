@@ -12,12 +12,13 @@ use clap::Subcommand;
 use serde_json::Value;
 use urr_kernel::{Clock, IdSource, Uuid};
 use urr_rush::{
-    Arrivals, Behaviour, Expectation, FanAccount, LiveFigures, RushPlan, RushReport, Site, compare,
-    read_accounts, register_fans, to_html, write_accounts,
+    Arrivals, Behaviour, Expectation, FanAccount, LiveFigures, RushEnding, RushPlan, RushReport,
+    Site, compare, read_accounts, register_fans, to_html, write_accounts,
 };
 use urr_service::UserRole;
 use urr_service::token::{ACCESS, AccessClaims, TokenFacts, TokenKey};
 
+use super::run::StopSignals;
 use super::solve::solve;
 use super::{CommandNotRun, block_on, print_line};
 use crate::config::Config;
@@ -50,7 +51,8 @@ pub enum RushCommand {
     /// Let the fans come, and report what happened to them
     ///
     /// Use a copy of the real system or an event of its own: seats are really sold, with the sandbox
-    /// as payment provider. Exit code 1: an expectation was not met. 2: it could not begin.
+    /// as payment provider. Ctrl-C ends it early, with a report. Exit code 1: an expectation was not
+    /// met, or it was interrupted. 2: it could not begin.
     Run(Box<RunArgs>),
     /// Let the fans come while the program is killed, stopped and cut off; then audit everything
     ///
@@ -118,6 +120,10 @@ pub struct RunArgs {
     /// Ends after so many minutes, whatever is left
     #[arg(long, value_name = "MINUTES", default_value_t = 30)]
     max_minutes: u64,
+    /// Ends when the event is sold out and nobody inside can buy any more; without it, the fans who
+    /// wait then learn of it and leave, as people do
+    #[arg(long)]
+    until_sold_out: bool,
     /// What must come true, for example `p99.check<200ms` or `failed=0`; may be repeated
     #[arg(long)]
     expect: Vec<Expectation>,
@@ -190,7 +196,10 @@ impl AccountMaker {
 fn rehearse(config: &Config, args: RunArgs) -> Result<()> {
     let plan = plan(config, &args).map_err(CommandNotRun::wrap)?;
     let mut screen = Screen::new();
-    let report = block_on(urr_rush::run(plan, |figures| screen.show(figures)));
+    let report = block_on(async {
+        let mut signals = StopSignals::listen()?;
+        urr_rush::run(plan, signals.next(), |figures| screen.show(figures)).await
+    });
     let mut report = report.map_err(CommandNotRun::wrap)?;
     report.judge(&args.expect);
     let (html, json) = (args.report.with_extension("html"), args.report.with_extension("json"));
@@ -199,6 +208,7 @@ fn rehearse(config: &Config, args: RunArgs) -> Result<()> {
         .with_context(|| format!("{}", json.display()))?;
     print_line(&report.summary())?;
     print_line(&format!("report: {} and {}", html.display(), json.display()))?;
+    ensure!(report.ended != RushEnding::Interrupted, "the run was interrupted");
     ensure!(report.has_passed(), "an expectation was not met");
     Ok(())
 }
@@ -254,6 +264,7 @@ fn plan(config: &Config, args: &RunArgs) -> Result<RushPlan> {
         connections: usize::try_from(args.connections)?,
         addresses: args.addresses.unwrap_or_else(|| addresses_for(args.fans)),
         time_max: Duration::from_mins(args.max_minutes),
+        until_sold_out: args.until_sold_out,
     })
 }
 

@@ -25,6 +25,7 @@ fn killed_stopped_and_cut_off_the_program_keeps_everything() -> Result<()> {
         ["--kills", "3"],
         ["--stops", "1"],
         ["--cuts", "2"],
+        ["--slow-disks", "1"],
         ["--within", "12"],
         ["--pauses", "0.3"],
         ["--heal-minutes", "2"],
@@ -37,7 +38,7 @@ fn killed_stopped_and_cut_off_the_program_keeps_everything() -> Result<()> {
     let run = installation.command(&[&["rush", "chaos"], &arguments[..]].concat());
     let ended = Process::start(run)?.await_end_within(PATIENCE)?;
     assert!(ended.status.success(), "{ended:?}");
-    assert!(ended.stdout.contains("All agrees after 6 faults."), "{ended:?}");
+    assert!(ended.stdout.contains("All agrees after 7 faults."), "{ended:?}");
     assert!(ended.stdout.contains("ok        waiting rooms: "), "{ended:?}");
     assert!(!ended.stdout.contains(" 0 seats sold"), "{ended:?}");
 

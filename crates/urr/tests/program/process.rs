@@ -133,6 +133,14 @@ impl Process {
         Ok(fs::read_to_string(self.output.path().join(where_to))?)
     }
 
+    pub fn stderr(&self) -> Result<String> {
+        self.said("stderr")
+    }
+
+    pub fn signal(&self, signal: &str) -> Result<()> {
+        send_signal(self.child.id(), signal)
+    }
+
     pub fn is_running(&mut self) -> Result<bool> {
         Ok(self.child.try_wait()?.is_none())
     }
@@ -181,7 +189,7 @@ impl Running {
     }
 
     pub fn signal(&self, signal: &str) -> Result<()> {
-        send_signal(self.pid(), signal)
+        self.process.signal(signal)
     }
 
     pub fn await_end(self) -> Result<CommandOutput> {

@@ -91,6 +91,32 @@ fn a_sale_is_rehearsed_and_judged() -> Result<()> {
     Ok(())
 }
 
+/// Half a rehearsal is worth a report, too.
+#[test]
+fn an_interrupted_run_writes_its_report() -> Result<()> {
+    let installation = Installation::new()?;
+    let urr = installation.up(&[])?;
+    let event = event_on_sale(&installation)?;
+    installation.run(&["rush", "prepare", "--fans", "120"])?.succeeded()?;
+    for (signal, name) in [("INT", "first"), ("TERM", "second")] {
+        let endless = ["--event", &event, "--rate", "2", "--report", name];
+        let run = Process::start(installation.command(&[&RUN[..], &endless].concat()))?;
+        eventually("fans have arrived", || Ok(run.stderr()?.contains("fans arrived")))?;
+        run.signal(signal)?;
+        let output = run.await_end_within(PATIENCE)?;
+        assert_fails(&output, 1, "the run was interrupted");
+        assert!(output.stdout.contains("Ended early: it was interrupted."), "{}", output.stdout);
+        let json = fs::read(installation.path(&format!("{name}.json")))?;
+        let report: Value = serde_json::from_slice(&json)?;
+        assert_eq!(report["ended"], "interrupted");
+        assert!(report["outcomes"]["unfinished"].as_u64() > Some(0), "{}", report["outcomes"]);
+        let page = fs::read_to_string(installation.path(&format!("{name}.html")))?;
+        assert!(page.contains("Ended early"));
+    }
+    urr.stop("TERM")?.succeeded()?;
+    Ok(())
+}
+
 #[test]
 fn what_cannot_be_rehearsed_is_refused_at_once() -> Result<()> {
     let installation = Installation::new()?;

@@ -145,6 +145,9 @@ contract! {
         world.buy(&transfer, buyer_id).await;
         let again = reserve(buyer_id, 1).await.unwrap();
         assert_eq!(again.reservation.id, own.reservation.id);
+        // The seller's request neither shows the buyer's reservation nor reserves once more.
+        let retried = format!("{:?}", reserve(seller_id, 0).await);
+        assert!(retried.contains("KeyReused"), "{retried}");
     }
 
     async fn a_ticket_is_passed_on_over_the_calls_of_people_and_payments(world: World) {

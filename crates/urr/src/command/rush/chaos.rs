@@ -6,9 +6,11 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -31,6 +33,11 @@ const READY_WITHIN: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// A small disk, if one can be mounted.
 const DISK_BYTES: u64 = 512 * 1024 * 1024;
+/// So many writers keep the disk busy, each with a file of this size.
+const DISK_WRITERS: usize = 4;
+const WRITTEN_BYTES: usize = 16 * 1024 * 1024;
+/// A slow disk lasts longer than other faults: it delays, and breaks nothing.
+const SLOW_DISK_FACTOR: u32 = 4;
 /// A fan goes on trying for a minute.
 const TRIES: u32 = 60;
 
@@ -57,6 +64,10 @@ pub struct ChaosArgs {
     /// How often the disk is full for a moment; needs the right to mount
     #[arg(long, default_value_t = 0)]
     full_disks: u32,
+    /// How often the disk is slow for some seconds, because something else writes and syncs; has no
+    /// effect in memory
+    #[arg(long, default_value_t = 2)]
+    slow_disks: u32,
     /// The faults come within so many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     within: u64,
@@ -90,13 +101,14 @@ enum Fault {
     Stop { lasts: Duration },
     Cut,
     FullDisk { lasts: Duration },
+    SlowDisk { lasts: Duration },
 }
 
 /// The faults in their order, by the seed.
 fn plan_faults(args: &ChaosArgs) -> Vec<PlannedFault> {
     let mut random = StdRng::seed_from_u64(args.seed);
     let mut faults = Vec::new();
-    let kinds = [args.kills, args.stops, args.cuts, args.full_disks];
+    let kinds = [args.kills, args.stops, args.cuts, args.full_disks, args.slow_disks];
     for (kind, count) in kinds.into_iter().enumerate() {
         for _ in 0..count {
             // Not in the first tenth: there must be a crowd.
@@ -107,7 +119,8 @@ fn plan_faults(args: &ChaosArgs) -> Vec<PlannedFault> {
                 0 => Fault::Kill,
                 1 => Fault::Stop { lasts },
                 2 => Fault::Cut,
-                _ => Fault::FullDisk { lasts },
+                3 => Fault::FullDisk { lasts },
+                _ => Fault::SlowDisk { lasts: lasts * SLOW_DISK_FACTOR },
             };
             faults.push(PlannedFault { at, fault });
         }
@@ -166,12 +179,14 @@ async fn rehearse(
         connections: 512,
         addresses: addresses_for(args.fans),
         time_max: Duration::from_mins(args.heal_minutes) + Duration::from_secs(args.within),
+        until_sold_out: false,
     };
     let faults = plan_faults(args);
     let harm = program.harm(faults, proxy, disk.ballast());
     let harm = AbortOnDropHandle::new(tokio::spawn(harm));
     let mut screen = Screen::new();
-    let report = urr_rush::run(plan, |figures| screen.show(figures)).await?;
+    let never = std::future::pending();
+    let report = urr_rush::run(plan, never, |figures| screen.show(figures)).await?;
     // The fans may be done before the last fault.
     let mut program = harm.await.context("the faults")??;
     program.await_ready().await?;
@@ -290,6 +305,10 @@ impl ChaosProgram {
                     fs::remove_file(ballast)?;
                     self.restart_if_ended().await?;
                 }
+                Fault::SlowDisk { lasts } => {
+                    let folder = self.data.with_file_name("busy");
+                    tokio::task::spawn_blocking(move || keep_busy(&folder, lasts)).await??;
+                }
             }
         }
         // Fans still use the proxy.
@@ -401,11 +420,34 @@ impl Drop for ChaosDisk {
 
 /// Writes until nothing more can be written.
 fn fill(path: &Path) -> Result<()> {
-    use std::io::Write;
     let mut file = fs::File::create(path)?;
     for size in [1 << 20, 1 << 12, 1] {
         let bytes = vec![0; size];
         while file.write_all(&bytes).is_ok() {}
+    }
+    Ok(())
+}
+
+/// Keeps the disk of this folder busy: syncs of others have to wait for ours.
+fn keep_busy(folder: &Path, lasts: Duration) -> Result<()> {
+    fs::create_dir_all(folder)?;
+    let ends_at = std::time::Instant::now() + lasts;
+    thread::scope(|scope| {
+        let write = |number: usize| keep_writing(folder.join(number.to_string()), ends_at);
+        let writers: Vec<_> =
+            (0..DISK_WRITERS).map(|number| scope.spawn(move || write(number))).collect();
+        writers.into_iter().try_for_each(|writer| writer.join().expect("it does not panic"))
+    })?;
+    Ok(fs::remove_dir_all(folder)?)
+}
+
+/// Writes a file again and again, and syncs it each time.
+fn keep_writing(path: PathBuf, ends_at: std::time::Instant) -> std::io::Result<()> {
+    let bytes = vec![1; WRITTEN_BYTES];
+    while std::time::Instant::now() < ends_at {
+        let mut file = fs::File::create(&path)?;
+        file.write_all(&bytes)?;
+        file.sync_all()?;
     }
     Ok(())
 }
@@ -432,8 +474,17 @@ mod tests {
         assert_ne!(faults("7"), faults("8"));
         let planned = faults("7");
         assert_eq!(planned.iter().filter(|it| it.fault == Fault::Kill).count(), 3);
-        assert_eq!(planned.len(), 3 + 2 + 2 + 1);
+        assert_eq!(planned.len(), 3 + 2 + 2 + 1 + 2);
         let within = Duration::from_secs(2)..=Duration::from_secs(20);
         assert!(planned.is_sorted() && planned.iter().all(|it| within.contains(&it.at)));
+    }
+
+    #[test]
+    fn a_busy_disk_is_left_as_it_was() {
+        let outer = tempfile::tempdir().unwrap();
+        let (folder, lasts) = (outer.path().join("busy"), Duration::from_millis(100));
+        let begun = std::time::Instant::now();
+        keep_busy(&folder, lasts).unwrap();
+        assert!(begun.elapsed() >= lasts && !folder.exists());
     }
 }
