@@ -155,17 +155,13 @@ impl MailService {
             return Ok(());
         }
         mail.attempts += 1;
+        let public_url = &self.parts.settings.public_url;
         let outgoing = OutgoingMail {
             id,
             kind: mail.kind,
             language,
             address: recipient.address.clone(),
-            rendered: render(
-                mail.kind,
-                language,
-                &mail.template_data,
-                &self.parts.settings.public_url,
-            ),
+            rendered: render(mail.kind, language, &mail.template_data, public_url),
             created_at: mail.created_at,
             attachment,
         };
