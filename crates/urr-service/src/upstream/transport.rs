@@ -405,13 +405,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_plain_http_address_is_an_address() {
-        let url: ServiceUrl = "http://ticket.urr.svc:8080".parse().unwrap();
-        assert_eq!(url.to_string(), "http://ticket.urr.svc:8080");
+    fn an_address_is_a_scheme_and_a_host() {
+        for good in ["http://ticket.urr.svc:8080", "https://ticket.urr.svc:8443"] {
+            let url: ServiceUrl = good.parse().unwrap();
+            assert_eq!(url.to_string(), good);
+        }
         for bad in [
             "",
             "ticket:8080",
-            "https://ticket",
+            "ftp://ticket",
             "http://ticket/api",
             "http://ticket/?x",
             "http://user:secret@ticket",
