@@ -288,7 +288,7 @@ test('fifty fans buy while the organiser watches, pauses and tells them why', as
   await expect(figure(page, '대기')).toHaveText('0', { timeout: 20_000 });
   // What the organiser did is written down, for them to read.
   for (const action of ['ROOM_PAUSED', 'ROOM_RESUMED'])
-    await expect(page.getByText(action)).toBeVisible();
+    await expect(page.getByText(action, { exact: true })).toBeVisible();
   const lateApi = await apiOf(late, program.url);
   bought.push(await buySeat(lateApi, FANS));
   await expect(figure(page, '판매')).toHaveText(String(FANS + 1), { timeout: 20_000 });
@@ -433,6 +433,8 @@ test('staff check fifty tickets in at two doors, one of them without a network',
   // Both doors let them in: the phone shows which, and where they were before.
   const twice = south.getByRole('listitem').filter({ hasText: '북문' });
   await expect(twice).toHaveCount(TWICE);
+  // The header covers what is scrolled half under it.
+  await south.evaluate(() => scrollTo(0, 0));
   await expectGoodPage(south);
   const api = await apiOf(organiser, program.url);
   const counted = await answerOf(api.get(`/api/admin/check-ins?eventId=${eventId}`));
