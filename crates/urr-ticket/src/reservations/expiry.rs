@@ -28,8 +28,8 @@ pub const BATCH_MAX: u32 = 250;
 const QUIET_BATCH_MAX: u32 = 1_000;
 
 /// While somebody books, the sweep pauses after each batch for so many times its duration: the sale
-/// keeps four fifths of the database.
-const PAUSE_FACTOR: u32 = 4;
+/// keeps five sixths of the database.
+const PAUSE_FACTOR: u32 = 5;
 /// A batch that had to wait for long is not followed by as long a pause.
 const PAUSE_MAX: Duration = Duration::from_millis(250);
 
