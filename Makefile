@@ -37,7 +37,7 @@ servers: ## Install what tests need (PostgreSQL, Redis, Kafka, SQS, Schemathesis
 
 test: web ## Run all tests, on the embedded engines, on the real servers and in a browser
 	scripts/install-test-servers.sh || test "$${CI:-}" != true
-	cargo test --workspace --locked
+	scripts/test-rust.sh
 	scripts/test-deploy.sh
 	scripts/test-web.sh
 

@@ -1,5 +1,6 @@
 //! The bus on Kafka.
 
+mod login;
 mod producer;
 pub(crate) mod reader;
 mod subscription;
@@ -17,6 +18,7 @@ use rdkafka::error::KafkaError;
 use rdkafka::types::RDKafkaErrorCode;
 use tracing::warn;
 
+pub use self::login::{KafkaEncryption, KafkaLogin, SaslMechanism};
 pub(crate) use self::reader::KafkaReader;
 pub(crate) use self::subscription::{KafkaLagReader, KafkaSubscription};
 
@@ -31,11 +33,15 @@ const CREATING: &str = "creating topics";
 /// An answer of the broker to anything but a publication takes no longer than this.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How to reach Kafka. The connection is plain: TLS and passwords are not built in.
+/// How to reach Kafka.
 #[derive(Clone, Debug)]
 pub struct KafkaOptions {
     /// `host:port`, several separated by commas.
     pub bootstrap: String,
+    /// None: the connection is plain.
+    pub encryption: Option<KafkaEncryption>,
+    /// None: the broker is not told who we are, or sees it in our certificate.
+    pub login: Option<KafkaLogin>,
     /// What the broker calls us in its logs.
     pub client_id: String,
     pub replication_factor: i32,
@@ -52,6 +58,8 @@ impl KafkaOptions {
     pub fn new(bootstrap: impl Into<String>) -> KafkaOptions {
         KafkaOptions {
             bootstrap: bootstrap.into(),
+            encryption: None,
+            login: None,
             client_id: "urr".to_owned(),
             replication_factor: 1,
             delivery_timeout: Duration::from_secs(10),
@@ -70,6 +78,7 @@ impl KafkaOptions {
             .set("reconnect.backoff.ms", "100")
             .set("reconnect.backoff.max.ms", "1000")
             .set("socket.keepalive.enable", "true");
+        login::configure(&mut config, self.encryption.as_ref(), self.login.as_ref());
         config
     }
 }

@@ -39,7 +39,7 @@ pub use dead_letters::{DeadLetter, DeadLetterError};
 #[cfg(feature = "simulation")]
 pub use embedded::SCHEMA as EMBEDDED_SCHEMA;
 pub use error::BusError;
-pub use kafka::KafkaOptions;
+pub use kafka::{KafkaEncryption, KafkaLogin, KafkaOptions, SaslMechanism};
 pub use message::{
     BusMessage, Delivery, DeliveryBatch, MessageHeaders, MessagePosition, ParsePositionError,
 };

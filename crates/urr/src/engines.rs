@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use tracing::warn;
-use urr_bus::{Bus, KafkaOptions, TopicSpec};
+use urr_bus::{Bus, TopicSpec};
 use urr_contracts::events::TOPICS;
 use urr_kernel::{Clock, Secret, Timestamp, percent};
 use urr_redis::Redis;
@@ -216,14 +216,12 @@ pub fn bus_retention(config: &Config) -> Duration {
 
 /// The bus as it is.
 pub fn connect_bus(config: &Config, clock: &Clock) -> Result<Bus> {
-    if config.bus.kafka_bootstrap_servers.is_empty() {
-        let path = bus_path(&config.data.dir);
-        let opened = Bus::open_embedded(&path, clock);
-        return opened.with_context(|| format!("the bus in {}", path.display()));
+    if let Some(options) = config.bus.kafka() {
+        return Bus::connect_kafka(options).context("Kafka");
     }
-    let mut options = KafkaOptions::new(config.bus.kafka_bootstrap_servers.join(","));
-    options.replication_factor = i32::from(config.bus.topic_replication_factor);
-    Bus::connect_kafka(options).context("Kafka")
+    let path = bus_path(&config.data.dir);
+    let opened = Bus::open_embedded(&path, clock);
+    opened.with_context(|| format!("the bus in {}", path.display()))
 }
 
 #[cfg(test)]

@@ -47,8 +47,11 @@ pub fn hops(config: &Config) -> Vec<Hop> {
     hops.extend(config.bus.kafka_bootstrap_servers.iter().map(|server| Hop {
         peer: format!("Kafka at {server}"),
         host: host_of(server).to_owned(),
-        protection: HopProtection::Plain,
-        remedy: "keep it in a private network",
+        protection: match config.bus.kafka_tls {
+            true => HopProtection::Verified,
+            false => HopProtection::Plain,
+        },
+        remedy: "set bus.kafka_tls",
     }));
     hops.extend(redis(config));
     for role in ProcessRole::SERVICES {
@@ -264,15 +267,12 @@ mod tests {
             ("AUTH_SERVICE_URL", "https://auth:3001"),
             ("URR_INTERNAL_TLS_CERTIFICATE_PATH", "/own.pem"),
             ("URR_INTERNAL_TLS_KEY_PATH", "/own.key"),
+            ("URR_BUS_KAFKA_TLS", "true"),
         ];
         let found = hops_of(&[&CLUSTER[..], &encrypted].concat());
         assert_eq!(
             with_protection(&found, HopProtection::Plain),
-            [
-                "browsers, where a gateway runs, on 0.0.0.0:3001",
-                "Kafka at k1:9092",
-                "Kafka at k2:9092",
-            ]
+            ["browsers, where a gateway runs, on 0.0.0.0:3001"]
         );
         let unverified = with_protection(&found, HopProtection::Unverified);
         assert_eq!(unverified, ["PostgreSQL at tickets (database.ticket.url)"]);

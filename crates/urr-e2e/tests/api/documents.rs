@@ -7,6 +7,10 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
+fn read(document: &str) -> String {
+    fs::read_to_string(root().join(document)).expect("a document")
+}
+
 fn read_sources(folder: &Path, sources: &mut String) {
     for entry in fs::read_dir(folder).expect("a folder of the workspace") {
         let path = entry.expect("an entry").path();
@@ -29,7 +33,7 @@ fn every_test_that_a_document_names_exists() {
     read_sources(&root().join("crates"), &mut sources);
     let mut named = 0;
     for document in ["docs/LESSONS.md", "docs/INVARIANTS.md"] {
-        let text = fs::read_to_string(root().join(document)).expect("a document");
+        let text = read(document);
         let is_test = |word: &&str| {
             word.matches('_').count() >= 3
                 && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
@@ -40,13 +44,31 @@ fn every_test_that_a_document_names_exists() {
             named += 1;
         }
     }
-    assert!(named > 100, "only {named} tests were found in the documents");
+    assert!(named > 50, "only {named} tests were found in the documents");
+}
+
+#[test]
+fn every_lesson_has_a_test() {
+    let mut sources = String::new();
+    read_sources(&root().join("crates"), &mut sources);
+    let text = read("docs/LESSONS.md");
+    let (lessons, _) = text.split_once("Tests of pages").expect("two tables");
+    let cells = lessons.lines().filter_map(|line| line.strip_prefix("| ")?.split(' ').next());
+    let mut count = 0;
+    for id in cells.filter(|cell| cell.contains('-')) {
+        let name = id.to_lowercase().replace('-', "_");
+        let exists =
+            sources.contains(&format!("fn {name}_")) || sources.contains(&format!("_{name}_"));
+        assert!(exists, "no test has the id {id} in its name");
+        count += 1;
+    }
+    assert!(count > 80, "only {count} lessons were found");
 }
 
 #[test]
 fn every_file_that_a_document_names_exists() {
     for document in ["docs/ARCHITECTURE.md", "docs/INVARIANTS.md", "CONTRIBUTING.md"] {
-        let text = fs::read_to_string(root().join(document)).expect("a document");
+        let text = read(document);
         for path in quoted(&text).filter(|word| word.starts_with("urr-") && word.contains('/')) {
             let exists = root().join("crates").join(path).exists();
             assert!(exists, "{document} names {path}, which does not exist");

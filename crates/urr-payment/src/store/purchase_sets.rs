@@ -1,5 +1,8 @@
 //! The writes of a purchase for a set of payments: on PostgreSQL one statement for all of them, on
 //! SQLite, where a set has one member, one for each.
+//!
+//! Updates find their rows one by one and then take them by place (`ctid`): a join by id whose plan
+//! was made while the table was nearly empty reads every payment.
 
 use std::collections::{HashMap, HashSet};
 
@@ -214,11 +217,14 @@ pub fn payments_begin(tx: &mut Tx<'_>, begun: &[MovedPayment<'_>]) -> DbResult<(
          wait_code = null, failure_code = null, updated_at = one.updated_at, \
          payment_key = one.payment_key, correlation_id = one.correlation_id, \
          traceparent = one.traceparent, charge_sent_at = one.charge_sent_at, \
-         last_charge_at = one.last_charge_at from jsonb_to_recordset($1) as one (id uuid, \
+         last_charge_at = one.last_charge_at from (select sent.*, found.at \
+         from jsonb_to_recordset($1) as sent (id uuid, \
          status text, step text, claimed_until timestamptz, next_attempt_at timestamptz, \
          updated_at timestamptz, payment_key text, correlation_id uuid, traceparent text, \
          charge_sent_at timestamptz, last_charge_at timestamptz) \
-         where payments.id = one.id and payments.status = 'pending' and payments.step is null",
+         cross join lateral (select ctid as at from payments where payments.id = sent.id \
+         and payments.status = 'pending' and payments.step is null limit 1) as found) as one \
+         where payments.ctid = one.at",
         params![rows],
         begun.len() as u64,
     )
@@ -320,13 +326,15 @@ pub fn payments_charge(
                  updated_at = one.updated_at, payment_key = one.payment_key, method = one.method, \
                  approved_at = one.approved_at, receipt_url = one.receipt_url, \
                  charged_amount = one.charged, confirmed_event_id = one.confirmed_event_id, \
-                 provider_key = one.provider_key from jsonb_to_recordset($1) as one (id uuid, \
+                 provider_key = one.provider_key from (select sent.*, found.at \
+                 from jsonb_to_recordset($1) as sent (id uuid, \
                  from_status text, from_step text, status text, updated_at timestamptz, \
                  payment_key text, method text, approved_at timestamptz, receipt_url text, \
                  charged bigint, confirmed_event_id uuid, provider_key text) \
-                 where payments.id = one.id \
-                 and payments.status is not distinct from one.from_status \
-                 and coalesce(payments.step, '') = one.from_step returning payments.id as id",
+                 cross join lateral (select ctid as at from payments where payments.id = sent.id \
+                 and payments.status is not distinct from sent.from_status \
+                 and coalesce(payments.step, '') = sent.from_step limit 1) as found) as one \
+                 where payments.ctid = one.at returning payments.id as id",
                 params![rows],
                 |row| row.get("id"),
             )?

@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 use super::process::{Recipe, TestServer};
-use super::{Server, folder, port, program};
+use super::{Server, ServerCertificates, folder, port, program};
 
 /// A Kafka broker. Topics are not created by use.
 pub type KafkaServer = TestServer<KafkaKind>;
@@ -23,6 +23,16 @@ impl KafkaServer {
     pub fn start() -> Result<KafkaServer> {
         TestServer::find_or_start(Server::Kafka, recipe, |port| format!("127.0.0.1:{port}"))
     }
+
+    /// One that speaks only TLS with clients, and knows only the user [`KafkaServer::USER`], by
+    /// SCRAM and PLAIN. Its address is that of `localhost`.
+    pub fn start_with_tls(certificates: &ServerCertificates<'_>) -> Result<KafkaServer> {
+        let recipe = |port| tls_recipe(port, certificates);
+        TestServer::start_own(Server::Kafka, recipe, |port| format!("localhost:{port}"))
+    }
+
+    /// Name and password of the user of a server with TLS.
+    pub const USER: [&str; 2] = ["shop", "password-of-the-shop"];
 
     /// The value of `bootstrap.servers`.
     pub fn bootstrap(&self) -> &str {
@@ -37,8 +47,50 @@ pub(super) fn find_programs() -> Result<()> {
 }
 
 fn recipe(port: u16) -> Result<Recipe> {
+    let listener = format!("BROKER://127.0.0.1:{port}");
+    let answers = |port| coordinates_groups(port).unwrap_or(false);
+    Ok(Recipe { answers, ..recipe_with(port, &listener, &listener, "", &[])? })
+}
+
+/// Clients come by the listener CLIENT; the broker speaks with itself by BROKER.
+fn tls_recipe(port: u16, certificates: &ServerCertificates<'_>) -> Result<Recipe> {
+    let own = port::free()?;
+    let listeners = format!("BROKER://127.0.0.1:{own},CLIENT://127.0.0.1:{port}");
+    let advertised = format!("BROKER://127.0.0.1:{own},CLIENT://localhost:{port}");
+    let demand = if certificates.demands_certificates { "required" } else { "none" };
+    let [user, password] = KafkaServer::USER;
+    let settings = format!(
+        "ssl.keystore.type=PEM
+ssl.keystore.location=keystore.pem
+ssl.truststore.type=PEM
+ssl.truststore.location=authority.pem
+listener.name.client.ssl.client.auth={demand}
+sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,SCRAM-SHA-512
+listener.name.client.scram-sha-256.sasl.jaas.config={SCRAM_MODULE} required;
+listener.name.client.scram-sha-512.sasl.jaas.config={SCRAM_MODULE} required;
+listener.name.client.plain.sasl.jaas.config={PLAIN_MODULE} required user_{user}=\"{password}\";
+"
+    );
+    let scram = ["SCRAM-SHA-256", "SCRAM-SHA-512"]
+        .map(|name| format!("{name}=[name={user},password={password}]"));
+    let logins: Vec<&str> = scram.iter().flat_map(|login| ["--add-scram", login]).collect();
+    let recipe = recipe_with(port, &listeners, &advertised, &settings, &logins)?;
+    certificates.write(recipe.folder.path())?;
+    let store = format!("{}{}", certificates.key, certificates.certificate);
+    folder::write_private(&recipe.folder.path().join("keystore.pem"), &store)?;
+    Ok(recipe)
+}
+
+fn recipe_with(
+    port: u16,
+    listeners: &str,
+    advertised: &str,
+    more_settings: &str,
+    logins: &[&str],
+) -> Result<Recipe> {
     let folder = folder::create("kafka")?;
-    fs::write(folder.path().join("server.properties"), properties(port, port::free()?))?;
+    let settings = properties(listeners, advertised, port::free()?) + more_settings;
+    fs::write(folder.path().join("server.properties"), settings)?;
     let java = java_command(folder.path())?;
     program::run(
         Command::new(&java[0])
@@ -46,13 +98,12 @@ fn recipe(port: u16) -> Result<Recipe> {
             .args(["kafka.tools.StorageTool", "format", "--config", "server.properties"])
             // Any id will do: it only has to stay the same.
             .args(["--cluster-id", "dXJyLXRlc3QtY2x1c3Rlcg"])
+            .args(logins)
             .current_dir(folder.path()),
     )
     .context("formatting Kafka's data folder")?;
     let command = java.into_iter().chain(["kafka.Kafka", "server.properties"].map(OsString::from));
-    let answers = |port| coordinates_groups(port).unwrap_or(false);
-    let recipe = Recipe::new("Kafka", folder, port, command.collect(), "Kafka Server started");
-    Ok(Recipe { answers, ..recipe })
+    Ok(Recipe::new("Kafka", folder, port, command.collect(), "Kafka Server started"))
 }
 
 fn java_command(folder: &Path) -> Result<Vec<OsString>> {
@@ -72,14 +123,17 @@ fn java_command(folder: &Path) -> Result<Vec<OsString>> {
     ])
 }
 
-fn properties(port: u16, controller_port: u16) -> String {
+const SCRAM_MODULE: &str = "org.apache.kafka.common.security.scram.ScramLoginModule";
+const PLAIN_MODULE: &str = "org.apache.kafka.common.security.plain.PlainLoginModule";
+
+fn properties(listeners: &str, advertised: &str, controller_port: u16) -> String {
     format!(
         "process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller_port}
-listeners=BROKER://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
-advertised.listeners=BROKER://127.0.0.1:{port}
-listener.security.protocol.map=BROKER:PLAINTEXT,CONTROLLER:PLAINTEXT
+listeners={listeners},CONTROLLER://127.0.0.1:{controller_port}
+advertised.listeners={advertised}
+listener.security.protocol.map=BROKER:PLAINTEXT,CONTROLLER:PLAINTEXT,CLIENT:SASL_SSL
 inter.broker.listener.name=BROKER
 controller.listener.names=CONTROLLER
 log.dirs=data

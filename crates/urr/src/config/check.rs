@@ -134,13 +134,27 @@ fn check_encryption(config: &Config, read: &mut SettingReader) {
         redis.is_encrypted() || paths.iter().all(|path| path.is_none()),
         "certificates are given, and the connection does not use them; switch TLS on",
     );
+    let bus = &config.bus;
+    read.require(
+        &["bus.kafka_username", "bus.kafka_password"],
+        bus.kafka_username.is_some() == bus.kafka_password.is_some(),
+        "a user has a password; set both or none",
+    );
+    let paths =
+        [&bus.kafka_tls_root_path, &bus.kafka_tls_certificate_path, &bus.kafka_tls_key_path];
+    read.require(
+        &["bus.kafka_tls", "bus.kafka_tls_root_path", "bus.kafka_tls_certificate_path"],
+        bus.kafka_tls || paths.iter().all(|path| path.is_none()),
+        "certificates are given, and the connection does not use them; switch TLS on",
+    );
     let (server, internal) = (&config.server, &config.internal);
-    for (section, certificate, key) in [
-        ("redis", &redis.tls_certificate_path, &redis.tls_key_path),
-        ("server", &server.tls_certificate_path, &server.tls_key_path),
-        ("internal", &internal.tls_certificate_path, &internal.tls_key_path),
+    for (prefix, certificate, key) in [
+        ("bus.kafka_", &bus.kafka_tls_certificate_path, &bus.kafka_tls_key_path),
+        ("redis.", &redis.tls_certificate_path, &redis.tls_key_path),
+        ("server.", &server.tls_certificate_path, &server.tls_key_path),
+        ("internal.", &internal.tls_certificate_path, &internal.tls_key_path),
     ] {
-        let keys = ["tls_certificate_path", "tls_key_path"].map(|key| format!("{section}.{key}"));
+        let keys = ["tls_certificate_path", "tls_key_path"].map(|key| format!("{prefix}{key}"));
         read.require(
             &[&keys[0], &keys[1]],
             certificate.is_some() == key.is_some(),

@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use urr_bus::{KafkaEncryption, KafkaLogin, KafkaOptions, SaslMechanism};
 use urr_kernel::{Secret, percent};
 use urr_redis::{RedisOptions, RedisTopology};
 use urr_tls::{IdentityFiles, TrustFiles};
 
 use super::reader::SettingReader;
 use super::rule::{
-    OWN_SECRET_BYTES_MIN, ValueRule, connection_url, file, flag, host, host_and_port, list, millis,
-    number, optional, password, port, secret, text,
+    OWN_SECRET_BYTES_MIN, ValueRule, choice, connection_url, file, flag, host, host_and_port, list,
+    millis, number, optional, password, port, secret, text,
 };
 use super::section::section;
 use crate::role::ProcessRole;
@@ -73,17 +74,58 @@ impl ServiceDatabase {
     }
 }
 
+const SASL_MECHANISMS: &[(&str, SaslMechanism)] = &[
+    ("scram-sha-512", SaslMechanism::ScramSha512),
+    ("scram-sha-256", SaslMechanism::ScramSha256),
+    ("plain", SaslMechanism::Plain),
+];
+
 section! {
     BusConfig = "bus" {
         /// Empty: the embedded log.
         kafka_bootstrap_servers: Vec<String> =
             value(list(host_and_port())), "KAFKA_BOOTSTRAP_SERVERS";
+        /// Whether connections are encrypted and the brokers verified.
+        kafka_tls: bool = value(flag());
+        /// None: the authorities that the system knows.
+        kafka_tls_root_path: Option<PathBuf> = value(optional(file()));
+        kafka_tls_certificate_path: Option<PathBuf> = value(optional(file()));
+        kafka_tls_key_path: Option<PathBuf> = value(optional(file()));
+        kafka_sasl_mechanism: SaslMechanism = value(choice(SASL_MECHANISMS));
+        kafka_username: Option<String> = value(optional(text()));
+        kafka_password: Option<Secret> = value(optional(password()));
         topic_partitions: u16 = value(number(1..=1000));
         topic_replication_factor: u16 =
             value(number(1..=100)), "KAFKA_TOPIC_REPLICATION_FACTOR";
         outbox_poll_ms: u64 = value(millis());
         retention_days: u16 = value(number(1..=3650));
         inbox_cleanup_interval_ms: u64 = value(millis()), "STATS_DEDUP_CLEANUP_INTERVAL_MS";
+    }
+}
+
+impl BusConfig {
+    /// How to reach Kafka, if it is used.
+    pub fn kafka(&self) -> Option<KafkaOptions> {
+        if self.kafka_bootstrap_servers.is_empty() {
+            return None;
+        }
+        let login = self.kafka_username.as_ref().zip(self.kafka_password.as_ref());
+        Some(KafkaOptions {
+            encryption: self.kafka_tls.then(|| KafkaEncryption {
+                root_path: self.kafka_tls_root_path.clone(),
+                identity: identity(
+                    self.kafka_tls_certificate_path.as_ref(),
+                    self.kafka_tls_key_path.as_ref(),
+                ),
+            }),
+            login: login.map(|(username, password)| KafkaLogin {
+                mechanism: self.kafka_sasl_mechanism,
+                username: username.clone(),
+                password: password.clone(),
+            }),
+            replication_factor: i32::from(self.topic_replication_factor),
+            ..KafkaOptions::new(self.kafka_bootstrap_servers.join(","))
+        })
     }
 }
 

@@ -144,7 +144,9 @@ fn refusals(shop: &Shop, event: &str) -> Result<()> {
     let there = elsewhere.run(&["queue", "status", event, "--url", &url])?.succeeded()?;
     elsewhere.set("QUEUE_SERVICE_URL", &url);
     let named = elsewhere.run(&["queue", "status", event])?.succeeded()?;
-    assert_eq!(named.stdout, there.stdout);
+    for (name, outcome) in [("--url", there), ("QUEUE_SERVICE_URL", named)] {
+        assert!(outcome.stdout.contains(event), "{name}: {outcome:?}");
+    }
     let mut stranger = Installation::new()?;
     stranger.set("INTERNAL_API_TOKEN", "another secret, which that installation does not have");
     let outcome = stranger.run(&["queue", "status", "--url", &url])?;
