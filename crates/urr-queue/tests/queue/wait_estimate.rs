@@ -91,9 +91,9 @@ contract! {
         world.clock.advance(SECOND);
         assert_eq!(fans[199].status(event).await.ok()["position"], json!(158));
         let (wait, from, to) = told(&fans[199], event).await;
-        // 40 of the last 60 seconds moved: two thirds of a person in a second.
-        assert!((200..=250).contains(&wait), "{wait}");
-        assert!(from < 200 && to > 250 && to < 600, "{from} to {to}");
+        // One in a second, for 40 seconds: the idle seconds before say nothing.
+        assert!((150..=170).contains(&wait), "{wait}");
+        assert!(from < 150 && to > 170 && to < 600, "{from} to {to}");
         let (near, ..) = told(&fans[50], event).await;
         assert!(near < 20, "{near}");
     }
