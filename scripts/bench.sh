@@ -6,19 +6,20 @@ cd "$(dirname "$0")/.."
 
 quick=(storage logins rate_limit throughput overload reservations seat_map recovery purchases)
 long=(expiry polls redis_room estimate lag)
-packages=(urr-test urr-e2e urr-gateway urr-ticket urr-queue urr-room urr-stats)
 names=("${quick[@]}")
 if [[ "${BENCH:-}" == full ]]; then names+=("${long[@]}"); fi
 
-arguments=()
-for package in "${packages[@]}"; do arguments+=(-p "$package"); done
+# The whole workspace at once: a selection has other features, and everything is built again.
+arguments=(--workspace --locked)
+for name in "${names[@]}"; do arguments+=(--bench "$name"); done
 output=$(mktemp)
 trap 'rm -f "$output"' EXIT
-cargo bench --locked --no-run "${arguments[@]}"
+cargo bench --no-run "${arguments[@]}"
 outcome=0
+begun=$SECONDS
 for name in "${names[@]}"; do
 	echo "== $name" >&2
-	cargo bench --locked --quiet "${arguments[@]}" --bench "$name" > "$output.one" 2> "$output.error" || {
+	cargo bench --workspace --locked --quiet --bench "$name" > "$output.one" 2> "$output.error" || {
 		outcome=1
 		tail -3 "$output.error" >&2
 	}
@@ -30,6 +31,7 @@ done
 processor=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1)
 memory=$(awk '/MemTotal/ {printf "%.0f GiB", $2 / 1048576}' /proc/meminfo)
 echo
+echo "$((SECONDS - begun)) s of measuring"
 echo "$(nproc) cores of ${processor:-an unknown processor}, $memory, Linux $(uname -r), $(rustc --version)"
 {
 	printf 'what\tmeasured\tbaseline\tratio\ttarget\t\n'

@@ -23,7 +23,7 @@ const MEMORY_RATE_MIN: f64 = 1_000_000.0;
 const BUCKETS: usize = 100_000;
 const CALLERS: usize = 64;
 /// Ours and the baseline take turns, so that a busy moment of the machine hits both.
-const ROUNDS: u32 = 4;
+const ROUNDS: u32 = 3;
 const ROUND: Duration = Duration::from_secs(2);
 const REDIS_RATIO_MIN: f64 = 0.8;
 

@@ -26,7 +26,7 @@ use urr_test::figures::{BenchFigure, RatioTarget};
 use utoipa_axum::router::OpenApiRouter;
 
 const CONNECTIONS: u32 = 64;
-const ROUNDS: u32 = 7;
+const ROUNDS: u32 = 4;
 const ROUND: Duration = Duration::from_millis(1_500);
 const RATIO_MIN: f64 = 0.6;
 const P99_RATIO_MAX: f64 = 2.0;

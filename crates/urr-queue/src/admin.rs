@@ -138,7 +138,7 @@ impl QueueService {
         let wait_estimator = WaitEstimator::new(&crowd, &context.rules, context.open_for());
         Ok(RoomReport {
             autopilot_rate: self.0.autopilots.rate_max(context.event.event_id),
-            wait_of_last: (crowd.waiting > 0).then(|| wait_estimator.wait_at(crowd.waiting)),
+            wait_of_last: wait_estimator.wait_at(crowd.waiting).filter(|_| crowd.waiting > 0),
             context,
             crowd,
         })

@@ -264,10 +264,10 @@ impl QueueService {
         let estimator = context.wait_estimator(&crowd);
         let is_fifo = event.room_settings.opening == OpeningOrder::Fifo;
         let wait = match *phase == RoomPhase::Open || is_fifo {
-            true => estimator.wait_at(line.position),
+            true => estimator.wait_at(line.position)?,
             // The draw may put the user at the front or at the end.
             false => {
-                EstimatedWait { seconds: 0, from: 0, to: estimator.wait_at(snapshot.waiting).to }
+                EstimatedWait { seconds: 0, from: 0, to: estimator.wait_at(snapshot.waiting)?.to }
             }
         };
         Some(EstimatedWait {
@@ -285,7 +285,7 @@ impl QueueService {
     ) -> Option<EstimatedWait> {
         let context = self.context_at(Arc::clone(event), crowd.at);
         let is_moving = context.phase == RoomPhase::Open && !context.is_sold_out;
-        is_moving.then(|| context.wait_estimator(crowd).wait_at(crowd.crowd.waiting))
+        context.wait_estimator(crowd).wait_at(crowd.crowd.waiting).filter(|_| is_moving)
     }
 
     /// Counts the errors of the rooms in the metrics.

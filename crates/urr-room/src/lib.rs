@@ -140,6 +140,8 @@ pub struct LinePace {
     pub admitted: Vec<u32>,
     /// Left the line by themselves or were dropped, per second.
     pub left: Vec<u32>,
+    /// All admissions per second: also of those who did not have to wait.
+    pub let_in: Vec<u32>,
 }
 
 impl LinePace {

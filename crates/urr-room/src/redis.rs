@@ -507,15 +507,18 @@ fn snapshot(answer: &ScriptAnswer, rules: &AdmissionRules) -> Result<StatusSnaps
 
 /// The last whole seconds of the ring in `flow_counters.lua`.
 fn pace(ring: &[String], present: i64) -> LinePace {
-    let mut pace =
-        LinePace { admitted: vec![0; LinePace::SECONDS], left: vec![0; LinePace::SECONDS] };
+    let none = || vec![0; LinePace::SECONDS];
+    let mut pace = LinePace { admitted: none(), left: none(), let_in: none() };
     for entry in ring {
         let fields: Vec<i64> = entry.split(' ').filter_map(|field| field.parse().ok()).collect();
-        let [second, admitted, left, _] = fields[..] else { continue };
+        let [second, admitted, left, let_in] = fields[..] else { continue };
         let ago = usize::try_from(present - second).unwrap_or(0);
         if (1..=LinePace::SECONDS).contains(&ago) {
-            pace.admitted[LinePace::SECONDS - ago] = u32::try_from(admitted).unwrap_or(u32::MAX);
-            pace.left[LinePace::SECONDS - ago] = u32::try_from(left).unwrap_or(u32::MAX);
+            let at = LinePace::SECONDS - ago;
+            let count = |number: i64| u32::try_from(number).unwrap_or(u32::MAX);
+            pace.admitted[at] = count(admitted);
+            pace.left[at] = count(left);
+            pace.let_in[at] = count(let_in);
         }
     }
     pace

@@ -51,6 +51,11 @@ impl Site {
     pub fn url(&self) -> &str {
         &self.url
     }
+
+    /// Whether fans can come to it from many addresses.
+    pub fn is_loopback(&self) -> bool {
+        self.is_loopback
+    }
 }
 
 /// A request of a fan.

@@ -16,8 +16,17 @@ pub struct QueueVisit {
     pub slot_end_ms: Option<i64>,
     /// When the fan learned of the admission.
     pub admitted_at: Option<Duration>,
-    /// The estimate at the beginning, in seconds.
-    pub estimate: Option<(f64, f64)>,
+    /// The first estimate that the fan was told.
+    pub estimate: Option<ToldWait>,
+}
+
+/// What a fan was told about the wait.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ToldWait {
+    pub at: Duration,
+    /// The range in seconds.
+    pub from: f64,
+    pub to: f64,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -37,12 +46,34 @@ pub struct FairnessReport {
 #[serde(rename_all = "camelCase")]
 pub struct EstimateReport {
     pub compared: usize,
-    /// The share of waits that came true within the range that was told at the beginning.
+    /// The share of waits that came true within the first range that was told.
     pub within_range: f64,
     /// Waits that were longer than the range.
     pub longer: usize,
+    /// The median of the upper end over the wait that came true: a range that holds everything says
+    /// nothing.
+    #[serde(default)]
+    pub upper_ratio: f64,
+    /// Fans who were told that the wait was not known yet when they joined.
+    #[serde(default)]
+    pub told_later: usize,
     /// The upper end of the range and the wait in seconds, of up to 1,000 fans, for a plot.
     pub sample: Vec<(f64, f64)>,
+}
+
+impl EstimateReport {
+    /// None if nobody was told anything.
+    pub fn sentence(&self) -> Option<String> {
+        let EstimateReport { compared, within_range, longer, upper_ratio, told_later, .. } = self;
+        (*compared > 0).then(|| {
+            format!(
+                "estimates: {:.0} % of {compared} waits within the range, {longer} longer; its \
+                 upper end was {upper_ratio:.1} times the wait (median); {told_later} fans were \
+                 not told any when they joined",
+                within_range * 100.0,
+            )
+        })
+    }
 }
 
 /// Points per plot.
@@ -89,12 +120,14 @@ pub fn judge_estimates(visits: &[QueueVisit]) -> EstimateReport {
     let waits: Vec<(f64, f64, f64)> = visits
         .iter()
         .filter_map(|visit| {
-            let (from, to) = visit.estimate?;
-            Some((from, to, visit.admitted_at?.saturating_sub(visit.joined_at).as_secs_f64()))
+            let ToldWait { at, from, to } = visit.estimate?;
+            Some((from, to, visit.admitted_at?.saturating_sub(at).as_secs_f64()))
         })
         .collect();
+    let is_later = |visit: &QueueVisit| visit.estimate.is_none_or(|it| it.at > visit.joined_at);
+    let told_later = visits.iter().filter(|it| it.number.is_some() && is_later(it)).count();
     if waits.is_empty() {
-        return EstimateReport::default();
+        return EstimateReport { told_later, ..EstimateReport::default() };
     }
     let is_longer = |wait: f64, to: f64| wait > to + ESTIMATE_SLACK_SECONDS;
     let longer = waits.iter().filter(|(_, to, wait)| is_longer(*wait, *to)).count();
@@ -102,8 +135,13 @@ pub fn judge_estimates(visits: &[QueueVisit]) -> EstimateReport {
         *wait + ESTIMATE_SLACK_SECONDS >= *from && !is_longer(*wait, *to)
     });
     let step = (waits.len() / SAMPLE_MAX).max(1);
+    let mut ratios: Vec<f64> =
+        waits.iter().map(|(_, to, wait)| to / wait.max(ESTIMATE_SLACK_SECONDS)).collect();
+    ratios.sort_by(f64::total_cmp);
     EstimateReport {
         compared: waits.len(),
+        upper_ratio: ratios[ratios.len() / 2],
+        told_later,
         within_range: within.count() as f64 / waits.len() as f64,
         longer,
         sample: waits.iter().step_by(step).map(|(_, to, wait)| (*to, *wait)).collect(),
@@ -122,7 +160,7 @@ mod tests {
             number: Some(number),
             slot_end_ms: slot_end,
             admitted_at: slot_end.map(|_| Duration::from_secs(30)),
-            estimate: Some((10.0, 20.0)),
+            estimate: Some(ToldWait { at: joined_at, from: 10.0, to: 20.0 }),
         }
     }
 
@@ -160,5 +198,29 @@ mod tests {
         assert_eq!((report.compared, report.longer), (2, 1));
         assert!((report.within_range - 0.5).abs() < f64::EPSILON);
         assert_eq!(judge_estimates(&[visit(0, 0, 1, None)]).compared, 0);
+    }
+
+    /// All waits are within it, and it says nothing.
+    #[test]
+    fn a_range_that_holds_everything_is_seen_to_be_wide() {
+        let told = |to| {
+            let first = visit(0, 0, 1, Some(1));
+            let estimate = first.estimate.map(|it| ToldWait { to, ..it });
+            judge_estimates(&[QueueVisit { estimate, ..first }])
+        };
+        let (honest, wide) = (told(33.0), told(3_000.0));
+        assert_eq!((honest.longer, wide.longer), (0, 0));
+        assert!((honest.upper_ratio - 1.1).abs() < 1e-9, "{}", honest.upper_ratio);
+        assert!((wide.upper_ratio - 100.0).abs() < 1e-9, "{}", wide.upper_ratio);
+    }
+
+    #[test]
+    fn who_is_told_later_waits_from_then_on() {
+        let first = visit(0, 0, 1, Some(1));
+        let at = Duration::from_secs(15);
+        let later = QueueVisit { estimate: Some(ToldWait { at, from: 10.0, to: 20.0 }), ..first };
+        let never = QueueVisit { estimate: None, ..first };
+        let report = judge_estimates(&[first, later, never]);
+        assert_eq!((report.compared, report.told_later, report.longer), (2, 2, 1));
     }
 }

@@ -28,10 +28,12 @@ pub enum Operation {
     Crowd,
     /// Lists tickets for sale, or looks for some.
     Transfer,
+    /// What programs do against the rules.
+    Program,
 }
 
 impl Operation {
-    pub const ALL: [Operation; 9] = [
+    pub const ALL: [Operation; 10] = [
         Operation::Check,
         Operation::Poll,
         Operation::Map,
@@ -41,9 +43,10 @@ impl Operation {
         Operation::Leave,
         Operation::Crowd,
         Operation::Transfer,
+        Operation::Program,
     ];
 
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Operation::Check => "check",
             Operation::Poll => "poll",
@@ -54,6 +57,7 @@ impl Operation {
             Operation::Leave => "leave",
             Operation::Crowd => "crowd",
             Operation::Transfer => "transfer",
+            Operation::Program => "program",
         }
     }
 }
@@ -118,6 +122,8 @@ pub struct SecondRecord {
     pub admitted: u32,
     pub seats_sold: u32,
     pub deferred: u32,
+    /// Requests of programs that were deferred.
+    pub programs_deferred: u32,
     pub failed: u32,
     /// Per operation, in the order of [`Operation::ALL`].
     pub latencies: [Histogram; Operation::ALL.len()],
@@ -235,7 +241,10 @@ impl Recorder {
                 RequestEnd::Refused => counts.refused += 1,
                 RequestEnd::Deferred => {
                     counts.deferred += 1;
-                    recent.deferred += 1;
+                    match operation {
+                        Operation::Program => recent.programs_deferred += 1,
+                        _ => recent.deferred += 1,
+                    }
                 }
                 RequestEnd::Failed(text) => {
                     counts.failed += 1;
@@ -320,7 +329,7 @@ impl Recorder {
             admitted_per_second: full_second.map_or(0, |second| second.admitted),
             seats_sold: records.seats_sold,
             requests: all(|it| it.done + it.refused + it.deferred + it.failed),
-            deferred: all(|it| it.deferred),
+            deferred: sum(|second| second.deferred),
             failed: all(|it| it.failed),
             latencies: Operation::ALL.into_iter().filter_map(latency).collect(),
             room,
@@ -352,5 +361,9 @@ mod tests {
         assert_eq!((records.seats_sold, records.revenue), (2, 200));
         let live = recorder.live(7, None);
         assert_eq!((live.requests, live.failed, live.latencies.len()), (3, 1, 1));
+        recorder.request(Operation::Program, wanted, &RequestEnd::Deferred);
+        let second = &recorder.records().seconds[2];
+        assert_eq!((second.deferred, second.programs_deferred), (1, 1));
+        assert_eq!(recorder.live(7, None).deferred, 1, "limits slow programs down");
     }
 }

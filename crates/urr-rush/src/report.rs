@@ -8,6 +8,7 @@ use urr_kernel::{Timestamp, Uuid};
 
 use crate::expectation::{Expectation, ExpectationResult};
 use crate::fairness::{EstimateReport, FairnessReport, judge_estimates, judge_order};
+use crate::faults::{FaultReport, ServerUsage, fault_lines};
 use crate::histogram::Histogram;
 use crate::monitor::RoomSample;
 use crate::recorder::{FanOutcome, Operation, Records};
@@ -76,6 +77,8 @@ pub struct SecondReport {
     pub admitted: u32,
     pub seats_sold: u32,
     pub deferred: u32,
+    #[serde(default)]
+    pub programs_deferred: u32,
     pub failed: u32,
     /// In milliseconds, by operation; null if there was none.
     pub p50_ms: BTreeMap<String, f64>,
@@ -101,6 +104,18 @@ pub struct RushReport {
     pub room: Vec<RoomSample>,
     pub seconds: Vec<SecondReport>,
     pub expectations: Vec<ExpectationResult>,
+    /// The first second in which the event was sold out.
+    #[serde(default)]
+    pub sold_out_second: Option<u64>,
+    /// The last second in which a fan bought. Seats return after it was sold out.
+    #[serde(default)]
+    pub last_sale_second: Option<u64>,
+    /// What was done to the system meanwhile.
+    #[serde(default)]
+    pub faults: Vec<FaultReport>,
+    /// Of a program that the rush started itself.
+    #[serde(default)]
+    pub server: Option<ServerUsage>,
     /// Reservations that a fan has paid by what the fan was told.
     #[serde(skip)]
     pub told_paid: BTreeSet<String>,
@@ -135,9 +150,17 @@ impl RushReport {
             failures: records.failures.clone(),
             fairness: judge_order(&records.visits),
             estimates: judge_estimates(&records.visits),
+            sold_out_second: room.iter().find(|it| it.sold_out).map(|it| it.second),
+            last_sale_second: records
+                .seconds
+                .iter()
+                .rposition(|second| second.seats_sold > 0)
+                .map(|at| at as u64),
             room,
             seconds: second_reports(records),
             expectations: Vec::new(),
+            faults: Vec::new(),
+            server: None,
             told_paid: records.told_paid.clone(),
             setup,
         }
@@ -165,6 +188,7 @@ impl RushReport {
             self.setup.fans, self.seconds_total, self.seats_sold, self.revenue
         )];
         lines.extend(self.ended.sentence().map(str::to_owned));
+        lines.extend(self.sales_sentence());
         let outcomes = self.outcomes.iter().map(|(name, count)| format!("{name} {count}"));
         lines.push(outcomes.collect::<Vec<_>>().join(", "));
         lines.push(format!(
@@ -192,21 +216,28 @@ impl RushReport {
             fairness.admitted_out_of_order,
             fairness.admitted
         ));
-        if self.estimates.compared > 0 {
-            lines.push(format!(
-                "estimates: {:.0} % of {} waits within the range, {} longer",
-                self.estimates.within_range * 100.0,
-                self.estimates.compared,
-                self.estimates.longer
-            ));
-        }
+        lines.extend(self.estimates.sentence());
         let failures = self.failures.iter().map(|(text, count)| format!("  {count} × {text}"));
         lines.extend(failures);
+        lines.extend(self.system_lines());
         for it in &self.expectations {
             let verdict = if it.passed { "ok" } else { "NOT MET" };
             lines.push(format!("expected {}: {:.1}, {verdict}", it.text, it.value));
         }
         lines.join("\n")
+    }
+
+    /// When all was sold, if it was.
+    pub(crate) fn sales_sentence(&self) -> Option<String> {
+        let (sold_out, last) = (self.sold_out_second?, self.last_sale_second?);
+        Some(format!("Sold out after {sold_out} s; the last seat was sold after {last} s."))
+    }
+
+    /// What was done to the system, and what it used.
+    pub(crate) fn system_lines(&self) -> Vec<String> {
+        let mut lines = fault_lines(&self.faults, self.seconds_total);
+        lines.extend(self.server.map(|it| it.sentence(self.seconds_total)));
+        lines
     }
 
     #[cfg(test)]
@@ -264,6 +295,7 @@ fn second_reports(records: &Records) -> Vec<SecondReport> {
         admitted: second.admitted,
         seats_sold: second.seats_sold,
         deferred: second.deferred,
+        programs_deferred: second.programs_deferred,
         failed: second.failed,
         p50_ms: quantiles(second, 0.5),
         p99_ms: quantiles(second, 0.99),

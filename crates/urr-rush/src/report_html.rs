@@ -19,6 +19,7 @@ pub fn to_html(report: &RushReport) -> String {
     let title = format!("Rush: {} fans, {}", setup.fans, escape(&setup.event_title));
     let sections = [
         format!("<h1>{title}</h1>{}", facts(report)),
+        section("Faults and the server", &system(report)),
         section("Expectations", &expectations(report)),
         section("Requests", &operations(report)),
         section("Arrivals, admissions and sold seats", &flow(report)),
@@ -45,7 +46,8 @@ fn section(heading: &str, content: &str) -> String {
 
 fn facts(report: &RushReport) -> String {
     let setup = &report.setup;
-    let ended = report.ended.sentence().map_or_else(String::new, |it| format!(" <b>{it}</b>"));
+    let mut ended = report.sales_sentence().map_or_else(String::new, |it| format!(" {it}"));
+    ended.extend(report.ended.sentence().map(|it| format!(" <b>{it}</b>")));
     let outcomes = report.outcomes.iter().map(|(name, count)| format!("{name} {count}"));
     format!(
         "<p>{} at {}, {:.0} s, seed {}. {} of {} seats sold for {} won.{ended}</p><p>{}.</p>",
@@ -58,6 +60,12 @@ fn facts(report: &RushReport) -> String {
         grouped(report.revenue),
         outcomes.collect::<Vec<_>>().join(", ")
     )
+}
+
+fn system(report: &RushReport) -> String {
+    let item = |line: &String| format!("<li>{}</li>", escape(line));
+    let items: String = report.system_lines().iter().map(item).collect();
+    if items.is_empty() { items } else { format!("<ul>{items}</ul>") }
 }
 
 fn expectations(report: &RushReport) -> String {
@@ -98,13 +106,15 @@ fn by_second<'a>(
     Series { name, points: points.collect() }
 }
 
+/// Arrivals have a plot of their own: beside a burst the others cannot be seen.
 fn flow(report: &RushReport) -> String {
+    let arrivals = [by_second(report, "arrivals", |it| Some(f64::from(it.arrived)))];
     let series = [
-        by_second(report, "arrivals", |it| Some(f64::from(it.arrived))),
         by_second(report, "admissions", |it| Some(f64::from(it.admitted))),
         by_second(report, "sold seats", |it| Some(f64::from(it.seats_sold))),
     ];
-    plot(&series, "per second", PlotStyle::Lines)
+    let arrivals = plot(&arrivals, "per second", PlotStyle::Lines);
+    arrivals + &plot(&series, "per second", PlotStyle::Lines)
 }
 
 fn room(report: &RushReport) -> String {
@@ -117,17 +127,22 @@ fn room(report: &RushReport) -> String {
     waiting + &plot(&inside, "fans", PlotStyle::Lines)
 }
 
+/// Of people: programs are slowed down on purpose.
 fn latencies(report: &RushReport) -> String {
-    let series = Operation::ALL.map(|operation| {
+    let people = Operation::ALL.into_iter().filter(|it| *it != Operation::Program);
+    let series = |operation: Operation| {
         let name = operation.name();
         by_second(report, name, |it| it.p99_ms.get(name).copied())
-    });
+    };
+    let series: Vec<Series<'_>> =
+        people.map(series).filter(|series| !series.points.is_empty()).collect();
     plot(&series, "ms by second", PlotStyle::Lines)
 }
 
 fn errors(report: &RushReport) -> String {
     let series = [
         by_second(report, "deferred", |it| Some(f64::from(it.deferred))),
+        by_second(report, "deferred programs", |it| Some(f64::from(it.programs_deferred))),
         by_second(report, "failed", |it| Some(f64::from(it.failed))),
     ];
     plot(&series, "per second", PlotStyle::Lines)
@@ -156,12 +171,7 @@ fn estimates(report: &RushReport) -> String {
         return String::new();
     }
     let series = [Series { name: "fans", points: estimates.sample.clone() }];
-    let text = format!(
-        "<p>{:.0} % of {} waits were within the range; {} were longer.</p>",
-        estimates.within_range * 100.0,
-        estimates.compared,
-        estimates.longer
-    );
+    let text = estimates.sentence().map_or_else(String::new, |it| format!("<p>{it}.</p>"));
     plot(&series, "seconds waited over seconds told", PlotStyle::Points) + &text
 }
 

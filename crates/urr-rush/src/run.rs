@@ -23,6 +23,8 @@ use crate::report::{RushEnding, RushReport, RushSetup};
 
 /// So many seconds in a row the event is sold out and nobody acts, before the rush ends.
 const SOLD_OUT_SECONDS: u32 = 3;
+/// A system that does not answer says nothing: its last sample counts for so many seconds.
+const SAMPLE_SECONDS_MAX: u64 = 2;
 
 /// What is to be rehearsed.
 #[derive(Clone, Debug)]
@@ -89,7 +91,10 @@ pub async fn run(
                 let room = last.map(|it| (it.waiting, it.inside, it.threshold));
                 show(&rush.recorder.live(fans, room));
                 // Whoever acts may still buy, or give back what they bought.
-                let is_over = last.is_some_and(|it| it.sold_out) && rush.recorder.acting() == 0;
+                let now = started.elapsed().as_secs();
+                let is_sold_out = last
+                    .is_some_and(|it| it.sold_out && it.second + SAMPLE_SECONDS_MAX >= now);
+                let is_over = is_sold_out && rush.recorder.acting() == 0;
                 sold_out_seconds = if is_over { sold_out_seconds + 1 } else { 0 };
                 if until_sold_out && sold_out_seconds >= SOLD_OUT_SECONDS {
                     break RushEnding::SoldOut;

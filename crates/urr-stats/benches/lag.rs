@@ -21,6 +21,7 @@ use urr_kernel::{Clock, DomainEvent, IdSource, Timestamp, Uuid};
 use urr_stats::{GROUP, SCHEMA, TOPICS};
 use urr_storage::Tx;
 use urr_test::engines::{Database, Engine};
+use urr_test::figures::{BenchFigure, RatioTarget};
 
 const RATES: [u32; 2] = [1_000, 5_000];
 const SECONDS: u32 = 10;
@@ -40,21 +41,33 @@ fn main() {
 
 /// Prints how far the statistics are behind, and how far they are if they only note.
 fn compare(machine: &Runtime, engine: Engine, per_second: u32) {
+    let mut p99_ms = Vec::new();
     for (name, handle) in [("counted", urr_stats::handle_all as Handle), ("only noted", note)] {
         let Some(database) = Database::open(engine, &SCHEMA, Clock::System.now()) else {
             println!("{engine:?} is not installed");
-            continue;
+            return;
         };
-        let lags = machine.block_on(run(&database, handle, per_second));
+        let (lags, p99) = machine.block_on(run(&database, handle, per_second));
         println!("{engine:?}, {name}: {lags}");
+        p99_ms.push(f64::from(u32::try_from(p99.max(1)).unwrap_or(u32::MAX)));
     }
+    let figure = BenchFigure {
+        name: &format!("statistics behind at {per_second} events/s, {engine:?}, p99"),
+        value: p99_ms[0],
+        unit: "ms",
+        baseline: "only noted",
+        baseline_value: p99_ms[1],
+        target: RatioTarget::None,
+    };
+    figure.show();
 }
 
 fn note(_: &mut Tx<'_>, _: &[&DomainEvent]) -> Result<(), HandleError> {
     Ok(())
 }
 
-async fn run(database: &Database, handle: Handle, per_second: u32) -> String {
+/// The lags in words, and the 99th percentile in milliseconds.
+async fn run(database: &Database, handle: Handle, per_second: u32) -> (String, i64) {
     let folder = tempfile::tempdir().expect("a folder for the bus");
     let clock = Clock::System;
     let bus = Bus::open_embedded(&folder.path().join("bus.db"), &clock).expect("a bus");
@@ -94,7 +107,9 @@ async fn run(database: &Database, handle: Handle, per_second: u32) -> String {
     lags.sort_unstable();
     let at = |hundredths: usize| lags[(lags.len() - 1) * hundredths / 100];
     let (p50, p99, last) = (at(50), at(99), at(100));
-    format!("p50 {p50} ms, p99 {p99} ms, at most {last} ms; the rest took {} ms", rest.as_millis())
+    let rest = rest.as_millis();
+    let text = format!("p50 {p50} ms, p99 {p99} ms, at most {last} ms; the rest took {rest} ms");
+    (text, p99)
 }
 
 /// Publishes at its pace, and says how many.

@@ -47,7 +47,7 @@ const SEATS: i64 = 100_000;
 const CALLERS: usize = 64;
 const CONNECTIONS: usize = 32;
 /// Ours and the baseline take turns, so that a busy moment of the machine hits both.
-const ROUNDS: u32 = 4;
+const ROUNDS: u32 = 2;
 const ROUND: Duration = Duration::from_secs(3);
 const SQLITE_RATIO_MIN: f64 = 0.6;
 const POSTGRES_RATIO_MIN: f64 = 0.8;

@@ -37,7 +37,7 @@ use urr_ticket::{
 };
 
 const CONNECTIONS: u32 = 64;
-const ROUNDS: u32 = 7;
+const ROUNDS: u32 = 4;
 const ROUND: Duration = Duration::from_millis(1_500);
 const RATIO_MIN: f64 = 0.5;
 /// How many each of those who reserve makes in a round.

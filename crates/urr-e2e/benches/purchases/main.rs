@@ -47,7 +47,7 @@ use system::{BenchDeployment, BenchSystem, CommitCounts};
 
 const BUYERS: [usize; 2] = [16, 64];
 /// Ours and the baseline take turns, so that a busy moment of the machine hits both.
-const ROUNDS: u32 = 3;
+const ROUNDS: u32 = 2;
 const ROUND: Duration = Duration::from_secs(4);
 /// A ratio below these is a step backwards, not a slow machine. They are low because purchases share
 /// commits, so that the baselines have little to do beside HTTP, JSON, the bus and the waiting room.

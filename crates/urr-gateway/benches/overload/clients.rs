@@ -18,6 +18,8 @@ const CONNECTIONS: usize = 1_024;
 pub struct BenchTarget {
     pub address: SocketAddr,
     pub bearer: String,
+    /// The class of the request with this number.
+    pub class_of: fn(u64) -> Class,
 }
 
 /// What a request is for.
@@ -39,8 +41,8 @@ impl Class {
         }
     }
 
-    /// The class of the request with this number: 5 % pay, 15 % hold, 80 % browse.
-    fn of(number: u64) -> Class {
+    /// 5 % pay, 15 % hold, 80 % browse.
+    pub fn mixed(number: u64) -> Class {
         match number % 20 {
             7 => Class::Pay,
             2 | 9 | 15 => Class::Hold,
@@ -95,7 +97,7 @@ where
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 let Some(due) = due(number) else { return answers };
                 sleep_until(due).await;
-                let class = Class::of(number);
+                let class = (target.class_of)(number);
                 let status = client.send(class).await;
                 let second = due.duration_since(begun).as_secs();
                 answers.push(BenchResponse { class, status, second, took: due.elapsed() });

@@ -65,10 +65,8 @@ impl<'a> NearFront<'a> {
             UserLocation::Active => ReminderAction::Notify { position: 0, wait_seconds: Some(0) },
             UserLocation::Waiting(place) if place.position <= self.count => {
                 let position = place.position;
-                let wait_seconds = self.wait_estimator.is_founded(position).then(|| {
-                    let wait = self.wait_estimator.wait_at(position).seconds;
-                    self.until_opening.unwrap_or(0) + wait
-                });
+                let wait = self.wait_estimator.wait_at(position);
+                let wait_seconds = wait.map(|wait| self.until_opening.unwrap_or(0) + wait.seconds);
                 ReminderAction::Notify { position, wait_seconds }
             }
             UserLocation::Waiting(place) if place.number != number => {
@@ -106,6 +104,7 @@ mod tests {
             pace: LinePace {
                 admitted: vec![each_second; LinePace::SECONDS],
                 left: vec![0; LinePace::SECONDS],
+                let_in: vec![each_second; LinePace::SECONDS],
             },
             ..Crowd::default()
         };

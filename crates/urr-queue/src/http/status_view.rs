@@ -44,7 +44,8 @@ pub struct QueueStatusView<'a> {
     position: Option<u32>,
     people_ahead: Option<u32>,
     people_behind: Option<u32>,
-    /// In seconds. Null if it is not known: before a draw, while paused, when all is sold.
+    /// In seconds. Null if it is not known: before a draw, while paused, when all is sold, and as
+    /// long as nobody has left the full room.
     estimated_wait: Option<u64>,
     estimated_wait_range: Option<WaitRangeView>,
     /// How many users wait.

@@ -30,21 +30,41 @@ contract! {
         }
     }
 
-    /// Somebody was told "1 second" for as long as nobody went.
+    /// Somebody was told "1 second" for as long as nobody went, and others up to two days.
     async fn in_a_full_room_from_which_nobody_goes_no_moment_is_promised(world: World) {
         let event = world.open_event().await;
         world.set_room(event, "threshold = 2").await;
-        let fans = world.come(event, 3).await;
+        let fans = world.come(event, 4).await;
         for _ in 0..10 {
             world.clock.advance(SECOND);
-            let (wait, _, to) = told(&fans[2], event).await;
-            assert!(wait >= 60, "{wait} to {to}");
-            assert!(to >= 30 * 60, "a slot may be used until its end: {wait} to {to}");
+            let told = fans[3].status(event).await.ok();
+            let wait = (&told["estimatedWait"], &told["estimatedWaitRange"]);
+            assert_eq!(wait, (&Value::Null, &Value::Null), "it is still being calculated");
         }
-        // The control: when somebody goes, the next one is admitted.
+        // The control: when somebody goes, there is something to calculate with.
         fans[0].leave(event).await.ok();
         world.queue.admit(event).await;
         assert_eq!(fans[2].status(event).await.ok()["status"], json!("active"));
+        world.clock.advance(SECOND);
+        let (wait, from, to) = told(&fans[3], event).await;
+        assert!(from <= wait && wait <= to, "{from} to {to}");
+    }
+
+    /// The sale is open for a day when the crowd comes: the day says nothing about the crowd.
+    async fn an_idle_day_does_not_make_the_wait_longer(world: World) {
+        let event = world.open_event().await;
+        world.set_room(event, "threshold = 10, admitted_per_second_max = 1").await;
+        world.clock.advance(24 * 60 * MINUTE);
+        let fans = world.come(event, 60).await;
+        for fan in &fans[..30] {
+            world.clock.advance(SECOND);
+            world.queue.admit(event).await;
+            // Each uses the slot for a second.
+            fan.leave(event).await.ok();
+        }
+        let (wait, _, to) = told(&fans[59], event).await;
+        assert!((20..=45).contains(&wait), "{wait}");
+        assert!(to < 120, "{to}");
     }
 
     /// While people gather the time until the sale comes on top.
@@ -71,9 +91,9 @@ contract! {
         world.clock.advance(SECOND);
         assert_eq!(fans[199].status(event).await.ok()["position"], json!(158));
         let (wait, from, to) = told(&fans[199], event).await;
-        // 40 of the last 60 seconds moved: two thirds of a person in a second.
-        assert!((200..=250).contains(&wait), "{wait}");
-        assert!(from < 200 && to > 250 && to < 600, "{from} to {to}");
+        // One in a second, for 40 seconds: the idle seconds before say nothing.
+        assert!((150..=170).contains(&wait), "{wait}");
+        assert!(from < 150 && to > 170 && to < 600, "{from} to {to}");
         let (near, ..) = told(&fans[50], event).await;
         assert!(near < 20, "{near}");
     }

@@ -33,15 +33,16 @@ impl PaceHistory {
     }
 
     pub fn pace(&self, now_second: i64) -> LinePace {
-        let (mut admitted, mut left) = (Vec::new(), Vec::new());
+        let mut pace = LinePace::default();
         for ago in (1..=LinePace::SECONDS).rev() {
             let second = now_second - i64::try_from(ago).expect("few");
             let kept = self.seconds[index(second)];
             let counted = if kept.second == second { kept } else { SecondCounts::default() };
-            admitted.push(counted.admitted);
-            left.push(counted.left);
+            pace.admitted.push(counted.admitted);
+            pace.left.push(counted.left);
+            pace.let_in.push(counted.let_in);
         }
-        LinePace { admitted, left }
+        pace
     }
 
     /// The counts of a second, to be raised.

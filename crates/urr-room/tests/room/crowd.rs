@@ -119,7 +119,7 @@ on_all_forms! {
     }
 
     /// It tells those in line how fast the line moves, so it is about the line.
-    async fn who_never_waited_is_not_in_the_pace(world: World) {
+    async fn who_never_waited_is_not_in_the_pace_of_the_line(world: World) {
         let ann = world.user();
         world.enter(ann).await;
         world.leave(ann).await;
@@ -128,6 +128,7 @@ on_all_forms! {
         world.pass(SECOND);
         let crowd = world.crowd().await;
         assert_eq!(newest_first(&crowd.pace.admitted, 2), [0, 0]);
+        assert_eq!(newest_first(&crowd.pace.let_in, 2), [1, 0], "but among all admissions");
         assert_eq!(newest_first(&crowd.pace.left, 2), [0, 0], "nobody went by themselves");
     }
 

@@ -31,7 +31,7 @@ use crowd::{Measured, SeatPreference};
 use service::BenchService;
 
 /// Ours and the baseline take turns, so that a busy moment of the machine hits both.
-const ROUNDS: u32 = 4;
+const ROUNDS: u32 = 2;
 const ROUND: Duration = Duration::from_secs(3);
 const CLIENTS: u32 = 256;
 const SEATS: u32 = 50_000;

@@ -27,6 +27,9 @@ use crate::data_folder;
 /// Without a terminal a line is printed this often.
 const LINE_EVERY_SECONDS: u64 = 5;
 const FANS_PER_ADDRESS: u32 = 40;
+/// Only a loopback address can be reached from many addresses.
+const ONE_ADDRESS: &str = "All fans come from the address of this machine. The limits of the site \
+    per address defer them, unless its gateway.rate_limit_users_per_address is raised.";
 
 #[derive(Debug, Subcommand)]
 pub enum RushCommand {
@@ -195,6 +198,9 @@ impl AccountMaker {
 
 fn rehearse(config: &Config, args: RunArgs) -> Result<()> {
     let plan = plan(config, &args).map_err(CommandNotRun::wrap)?;
+    if !plan.site.is_loopback() {
+        print_line(ONE_ADDRESS)?;
+    }
     let mut screen = Screen::new();
     let report = block_on(async {
         let mut signals = StopSignals::listen()?;
@@ -332,7 +338,8 @@ fn lines(figures: &LiveFigures) -> Vec<String> {
             })
         ),
     ];
-    for name in ["check", "poll", "crowd", "map", "reserve", "pay", "cancel", "transfer", "leave"] {
+    let people = ["check", "poll", "crowd", "map", "reserve", "pay", "cancel", "transfer", "leave"];
+    for name in people {
         let found = figures.latencies.iter().find(|(operation, _, _)| *operation == name);
         let times = found.map_or_else(String::new, |(_, p50, p99)| {
             format!("{:>10.1?} p50 {:>10.1?} p99", p50, p99)

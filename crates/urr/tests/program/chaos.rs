@@ -20,14 +20,14 @@ fn killed_stopped_and_cut_off_the_program_keeps_everything() -> Result<()> {
     let installation = Installation::new()?;
     let arguments = [
         ["--fans", "300"],
-        ["--seats", "60"],
+        ["--seats", "400"],
         ["--threshold", "30"],
         ["--kills", "3"],
         ["--stops", "1"],
         ["--cuts", "2"],
         ["--slow-disks", "1"],
         ["--within", "12"],
-        ["--pauses", "0.3"],
+        ["--pauses", "1"],
         ["--heal-minutes", "2"],
         ["--folder", "."],
     ];
@@ -35,11 +35,20 @@ fn killed_stopped_and_cut_off_the_program_keeps_everything() -> Result<()> {
     assert_eq!(refused.status.code(), Some(2), "a folder that exists is not touched: {refused:?}");
     let mut arguments = arguments.concat();
     *arguments.last_mut().context("there are some")? = "chaos";
-    let run = installation.command(&[&["rush", "chaos"], &arguments[..]].concat());
+    let until = ["rush", "chaos", "--until-sold-out", "--expect", "bought>=100"];
+    let run = installation.command(&[&until, &arguments[..]].concat());
     let ended = Process::start(run)?.await_end_within(PATIENCE)?;
     assert!(ended.status.success(), "{ended:?}");
     assert!(ended.stdout.contains("All agrees after 7 faults."), "{ended:?}");
     assert!(ended.stdout.contains("ok        waiting rooms: "), "{ended:?}");
+    for figure in [
+        "Sold out after ",
+        "kills: 3, answered again after ",
+        "slow disks: 1, a sync took ",
+        " MiB of memory at most",
+    ] {
+        assert!(ended.stdout.contains(figure), "{figure}: {ended:?}");
+    }
     assert!(!ended.stdout.contains(" 0 seats sold"), "{ended:?}");
 
     // The control: the audit that was clean sees what is damaged in the same folder.

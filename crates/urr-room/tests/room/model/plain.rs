@@ -236,7 +236,11 @@ impl Plain {
             last_number: room.last_number,
             admitted_total: room.admitted_total,
             left_total: u64::try_from(room.left.len()).unwrap(),
-            pace: LinePace { admitted: pace(&room.admitted_from_line), left: pace(&room.left) },
+            pace: LinePace {
+                admitted: pace(&room.admitted_from_line),
+                left: pace(&room.left),
+                let_in: pace(&room.admitted),
+            },
             marks: room
                 .line
                 .iter()

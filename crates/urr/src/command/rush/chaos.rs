@@ -4,38 +4,32 @@
 //! the seed. Several processes on PostgreSQL, Redis and Kafka have the same as a test of the program,
 //! because the servers' own processes are started by the test kit.
 
+mod disk;
+mod program;
+
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::Write;
-use std::net::{SocketAddr, TcpListener};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::thread;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::task::AbortOnDropHandle;
-use urr_kernel::Clock;
 use urr_rush::{
-    Arrivals, Behaviour, CuttingProxy, RushPlan, RushReport, Site, create_sale, to_html,
+    Arrivals, Behaviour, CuttingProxy, Expectation, FaultReport, RushPlan, RushReport, Site,
+    SyncTimes, create_sale, to_html,
 };
 use urr_service::UserRole;
 
+use self::disk::{ChaosDisk, fill, keep_busy};
+use self::program::ChaosProgram;
 use super::{AccountMaker, Screen, addresses_for};
 use crate::command::audit::{SinceTime, WholeReport, audit_everything, unpaid_reservations};
 use crate::command::{CommandNotRun, block_on, print_line};
-use crate::config::{self, CommandLineOverrides, Config, LoadMode, LoadOptions};
+use crate::config::Config;
 
-const READY_WITHIN: Duration = Duration::from_secs(60);
-const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// A small disk, if one can be mounted.
-const DISK_BYTES: u64 = 512 * 1024 * 1024;
-/// So many writers keep the disk busy, each with a file of this size.
-const DISK_WRITERS: usize = 4;
-const WRITTEN_BYTES: usize = 16 * 1024 * 1024;
 /// A slow disk lasts longer than other faults: it delays, and breaks nothing.
 const SLOW_DISK_FACTOR: u32 = 4;
 /// A fan goes on trying for a minute.
@@ -74,12 +68,22 @@ pub struct ChaosArgs {
     /// The same seed repeats the faults and the decisions of the fans
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// The fans go on after the last fault, for so many minutes at most
+    #[arg(long, value_name = "MINUTES", default_value_t = 30)]
+    max_minutes: u64,
+    /// They go on until the event is sold out and nobody inside can buy any more; without it, until
+    /// those who waited in vain have learned of it and left
+    #[arg(long)]
+    until_sold_out: bool,
     /// How long fans choose and pay, on average
     #[arg(long, value_name = "SECONDS", default_value_t = 2.0)]
     pauses: f64,
-    /// Everything must agree so many minutes after the last fault
+    /// Everything must agree so many minutes after the last fan
     #[arg(long, value_name = "MINUTES", default_value_t = 5)]
     heal_minutes: u64,
+    /// What must come true, for example `p99.pay<2s`; may be repeated
+    #[arg(long)]
+    expect: Vec<Expectation>,
     /// A new folder for the data; it stays [default: a temporary one]
     #[arg(long, value_name = "FOLDER")]
     folder: Option<PathBuf>,
@@ -102,6 +106,27 @@ enum Fault {
     Cut,
     FullDisk { lasts: Duration },
     SlowDisk { lasts: Duration },
+}
+
+impl Fault {
+    /// In the plural.
+    fn kind(self) -> &'static str {
+        match self {
+            Fault::Kill => "kills",
+            Fault::Stop { .. } => "stops",
+            Fault::Cut => "cuts",
+            Fault::FullDisk { .. } => "full disks",
+            Fault::SlowDisk { .. } => "slow disks",
+        }
+    }
+}
+
+/// What a fault did.
+#[derive(Default)]
+struct FaultEffect {
+    /// How long the program took to answer again.
+    recovery: Option<Duration>,
+    sync: Option<SyncTimes>,
 }
 
 /// The faults in their order, by the seed.
@@ -130,10 +155,11 @@ fn plan_faults(args: &ChaosArgs) -> Vec<PlannedFault> {
 }
 
 pub fn run(args: &ChaosArgs) -> Result<()> {
-    let disk = ChaosDisk::create(args).map_err(CommandNotRun::wrap)?;
+    let disk = ChaosDisk::create(args.folder.as_deref(), args.full_disks > 0);
+    let disk = disk.map_err(CommandNotRun::wrap)?;
     let rehearsed = block_on(rehearse(args, &disk));
     let (mut report, audit, lost) = rehearsed.map_err(CommandNotRun::wrap)?;
-    report.judge(&[]);
+    report.judge(&args.expect);
     let (html, json) = (args.report.with_extension("html"), args.report.with_extension("json"));
     fs::write(&html, to_html(&report)).with_context(|| format!("{}", html.display()))?;
     fs::write(&json, serde_json::to_vec(&report)?)
@@ -147,27 +173,52 @@ pub fn run(args: &ChaosArgs) -> Result<()> {
     ensure!(audit.is_clean(), "the audit is not clean: {} differences", audit.differences());
     ensure!(audit.is_quiet(), "something is still under way");
     ensure!(report.has_passed(), "an expectation was not met");
-    print_line(&format!("All agrees after {} faults.", plan_faults(args).len()))
+    print_line(&format!("All agrees after {} faults.", report.faults.len()))
 }
 
 async fn rehearse(
     args: &ChaosArgs,
     disk: &ChaosDisk,
 ) -> Result<(RushReport, WholeReport, Vec<String>)> {
-    let mut program = ChaosProgram::new(disk.folder.join("data"), args)?;
+    let mut program = ChaosProgram::new(disk.folder.join("data"), args.threshold)?;
     program.start().await?;
     let config = program.config()?;
+    let proxy = CuttingProxy::start(vec![program.address]).await?;
+    let site = Site::parse(&format!("http://{}", proxy.address()))?;
+    let plan = plan(args, &config, &program, site).await?;
+    let harm = harm(program, plan_faults(args), proxy, disk.ballast());
+    let harm = AbortOnDropHandle::new(tokio::spawn(harm));
+    let mut screen = Screen::new();
+    let never = std::future::pending();
+    let mut report = urr_rush::run(plan, never, |figures| screen.show(figures)).await?;
+    // The fans may be done before the last fault.
+    let (mut program, faults) = harm.await.context("the faults")??;
+    program.await_ready().await?;
+    let audit = await_agreement(&config, Duration::from_mins(args.heal_minutes)).await?;
+    let told: BTreeSet<String> = report.told_paid.clone();
+    let lost = unpaid_reservations(&config, &told).await?;
+    program.end();
+    report.faults = faults;
+    report.server = Some(program.usage());
+    Ok((report, audit, lost))
+}
+
+/// Makes an event and its fans. They come to `site`.
+async fn plan(
+    args: &ChaosArgs,
+    config: &Config,
+    program: &ChaosProgram,
+    site: Site,
+) -> Result<RushPlan> {
     let direct = Site::parse(&format!("http://{}", program.address))?;
-    let maker = AccountMaker::new(&config, 24)?;
+    let maker = AccountMaker::new(config, 24)?;
     let admin = maker.account(UserRole::Admin);
     let event_id = create_sale(&direct, &admin.token, usize::try_from(args.seats)?).await?;
-    let accounts = (0..args.fans).map(|_| maker.account(UserRole::User)).collect();
-    let proxy = CuttingProxy::start(vec![program.address]).await?;
     let pauses = Duration::from_secs_f64(args.pauses);
-    let plan = RushPlan {
-        site: Site::parse(&format!("http://{}", proxy.address()))?,
+    Ok(RushPlan {
+        site,
         event_id,
-        accounts,
+        accounts: (0..args.fans).map(|_| maker.account(UserRole::User)).collect(),
         arrivals: Arrivals::Burst(Duration::from_secs(1)),
         behaviour: Behaviour {
             choosing: pauses,
@@ -178,23 +229,9 @@ async fn rehearse(
         seed: args.seed,
         connections: 512,
         addresses: addresses_for(args.fans),
-        time_max: Duration::from_mins(args.heal_minutes) + Duration::from_secs(args.within),
-        until_sold_out: false,
-    };
-    let faults = plan_faults(args);
-    let harm = program.harm(faults, proxy, disk.ballast());
-    let harm = AbortOnDropHandle::new(tokio::spawn(harm));
-    let mut screen = Screen::new();
-    let never = std::future::pending();
-    let report = urr_rush::run(plan, never, |figures| screen.show(figures)).await?;
-    // The fans may be done before the last fault.
-    let mut program = harm.await.context("the faults")??;
-    program.await_ready().await?;
-    let audit = await_agreement(&config, Duration::from_mins(args.heal_minutes)).await?;
-    let told: BTreeSet<String> = report.told_paid.clone();
-    let lost = unpaid_reservations(&config, &told).await?;
-    program.end();
-    Ok((report, audit, lost))
+        time_max: Duration::from_mins(args.max_minutes) + Duration::from_secs(args.within),
+        until_sold_out: args.until_sold_out,
+    })
 }
 
 /// Audits until everything agrees and nothing is under way, or the time is over.
@@ -210,246 +247,64 @@ async fn await_agreement(config: &Config, patience: Duration) -> Result<WholeRep
     }
 }
 
-/// `urr up` as a process of ours, killed when it is dropped.
-struct ChaosProgram {
-    data: PathBuf,
-    address: SocketAddr,
-    threshold: u32,
-    child: Option<Child>,
+/// Lets the faults happen, and starts the program again after each.
+async fn harm(
+    mut program: ChaosProgram,
+    faults: Vec<PlannedFault>,
+    proxy: CuttingProxy,
+    ballast: Option<PathBuf>,
+) -> Result<(ChaosProgram, Vec<FaultReport>)> {
+    let begun = Instant::now();
+    let mut reports = Vec::new();
+    for PlannedFault { at, fault } in faults {
+        sleep_until(begun + at).await;
+        let came_at = begun.elapsed();
+        let FaultEffect { recovery, sync } =
+            inflict(&mut program, fault, &proxy, ballast.as_ref()).await?;
+        reports.push(FaultReport { sync, ..FaultReport::new(fault.kind(), came_at, recovery) });
+    }
+    // Fans still use the proxy.
+    tokio::spawn(async move {
+        let _proxy = proxy;
+        std::future::pending::<()>().await;
+    });
+    Ok((program, reports))
 }
 
-impl ChaosProgram {
-    fn new(data: PathBuf, args: &ChaosArgs) -> Result<ChaosProgram> {
-        // The port is free again when the listener is dropped.
-        let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
-        Ok(ChaosProgram { data, address, threshold: args.threshold, child: None })
-    }
-
-    /// Its configuration, with the secrets of its folder.
-    fn config(&self) -> Result<Config> {
-        let overrides = CommandLineOverrides {
-            data_dir: Some(self.data.clone()),
-            ..CommandLineOverrides::default()
-        };
-        let options = LoadOptions { mode: LoadMode::Inspect, config_file: None, overrides };
-        Ok(config::load(options, [])?)
-    }
-
-    /// Starts it and waits until it answers.
-    async fn start(&mut self) -> Result<()> {
-        let log = fs::File::options().create(true).append(true).open(self.log_path())?;
-        let program = std::env::current_exe().context("our own program")?;
-        let child = Command::new(program)
-            .args(["up", "--port", &self.address.port().to_string(), "--data"])
-            .arg(&self.data)
-            .env_clear()
-            .env("URR_DEMO_SEED", "false")
-            .env("URR_QUEUE_THRESHOLD", self.threshold.to_string())
-            // A killed process keeps its claim on a payment for longer than all calls could take.
-            .env("URR_PAYMENTS_TIMEOUT_SECONDS", "2")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(log)
-            .spawn()
-            .context("starting `urr up`")?;
-        self.child = Some(child);
-        self.await_ready().await
-    }
-
-    fn log_path(&self) -> PathBuf {
-        self.data.with_file_name("log")
-    }
-
-    async fn await_ready(&mut self) -> Result<()> {
-        let ends_at = Instant::now() + READY_WITHIN;
-        loop {
-            let child = self.child.as_mut().context("it was started")?;
-            if let Some(status) = child.try_wait()? {
-                let log = fs::read_to_string(self.log_path()).unwrap_or_default();
-                let last: Vec<&str> = log.lines().rev().take(5).collect();
-                bail!("`urr up` ended with {status}: {}", last.join(" | "));
-            }
-            if is_ready(self.address).await {
-                return Ok(());
-            }
-            ensure!(Instant::now() < ends_at, "`urr up` is not ready after {READY_WITHIN:?}");
-            sleep(POLL_INTERVAL).await;
+async fn inflict(
+    program: &mut ChaosProgram,
+    fault: Fault,
+    proxy: &CuttingProxy,
+    ballast: Option<&PathBuf>,
+) -> Result<FaultEffect> {
+    let mut effect = FaultEffect::default();
+    match fault {
+        Fault::Kill => {
+            program.end();
+            let ended = Instant::now();
+            program.start().await?;
+            effect.recovery = Some(ended.elapsed());
+        }
+        Fault::Stop { lasts } => {
+            program.signal("STOP")?;
+            sleep(lasts).await;
+            program.signal("CONT")?;
+        }
+        Fault::Cut => proxy.cut(),
+        Fault::FullDisk { lasts } => {
+            let ballast = ballast.context("a disk that can be full was mounted")?;
+            fill(ballast)?;
+            sleep(lasts).await;
+            fs::remove_file(ballast)?;
+            program.restart_if_ended().await?;
+        }
+        Fault::SlowDisk { lasts } => {
+            let folder = program.data.with_file_name("busy");
+            let busy = tokio::task::spawn_blocking(move || keep_busy(&folder, lasts));
+            effect.sync = Some(busy.await??);
         }
     }
-
-    /// Lets the faults happen, and starts the program again after each.
-    async fn harm(
-        mut self,
-        faults: Vec<PlannedFault>,
-        proxy: CuttingProxy,
-        ballast: Option<PathBuf>,
-    ) -> Result<ChaosProgram> {
-        let begun = Instant::now();
-        for PlannedFault { at, fault } in faults {
-            sleep_until(begun + at).await;
-            match fault {
-                Fault::Kill => {
-                    self.end();
-                    self.start().await?;
-                }
-                Fault::Stop { lasts } => {
-                    self.signal("STOP")?;
-                    sleep(lasts).await;
-                    self.signal("CONT")?;
-                }
-                Fault::Cut => proxy.cut(),
-                Fault::FullDisk { lasts } => {
-                    let Some(ballast) = &ballast else { continue };
-                    fill(ballast)?;
-                    sleep(lasts).await;
-                    fs::remove_file(ballast)?;
-                    self.restart_if_ended().await?;
-                }
-                Fault::SlowDisk { lasts } => {
-                    let folder = self.data.with_file_name("busy");
-                    tokio::task::spawn_blocking(move || keep_busy(&folder, lasts)).await??;
-                }
-            }
-        }
-        // Fans still use the proxy.
-        tokio::spawn(async move {
-            let _proxy = proxy;
-            std::future::pending::<()>().await;
-        });
-        Ok(self)
-    }
-
-    /// A process that cannot write may end itself; somebody starts it again.
-    async fn restart_if_ended(&mut self) -> Result<()> {
-        let child = self.child.as_mut().context("it was started")?;
-        match child.try_wait()? {
-            Some(_) => self.start().await,
-            None => Ok(()),
-        }
-    }
-
-    /// The standard library sends only KILL.
-    fn signal(&self, signal: &str) -> Result<()> {
-        let pid = self.child.as_ref().context("it was started")?.id();
-        let sent = Command::new("kill").args([format!("-{signal}"), pid.to_string()]).status()?;
-        ensure!(sent.success(), "{signal} could not be sent");
-        Ok(())
-    }
-
-    /// As `kill -9` does.
-    fn end(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            // It may have ended by itself.
-            child.kill().ok();
-            child.wait().ok();
-        }
-    }
-}
-
-impl Drop for ChaosProgram {
-    fn drop(&mut self) {
-        self.end();
-    }
-}
-
-async fn is_ready(address: SocketAddr) -> bool {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    let ask = async {
-        let mut stream = tokio::net::TcpStream::connect(address).await?;
-        let request =
-            format!("GET /health HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
-        stream.write_all(request.as_bytes()).await?;
-        let mut answer = [0; 12];
-        stream.read_exact(&mut answer).await?;
-        Ok::<_, std::io::Error>(answer == *b"HTTP/1.1 200")
-    };
-    tokio::time::timeout(Duration::from_secs(1), ask).await.is_ok_and(|it| it.unwrap_or(false))
-}
-
-/// Where the data is: a folder, or a small disk of its own that can be filled.
-struct ChaosDisk {
-    folder: PathBuf,
-    is_mounted: bool,
-    is_temporary: bool,
-}
-
-impl ChaosDisk {
-    fn create(args: &ChaosArgs) -> Result<ChaosDisk> {
-        let named = args.folder.clone();
-        let folder = named.unwrap_or_else(|| {
-            let now = Clock::System.now().as_millisecond();
-            std::env::temp_dir().join(format!("urr-chaos-{}-{now}", std::process::id()))
-        });
-        ensure!(!folder.exists(), "{} exists; name a new folder", folder.display());
-        fs::create_dir_all(&folder).with_context(|| format!("{}", folder.display()))?;
-        let is_temporary = args.folder.is_none();
-        let mut disk = ChaosDisk { folder, is_mounted: false, is_temporary };
-        if args.full_disks > 0 {
-            disk.mount()?;
-        }
-        Ok(disk)
-    }
-
-    fn mount(&mut self) -> Result<()> {
-        let size = format!("size={DISK_BYTES}");
-        let mut command = Command::new("mount");
-        command.args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(&self.folder);
-        let mounted = command.stderr(Stdio::null()).status();
-        self.is_mounted = mounted.is_ok_and(|status| status.success());
-        ensure!(self.is_mounted, "a small disk cannot be mounted here; leave out --full-disks");
-        Ok(())
-    }
-
-    /// The file that fills the disk.
-    fn ballast(&self) -> Option<PathBuf> {
-        self.is_mounted.then(|| self.folder.join("ballast"))
-    }
-}
-
-impl Drop for ChaosDisk {
-    fn drop(&mut self) {
-        // What cannot be removed stays in the temporary folder.
-        if self.is_mounted && self.is_temporary {
-            Command::new("umount").arg(&self.folder).status().ok();
-        }
-        if self.is_temporary {
-            fs::remove_dir_all(&self.folder).ok();
-        }
-    }
-}
-
-/// Writes until nothing more can be written.
-fn fill(path: &Path) -> Result<()> {
-    let mut file = fs::File::create(path)?;
-    for size in [1 << 20, 1 << 12, 1] {
-        let bytes = vec![0; size];
-        while file.write_all(&bytes).is_ok() {}
-    }
-    Ok(())
-}
-
-/// Keeps the disk of this folder busy: syncs of others have to wait for ours.
-fn keep_busy(folder: &Path, lasts: Duration) -> Result<()> {
-    fs::create_dir_all(folder)?;
-    let ends_at = std::time::Instant::now() + lasts;
-    thread::scope(|scope| {
-        let write = |number: usize| keep_writing(folder.join(number.to_string()), ends_at);
-        let writers: Vec<_> =
-            (0..DISK_WRITERS).map(|number| scope.spawn(move || write(number))).collect();
-        writers.into_iter().try_for_each(|writer| writer.join().expect("it does not panic"))
-    })?;
-    Ok(fs::remove_dir_all(folder)?)
-}
-
-/// Writes a file again and again, and syncs it each time.
-fn keep_writing(path: PathBuf, ends_at: std::time::Instant) -> std::io::Result<()> {
-    let bytes = vec![1; WRITTEN_BYTES];
-    while std::time::Instant::now() < ends_at {
-        let mut file = fs::File::create(&path)?;
-        file.write_all(&bytes)?;
-        file.sync_all()?;
-    }
-    Ok(())
+    Ok(effect)
 }
 
 #[cfg(test)]
@@ -477,14 +332,5 @@ mod tests {
         assert_eq!(planned.len(), 3 + 2 + 2 + 1 + 2);
         let within = Duration::from_secs(2)..=Duration::from_secs(20);
         assert!(planned.is_sorted() && planned.iter().all(|it| within.contains(&it.at)));
-    }
-
-    #[test]
-    fn a_busy_disk_is_left_as_it_was() {
-        let outer = tempfile::tempdir().unwrap();
-        let (folder, lasts) = (outer.path().join("busy"), Duration::from_millis(100));
-        let begun = std::time::Instant::now();
-        keep_busy(&folder, lasts).unwrap();
-        assert!(begun.elapsed() >= lasts && !folder.exists());
     }
 }
