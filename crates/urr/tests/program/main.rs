@@ -17,6 +17,7 @@ mod openapi_fuzz;
 mod own_secrets;
 mod process;
 mod queue;
+mod relocate;
 mod rolling_restart;
 mod rush;
 mod serve;
