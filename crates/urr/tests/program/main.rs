@@ -26,5 +26,6 @@ mod stats;
 mod tls;
 mod traces;
 mod up;
+mod upgrade;
 mod watch;
 mod whole_audit;
