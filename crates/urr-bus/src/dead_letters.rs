@@ -23,7 +23,7 @@ const FAILED_AT: &str = "urr-failed-at";
 const EVENT_ID: &str = "urr-event-id";
 const EVENT_TYPE: &str = "urr-event-type";
 /// On a mark: the id of the dead letter that was replayed.
-const REPLAYED: &str = "urr-replayed";
+pub(crate) const REPLAYED: &str = "urr-replayed";
 const REPLAYED_AT: &str = "urr-replayed-at";
 /// On a replayed message: the group it is for. Others dealt with it long ago, perhaps longer than
 /// their inboxes remember.

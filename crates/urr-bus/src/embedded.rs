@@ -3,7 +3,7 @@
 //! Offsets are given out in the transaction of the writer, so they are dense and a reader never
 //! sees a later message before an earlier one of its partition.
 
-mod log;
+pub(crate) mod log;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;

@@ -28,6 +28,7 @@ mod metrics;
 mod partition;
 mod reader;
 pub mod relay;
+mod relocation;
 mod subscription;
 
 pub use bus::{Bus, TopicPages, TopicSpec, dead_letter_topic};
@@ -36,7 +37,6 @@ pub use consumer::{
     decode_event,
 };
 pub use dead_letters::{DeadLetter, DeadLetterError};
-#[cfg(feature = "simulation")]
 pub use embedded::SCHEMA as EMBEDDED_SCHEMA;
 pub use error::BusError;
 pub use kafka::{KafkaEncryption, KafkaLogin, KafkaOptions, SaslMechanism};
@@ -45,4 +45,5 @@ pub use message::{
 };
 pub use metrics::BusMetrics;
 pub use relay::Relay;
+pub use relocation::{RelocationError, UnreadMessages};
 pub use subscription::{LagReader, PartitionLag, Subscription};

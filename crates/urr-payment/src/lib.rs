@@ -60,6 +60,7 @@ pub use saga::{
 };
 pub use settings::PaymentSettings;
 pub use settlement::{EventMoneyError, EventSettlement, LedgerRow, MethodSales};
+pub use store::ledger::account_balances;
 pub use store::payments::PaymentFilter;
 pub use table_audit::{SandboxAudit, SharedPayments};
 pub use ticket_reconciliation::{CompareError, TicketComparison, TicketDifference};

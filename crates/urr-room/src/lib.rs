@@ -12,6 +12,7 @@
 
 pub mod memory;
 pub mod redis;
+pub mod relocation;
 pub mod slot_log;
 
 use std::time::Duration;

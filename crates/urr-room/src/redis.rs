@@ -12,10 +12,10 @@
 //!
 //! No script walks the whole line: each takes logarithmic time.
 
-mod keys;
+pub(crate) mod keys;
 mod occupied_rooms;
 mod queue_limit;
-mod scripts;
+pub(crate) mod scripts;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -48,11 +48,13 @@ pub enum RoomTime {
 }
 
 /// Stands for the time of Redis.
-const SERVER_TIME: i64 = -1;
+pub(crate) const SERVER_TIME: i64 = -1;
 /// A tenth of the time for which users may be unseen: most polls write nothing.
 const SEEN_GRAIN: Duration = Duration::from_secs(60);
 /// A check that joins takes two more steps, and concurrent calls may interfere.
 const CHECK_ATTEMPTS_MAX: u32 = 8;
+/// For how long a log of slots stays in Redis after its last entry.
+pub(crate) const SLOT_LOG_SECONDS: u32 = 30 * 86_400;
 /// How many users one script handles at most: a fraction of a millisecond.
 const CHUNK: u32 = 500;
 /// After a clearing, the reservations of so many users are released before the answer, the others
@@ -465,6 +467,24 @@ fn parse_slot_log(entry: i64, raw: &[u8]) -> Option<SlotLogEntry> {
         _ => SlotChange::Cleared,
     };
     Some(SlotLogEntry { entry, user_id, at, change })
+}
+
+/// An entry as `slot_log.lua` writes it.
+pub(crate) fn slot_log_bytes(logged: &SlotLogEntry) -> Vec<u8> {
+    let at = logged.at.as_microsecond();
+    let (letter, rest) = match logged.change {
+        SlotChange::Admitted { number, last_number, inside_max } => {
+            let number = number.map_or_else(|| "-".to_owned(), |number| number.to_string());
+            (b'A', format!("{at} {number} {last_number} {inside_max}"))
+        }
+        SlotChange::Ended => (b'E', at.to_string()),
+        SlotChange::Cleared => (b'C', at.to_string()),
+    };
+    let user = logged.user_id.filter(|_| letter != b'C');
+    let mut bytes = vec![letter];
+    bytes.extend(user.iter().flat_map(|user| *user.as_bytes()));
+    bytes.extend(rest.into_bytes());
+    bytes
 }
 
 /// The room of an event as it is.

@@ -256,7 +256,7 @@ fn added_column_to_sqlite(all: &[Token<'_>]) -> Result<String, String> {
     Ok(out)
 }
 
-fn sqlite_type(postgres: &str) -> Result<&'static str, String> {
+pub(crate) fn sqlite_type(postgres: &str) -> Result<&'static str, String> {
     Ok(match postgres.to_ascii_lowercase().as_str() {
         "uuid" | "bytea" => "BLOB",
         "timestamptz" | "boolean" | "bigint" | "integer" | "smallint" => "INTEGER",

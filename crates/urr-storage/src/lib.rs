@@ -32,6 +32,7 @@ mod sets;
 mod sqlite;
 #[cfg(feature = "simulation")]
 mod stepped;
+pub mod transfer;
 mod tx;
 mod typed_columns;
 mod value;

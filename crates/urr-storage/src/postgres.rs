@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use tracing::{info, warn};
 
-pub(crate) use connection::PostgresConnection;
+pub(crate) use connection::{PostgresConnection, parse_url};
+pub(crate) use provisioning::MIGRATION_LOCK;
 pub use provisioning::{ServiceRole, provision};
 pub use tls::{PostgresProtection, postgres_protection};
 

@@ -47,6 +47,22 @@ impl<'a> Row<'a> {
         decoded.map_err(|reason| StorageError::Decode { column: name.to_owned(), reason })
     }
 
+    /// A column by its place in the statement.
+    pub(crate) fn value(&self, index: usize) -> DbResult<Value<'_>> {
+        let place = || format!("column {index}");
+        let decoded = match self.columns {
+            RowColumns::Sqlite(row) => {
+                let value = row.get_ref(index).map_err(|_| no_column(&place()))?;
+                Value::from_sqlite(value)
+            }
+            RowColumns::Postgres(row) => {
+                let raw: RawColumn = row.try_get(index).map_err(|_| no_column(&place()))?;
+                Value::from_postgres(&raw)
+            }
+        };
+        decoded.map_err(|reason| StorageError::Decode { column: place(), reason })
+    }
+
     fn position(&self, name: &str) -> Option<usize> {
         let next = self.next.get();
         match self.columns {

@@ -11,6 +11,7 @@ mod health;
 mod migrate;
 mod operator;
 mod queue;
+mod relocate;
 mod return_charges;
 mod run;
 mod rush;
@@ -100,6 +101,10 @@ enum Command {
     Backup(backup::BackupArgs),
     /// Put a backup back, into a data folder that does not exist yet.
     Restore(backup::RestoreArgs),
+    /// Move a shop from its data folder to PostgreSQL, and its lines and messages to Redis and Kafka.
+    ///
+    /// The shop must be stopped, and the database empty. Everything is compared before it counts.
+    Move(relocate::MoveArgs),
     /// After a restore, refund what was charged for orders that the backup does not have.
     ///
     /// Not if another shop uses the same account at the provider: its orders are unknown here too.
@@ -215,6 +220,7 @@ fn run_command(cli: Cli) -> Result<()> {
         Command::ReturnCharges(args) => {
             return_charges::run(&load_for_inspection(shared).map_err(CommandNotRun::wrap)?, args)
         }
+        Command::Move(args) => relocate::run(&load_for_inspection(shared)?, &args),
         Command::Restore(args) => backup::restore_into(&load_for_inspection(shared)?, &args),
         Command::Admin { command } => admin::run(&load_for_inspection(shared)?, command),
         Command::Solve { purpose, url } => solve::run(&load_for_inspection(shared)?, &purpose, url),

@@ -36,7 +36,7 @@ pub use mail::*;
 pub use payments::*;
 pub use queue::*;
 pub use seats::*;
-pub use secrets::{FIRST_START_MARK, secrets_path};
+pub use secrets::{FIRST_START_MARK, secrets_path, variables as secret_variables};
 pub use server::*;
 pub use source::DEFAULT_TOML;
 pub use storage::*;

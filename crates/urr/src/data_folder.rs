@@ -14,6 +14,8 @@ const PRIVATE: u32 = 0o600;
 /// Hold the addresses at which commands reach the process that has the folder.
 const INTERNAL_URL_FILE: &str = "internal-url";
 const PUBLIC_URL_FILE: &str = "public-url";
+/// Tells that the tables were moved to PostgreSQL, and where.
+const MOVED_FILE: &str = "moved-to";
 
 /// The folder, locked by this process until it is dropped or dies.
 #[derive(Debug)]
@@ -101,6 +103,25 @@ fn remove_urls(path: &Path) {
 pub fn write_private(path: &Path, text: &str) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(PRIVATE).open(path)?;
     file.write_all(text.as_bytes())
+}
+
+/// Notes where the tables of this folder are from now on: nobody sells from the files any more.
+pub fn mark_moved(folder: &DataFolder, place: &str) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(PRIVATE);
+    let mut file = options.open(folder.path.join(MOVED_FILE))?;
+    file.write_all(place.as_bytes())?;
+    file.sync_all()?;
+    File::open(&folder.path)?.sync_all()
+}
+
+/// Where the tables of a folder were moved to, if they were.
+pub fn moved_to(path: &Path) -> io::Result<Option<String>> {
+    match fs::read_to_string(path.join(MOVED_FILE)) {
+        Ok(place) => Ok(Some(place)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// The internal listener of the process that has the folder, if there is one.

@@ -185,6 +185,15 @@ fn with_login(url: &Secret, role: &ServiceRole) -> Secret {
     Secret::new(format!("{scheme}://{user}:{password}@{place}{mark}{}", query.join("&")))
 }
 
+/// Host and name of a database, without the login.
+pub fn place_of(url: &Secret) -> String {
+    let rest = url.expose().split_once("://").map_or(url.expose(), |(_, rest)| rest);
+    let authority_end = rest.find('/').unwrap_or(rest.len());
+    let host_start = rest[..authority_end].rfind('@').map_or(0, |at| at + 1);
+    let place = &rest[host_start..];
+    place.split_once('?').map_or(place, |(place, _)| place).to_owned()
+}
+
 /// Redis, if it is configured. It need not answer yet.
 pub async fn open_redis(config: &Config) -> Result<Option<Redis>> {
     match config.redis.place() {
@@ -227,6 +236,13 @@ pub fn connect_bus(config: &Config, clock: &Clock) -> Result<Bus> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_place_of_a_database_has_no_login() {
+        let place = |url: &str| place_of(&Secret::new(url));
+        assert_eq!(place("postgres://admin:a@b@host:5432/urr?password=x"), "host:5432/urr");
+        assert_eq!(place("postgres://host/urr"), "host/urr");
+    }
 
     #[test]
     fn a_login_replaces_another_and_keeps_the_place() {

@@ -15,13 +15,13 @@ use crate::{BusError, BusMessage, Delivery, MessagePosition};
 /// Dead letters have no end of retention, as Kafka writes it.
 pub(super) const KEEP_FOR_EVER_MS: i64 = -1;
 
-pub(super) fn topic_list(tx: &mut Tx<'_>) -> DbResult<Vec<String>> {
+pub(crate) fn topic_list(tx: &mut Tx<'_>) -> DbResult<Vec<String>> {
     let sql = "select distinct topic from bus_partition order by topic";
     tx.query(sql, &[], |row| row.get("topic"))
 }
 
 /// The partitions of a topic, each from its first message to its end.
-pub(super) fn extent_list(tx: &mut Tx<'_>, topic: &str) -> DbResult<Vec<PartitionRange>> {
+pub(crate) fn extent_list(tx: &mut Tx<'_>, topic: &str) -> DbResult<Vec<PartitionRange>> {
     tx.query(
         "select p.partition, p.next_offset, coalesce((select min(m.message_offset) \
          from bus_message m where m.topic = p.topic and m.partition = p.partition), \
@@ -229,7 +229,7 @@ pub(super) fn partitions_with_news(
     Ok(places)
 }
 
-pub(super) fn message_read(
+pub(crate) fn message_read(
     tx: &mut Tx<'_>,
     topic: &str,
     partition: i32,
@@ -275,4 +275,14 @@ pub(super) fn group_lag(tx: &mut Tx<'_>, group: &str, topic: &str) -> DbResult<V
             })
         },
     )
+}
+
+/// Where the slowest group of each partition of a topic goes on. A partition that no group reads is
+/// absent.
+pub(crate) fn slowest_offsets(tx: &mut Tx<'_>, topic: &str) -> DbResult<BTreeMap<i32, i64>> {
+    let sql = "select partition, min(next_offset) as next_offset from bus_group_offset \
+               where topic = $1 group by partition";
+    let offsets =
+        tx.query(sql, params![topic], |row| Ok((row.get("partition")?, row.get("next_offset")?)))?;
+    Ok(offsets.into_iter().collect())
 }

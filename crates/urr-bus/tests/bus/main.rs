@@ -11,6 +11,7 @@ mod delivery;
 mod fixture;
 mod logs;
 mod relay;
+mod relocation;
 mod tls;
 
 /// Runs each case on both forms of the bus. Kafka is skipped, with a line that says so, where it

@@ -63,6 +63,13 @@ pub fn balance_of(tx: &mut Tx<'_>, payment_id: PaymentId, account: LedgerAccount
     )
 }
 
+/// The balance of every account, of all payments together.
+pub fn account_balances(tx: &mut Tx<'_>) -> DbResult<Vec<(LedgerAccount, Won)>> {
+    let sql = "select account, cast(sum(amount) as bigint) as balance from ledger_lines \
+               group by account order by account collate \"C\"";
+    tx.query(sql, &[], |row| Ok((row.get("account")?, row.get("balance")?)))
+}
+
 /// The lines by which a refund became due.
 pub fn refund_lines(tx: &mut Tx<'_>, refund_id: RefundId) -> DbResult<Vec<(LedgerAccount, Won)>> {
     tx.query(

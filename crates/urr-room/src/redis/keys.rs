@@ -4,14 +4,14 @@ use urr_kernel::Uuid;
 use urr_redis::hash_tag;
 
 /// The events whose rooms are occupied.
-pub(super) const ROOMS_IN_USE: &str = "queue:active-events";
+pub(crate) const ROOMS_IN_USE: &str = "queue:active-events";
 
 /// Users are spread over this many hashes. With a million users each is so small that Redis packs
 /// it: a user costs about 42 bytes, and 150 in a key of their own.
 const USER_HASHES: u128 = 1 << 14;
 
 /// The keys of an event's room, in the order that the scripts expect.
-pub(super) struct RoomKeys([String; 6]);
+pub(crate) struct RoomKeys([String; 6]);
 
 impl RoomKeys {
     pub fn of(event_id: Uuid) -> RoomKeys {
@@ -40,17 +40,17 @@ impl RoomKeys {
 }
 
 /// The key of a cleared line.
-pub(super) fn cleared_line(event_id: Uuid, clearing: Uuid) -> String {
+pub(crate) fn cleared_line(event_id: Uuid, clearing: Uuid) -> String {
     format!("{}:cleared:{clearing}", hash_tag(&event_id.to_string()))
 }
 
 /// Holds up to when a user's reservations are void.
-pub(super) fn void_mark(event_id: Uuid, user_id: Uuid) -> String {
+pub(crate) fn void_mark(event_id: Uuid, user_id: Uuid) -> String {
     format!("{}:void:{user_id}", hash_tag(&event_id.to_string()))
 }
 
 /// The hash of the events for which a user waits.
-pub(super) fn user_hash(user_id: Uuid) -> String {
+pub(crate) fn user_hash(user_id: Uuid) -> String {
     // Ids begin with the time; their ends are random.
     let number = user_id.as_u128() % USER_HASHES;
     format!("queue:users:{}", hash_tag(&number.to_string()))

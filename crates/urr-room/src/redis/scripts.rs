@@ -6,7 +6,7 @@ use urr_redis::Script;
 
 macro_rules! scripts {
     ($($name:ident = $($file:literal)+;)*) => {
-        $(pub(super) static $name: LazyLock<Script> =
+        $(pub(crate) static $name: LazyLock<Script> =
             LazyLock::new(|| Script::new(concat!($(include_str!($file), "\n"),+)));)*
     };
 }
@@ -35,4 +35,7 @@ scripts! {
     VERIFY = "verify.lua";
     READ_SLOT_LOG = "read_slot_log.lua";
     READ_ROOM = "read_room.lua";
+    RESTORE_ROOM = "room.lua" "restore_room.lua";
+    RESTORE_LINE = "room.lua" "last_seen.lua" "restore_line.lua";
+    RESTORE_SLOTS = "room.lua" "restore_slots.lua";
 }

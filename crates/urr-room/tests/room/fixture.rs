@@ -10,12 +10,13 @@ use urr_redis::{Redis, RedisOptions, RedisTopology};
 use urr_room::JOURNAL;
 use urr_room::memory::MemoryRooms;
 use urr_room::redis::{RedisRooms, RoomTime};
+use urr_room::relocation::StoredRooms;
 use urr_room::slot_log::{audit_journal, audit_redis};
 use urr_room::{
     AdmissionRules, AdmissionState, Crowd, LinePosition, RoomError, RoomRequest, Rooms, Slot,
     StatusSnapshot, UserLocation, UserStatus,
 };
-use urr_storage::RowDifference;
+use urr_storage::{RowDifference, StorageError};
 use urr_test::engines::{self, Database, Engine};
 use urr_test::servers::{self, Server};
 
@@ -81,6 +82,13 @@ impl World {
         };
         let event_id = ids.next_id();
         Some(World { rooms, event_id, rules: ROOMY, clock, ids, journal, redis })
+    }
+
+    /// What the journal holds. Only of rooms in memory.
+    pub async fn stored_rooms(&self) -> StoredRooms {
+        let journal = self.journal.as_ref().expect("there is a journal");
+        let read: Result<StoredRooms, StorageError> = journal.db.read(StoredRooms::read).await;
+        read.unwrap()
     }
 
     /// What the log of slots proves not to be right.

@@ -26,5 +26,6 @@ mod redis_failures;
 mod redis_persistence;
 mod redis_replicas;
 mod redis_restart;
+mod relocation;
 mod slots;
 mod sweep;

@@ -10,8 +10,9 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use tokio::runtime::Runtime;
+use tokio_postgres::binary_copy::BinaryCopyInWriter;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::types::ToSql;
+use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Config, Statement};
 use urr_kernel::{causes, error_chain};
 
@@ -301,6 +302,30 @@ impl PostgresConnection {
         Ok(())
     }
 
+    /// Runs a `copy … from stdin binary` with rows until there are no more. It may take hours.
+    pub(crate) fn copy_in<V: ToSql + Sync>(
+        &mut self,
+        sql: &str,
+        types: &[Type],
+        mut next_row: impl FnMut() -> DbResult<Option<Vec<V>>>,
+    ) -> DbResult<u64> {
+        assert!(!self.ahead.has_statements(), "nothing waits to be sent");
+        let client = &self.client;
+        let copied = self.runtime.block_on(async {
+            let refused = |error: tokio_postgres::Error| explain(&error, sql);
+            let sink = client.copy_in(sql).await.map_err(refused)?;
+            let mut writer = std::pin::pin!(BinaryCopyInWriter::new(sink, types));
+            while let Some(row) = next_row()? {
+                let row = as_parameters(&row);
+                writer.as_mut().write(&row).await.map_err(refused)?;
+            }
+            writer.finish().await.map_err(refused)
+        });
+        // What came of a broken copy is undone with its transaction.
+        self.is_broken |= copied.is_err();
+        copied
+    }
+
     fn prepare(&mut self, sql: &str) -> DbResult<Statement> {
         if let Some(statement) = self.statements.get(sql) {
             return Ok(statement.clone());
@@ -360,7 +385,7 @@ fn answer<T>(
     }
 }
 
-fn as_parameters<'a>(params: &'a [Value<'a>]) -> Vec<&'a (dyn ToSql + Sync)> {
+fn as_parameters<V: ToSql + Sync>(params: &[V]) -> Vec<&(dyn ToSql + Sync)> {
     params.iter().map(|value| value as &(dyn ToSql + Sync)).collect()
 }
 

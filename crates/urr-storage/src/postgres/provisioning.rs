@@ -15,7 +15,7 @@ use crate::tx::TxConnection;
 use crate::{DbResult, StorageError, Tx, params};
 
 /// Two programs that migrate at once take turns by this lock of the database.
-const MIGRATION_LOCK: i64 = 0x0075_7272_6d69_6772;
+pub(crate) const MIGRATION_LOCK: i64 = 0x0075_7272_6d69_6772;
 
 /// A migration may rewrite a large table.
 const LOGIN_ATTEMPTS_MAX: u32 = 5;

@@ -100,7 +100,6 @@ impl SqliteConnection {
     }
 
     /// An empty database that ends with the connection.
-    #[cfg(feature = "simulation")]
     pub(crate) fn open_in_memory(limit: Duration) -> DbResult<Self> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         let connection = Self::open(Path::new(":memory:"), flags, limit)?;
@@ -281,6 +280,18 @@ impl SqliteConnection {
         Ok(())
     }
 
+    /// Lets `work` take the rows of a statement one by one.
+    pub(crate) fn with_rows<T>(
+        &self,
+        sql: &str,
+        work: impl FnOnce(&mut SqliteRows<'_>) -> DbResult<T>,
+    ) -> DbResult<T> {
+        let explain = |error: rusqlite::Error| self.explain(&error, sql);
+        let mut statement = self.inner.prepare(sql).map_err(explain)?;
+        let rows = statement.query([]).map_err(explain)?;
+        work(&mut SqliteRows { rows, connection: self, sql })
+    }
+
     fn translate(&self, sql: &str) -> Arc<str> {
         if let Some(translated) = self.translated.borrow().get(sql) {
             return Arc::clone(translated);
@@ -386,6 +397,20 @@ impl SqliteConnection {
                  one was violated; give one of them another column"
             ))),
         }
+    }
+}
+
+/// The rows of a statement that is under way.
+pub(crate) struct SqliteRows<'a> {
+    rows: rusqlite::Rows<'a>,
+    connection: &'a SqliteConnection,
+    sql: &'a str,
+}
+
+impl SqliteRows<'_> {
+    pub(crate) fn next(&mut self) -> DbResult<Option<&rusqlite::Row<'_>>> {
+        let SqliteRows { rows, connection, sql } = self;
+        rows.next().map_err(|error| connection.explain(&error, sql))
     }
 }
 

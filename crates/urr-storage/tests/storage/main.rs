@@ -12,3 +12,4 @@ mod postgres_tls;
 mod sets;
 mod sqlite_only;
 mod transactions;
+mod transfer;

@@ -16,7 +16,7 @@ use urr_tls::IdentityFiles;
 use super::{block_on, print_line};
 use crate::compose::{ClockAndIds, System};
 use crate::config::{Config, FIRST_START_MARK};
-use crate::data_folder::{DataFolder, write_private};
+use crate::data_folder::{self, DataFolder, write_private};
 use crate::engines;
 use crate::logging;
 use crate::role::{ProcessRole, ProcessRoles};
@@ -27,6 +27,7 @@ const CLOSING_SHARE: Duration = Duration::from_secs(2);
 
 /// Everything in this process, on a data folder that is already locked.
 pub fn up(config: Config, folder: DataFolder) -> Result<()> {
+    require_unmoved(&config, &folder)?;
     start_and_serve(&config, async {
         let listeners = listen(&config, true).await?.with_internal_listener(&config).await?;
         for role in ProcessRole::ALL {
@@ -42,6 +43,20 @@ pub fn up(config: Config, folder: DataFolder) -> Result<()> {
         print_welcome(&config, &listeners, invite.as_ref())?;
         Ok((system, listeners))
     })
+}
+
+/// A shop that was moved sells on PostgreSQL: the same seats must not be sold here too.
+fn require_unmoved(config: &Config, folder: &DataFolder) -> Result<()> {
+    let on_files =
+        ProcessRole::SERVICES.into_iter().any(|role| engines::is_on_sqlite(config, role));
+    match data_folder::moved_to(folder.path()).context("the data folder")? {
+        Some(place) if on_files => bail!(
+            "the shop in {} was moved to {place}; set database.url to it. If the move failed, run \
+             it again, or delete the file `moved-to` if nothing is there",
+            folder.path().display()
+        ),
+        _ => Ok(()),
+    }
 }
 
 /// Only the first start adds demo data: what an organiser deletes stays deleted, and an installation

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use urr_kernel::Secret;
 
-use super::is_absent;
 use super::source::{TomlEntries, parse_toml};
+use super::{Setting, is_absent};
 
 const HEADER: &str = "# Made by `urr up`. Keep a copy: without these, log-ins end and encrypted \
                       data is lost.\n";
@@ -30,6 +30,17 @@ pub fn secrets_path(data_dir: &Path) -> PathBuf {
 pub fn read(path: &Path) -> Result<TomlEntries, Vec<String>> {
     let text = read_private(path).map_err(|problem| vec![problem])?;
     parse_toml(&text, path)
+}
+
+/// The variables that give a process the secrets of a folder, with their values. `settings` are all
+/// that there are.
+pub fn variables(data_dir: &Path, settings: &[Setting]) -> Result<Vec<(String, String)>, String> {
+    let entries = read(&secrets_path(data_dir)).map_err(|problems| problems.join("; "))?;
+    let known = settings.iter().filter_map(|setting| {
+        let entry = entries.get(&setting.key).filter(|entry| !entry.raw.is_empty())?;
+        Some((setting.env_names.first()?.clone(), entry.raw.to_string()))
+    });
+    Ok(known.collect())
 }
 
 /// What to say if the folder was used before and its secrets are gone. New ones would not fit what is

@@ -58,6 +58,27 @@ impl Buyer {
         token.context("they were let in")
     }
 
+    /// The same buyer at another gateway.
+    pub fn at(self, gateway_port: u16) -> Buyer {
+        Buyer { gateway_port, ..self }
+    }
+
+    /// What the waiting room answers.
+    pub fn queue(&self, method: &str, verb: &str) -> Result<Value> {
+        self.ask_queue(method, verb)?.json()
+    }
+
+    /// Enters, and buys a seat.
+    pub fn buy(&self, seat: u32) -> Result<()> {
+        let held = self.reserve(&self.enter()?, seat)?;
+        ensure!(held.status == 201, "{held:?}");
+        let id = text(&held.json()?["reservation"]["id"]);
+        let body = json!({ "reservationId": id, "paymentMethod": "approve" });
+        let paid = self.send("POST", "/api/payments/process", "", &body)?;
+        ensure!(paid.status == 200, "{paid:?}");
+        Ok(())
+    }
+
     fn reserve(&self, token: &str, seat: u32) -> Result<Reply> {
         let body = json!({ "eventId": self.event_id, "seatIds": [seat] });
         self.send("POST", "/api/seats/reserve", token, &body)
