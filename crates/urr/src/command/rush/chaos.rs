@@ -1,8 +1,9 @@
 //! `urr rush chaos`: a sale while the program is killed, stopped and cut off, and the proof afterwards.
 //!
-//! It starts `urr up` itself, on a folder of its own, and harms nothing else. The faults follow from
-//! the seed. Several processes on PostgreSQL, Redis and Kafka have the same as a test of the program,
-//! because the servers' own processes are started by the test kit.
+//! It starts `urr up` itself, on a folder of its own, or harms a cluster that `urr cluster` started,
+//! and nothing else. The faults follow from the seed.
+
+mod on_cluster;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,14 +19,13 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::task::AbortOnDropHandle;
-use urr_kernel::Clock;
-use urr_rush::{
-    Arrivals, Behaviour, CuttingProxy, RushPlan, RushReport, Site, create_sale, to_html,
-};
+use urr_cluster::Balancer;
+use urr_kernel::{Clock, Uuid};
+use urr_rush::{Arrivals, Behaviour, FanAccount, RushPlan, RushReport, Site, create_sale, to_html};
 use urr_service::UserRole;
 
 use super::{AccountMaker, Screen, addresses_for};
-use crate::command::audit::{SinceTime, WholeReport, audit_everything, unpaid_reservations};
+use crate::command::audit::{WholeReport, await_agreement, unpaid_reservations};
 use crate::command::{CommandNotRun, block_on, print_line};
 use crate::config::{self, CommandLineOverrides, Config, LoadMode, LoadOptions};
 
@@ -83,6 +83,10 @@ pub struct ChaosArgs {
     /// A new folder for the data; it stays [default: a temporary one]
     #[arg(long, value_name = "FOLDER")]
     folder: Option<PathBuf>,
+    /// Harm the cluster of this folder instead, which `urr cluster up` started: its processes and
+    /// its servers
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["folder", "full_disks", "slow_disks"])]
+    cluster: Option<PathBuf>,
     /// The report is written to this name with .html and .json
     #[arg(long, value_name = "NAME", default_value = "chaos-report")]
     report: PathBuf,
@@ -130,9 +134,14 @@ fn plan_faults(args: &ChaosArgs) -> Vec<PlannedFault> {
 }
 
 pub fn run(args: &ChaosArgs) -> Result<()> {
-    let disk = ChaosDisk::create(args).map_err(CommandNotRun::wrap)?;
-    let rehearsed = block_on(rehearse(args, &disk));
-    let (mut report, audit, lost) = rehearsed.map_err(CommandNotRun::wrap)?;
+    let rehearsed = match &args.cluster {
+        Some(folder) => block_on(on_cluster::rehearse(args, folder)),
+        None => {
+            let disk = ChaosDisk::create(args).map_err(CommandNotRun::wrap)?;
+            block_on(rehearse(args, &disk))
+        }
+    };
+    let Rehearsed { mut report, audit, lost, faults } = rehearsed.map_err(CommandNotRun::wrap)?;
     report.judge(&[]);
     let (html, json) = (args.report.with_extension("html"), args.report.with_extension("json"));
     fs::write(&html, to_html(&report)).with_context(|| format!("{}", html.display()))?;
@@ -147,25 +156,38 @@ pub fn run(args: &ChaosArgs) -> Result<()> {
     ensure!(audit.is_clean(), "the audit is not clean: {} differences", audit.differences());
     ensure!(audit.is_quiet(), "something is still under way");
     ensure!(report.has_passed(), "an expectation was not met");
-    print_line(&format!("All agrees after {} faults.", plan_faults(args).len()))
+    print_line(&format!("All agrees after {faults} faults."))
 }
 
-async fn rehearse(
-    args: &ChaosArgs,
-    disk: &ChaosDisk,
-) -> Result<(RushReport, WholeReport, Vec<String>)> {
-    let mut program = ChaosProgram::new(disk.folder.join("data"), args)?;
-    program.start().await?;
-    let config = program.config()?;
-    let direct = Site::parse(&format!("http://{}", program.address))?;
-    let maker = AccountMaker::new(&config, 24)?;
-    let admin = maker.account(UserRole::Admin);
-    let event_id = create_sale(&direct, &admin.token, usize::try_from(args.seats)?).await?;
-    let accounts = (0..args.fans).map(|_| maker.account(UserRole::User)).collect();
-    let proxy = CuttingProxy::start(vec![program.address]).await?;
+/// What came of it.
+struct Rehearsed {
+    report: RushReport,
+    audit: WholeReport,
+    /// Reservations of which fans were told that they are paid, and are not.
+    lost: Vec<String>,
+    faults: usize,
+}
+
+impl Rehearsed {
+    /// Audits when everything is healed.
+    async fn prove(
+        args: &ChaosArgs,
+        config: &Config,
+        report: RushReport,
+        faults: usize,
+    ) -> Result<Rehearsed> {
+        let audit = await_agreement(config, Duration::from_mins(args.heal_minutes)).await?;
+        let told: BTreeSet<String> = report.told_paid.clone();
+        let lost = unpaid_reservations(config, &told).await?;
+        Ok(Rehearsed { report, audit, lost, faults })
+    }
+}
+
+/// The fans of a sale with faults: quick, and patient with errors.
+fn plan_of(args: &ChaosArgs, site: Site, event_id: Uuid, accounts: Vec<FanAccount>) -> RushPlan {
     let pauses = Duration::from_secs_f64(args.pauses);
-    let plan = RushPlan {
-        site: Site::parse(&format!("http://{}", proxy.address()))?,
+    RushPlan {
+        site,
         event_id,
         accounts,
         arrivals: Arrivals::Burst(Duration::from_secs(1)),
@@ -180,8 +202,23 @@ async fn rehearse(
         addresses: addresses_for(args.fans),
         time_max: Duration::from_mins(args.heal_minutes) + Duration::from_secs(args.within),
         until_sold_out: false,
-    };
+    }
+}
+
+async fn rehearse(args: &ChaosArgs, disk: &ChaosDisk) -> Result<Rehearsed> {
+    let mut program = ChaosProgram::new(disk.folder.join("data"), args)?;
+    program.start().await?;
+    let config = program.config()?;
+    let direct = Site::parse(&format!("http://{}", program.address))?;
+    let maker = AccountMaker::new(&config, 24)?;
+    let admin = maker.account(UserRole::Admin);
+    let event_id = create_sale(&direct, &admin.token, usize::try_from(args.seats)?).await?;
+    let accounts = (0..args.fans).map(|_| maker.account(UserRole::User)).collect();
+    let proxy = Balancer::start(0, &[program.address]).await?;
+    let site = Site::parse(&format!("http://{}", proxy.address()))?;
+    let plan = plan_of(args, site, event_id, accounts);
     let faults = plan_faults(args);
+    let count = faults.len();
     let harm = program.harm(faults, proxy, disk.ballast());
     let harm = AbortOnDropHandle::new(tokio::spawn(harm));
     let mut screen = Screen::new();
@@ -190,24 +227,9 @@ async fn rehearse(
     // The fans may be done before the last fault.
     let mut program = harm.await.context("the faults")??;
     program.await_ready().await?;
-    let audit = await_agreement(&config, Duration::from_mins(args.heal_minutes)).await?;
-    let told: BTreeSet<String> = report.told_paid.clone();
-    let lost = unpaid_reservations(&config, &told).await?;
+    let rehearsed = Rehearsed::prove(args, &config, report, count).await?;
     program.end();
-    Ok((report, audit, lost))
-}
-
-/// Audits until everything agrees and nothing is under way, or the time is over.
-async fn await_agreement(config: &Config, patience: Duration) -> Result<WholeReport> {
-    let ends_at = Instant::now() + patience;
-    loop {
-        let since = SinceTime::Ago(Duration::from_hours(24));
-        let report = audit_everything(config, since).await?;
-        if (report.is_clean() && report.is_quiet()) || Instant::now() > ends_at {
-            return Ok(report);
-        }
-        sleep(Duration::from_secs(1)).await;
-    }
+    Ok(rehearsed)
 }
 
 /// `urr up` as a process of ours, killed when it is dropped.
@@ -281,7 +303,7 @@ impl ChaosProgram {
     async fn harm(
         mut self,
         faults: Vec<PlannedFault>,
-        proxy: CuttingProxy,
+        proxy: Balancer,
         ballast: Option<PathBuf>,
     ) -> Result<ChaosProgram> {
         let begun = Instant::now();

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
+use super::folder::ServerFolder;
 use super::process::{Recipe, TestServer};
 use super::{Server, folder, port, program};
 
@@ -21,6 +22,7 @@ pub enum KafkaKind {}
 
 impl KafkaServer {
     pub fn start() -> Result<KafkaServer> {
+        let recipe = |port| recipe(folder::create("kafka")?, port, port);
         TestServer::find_or_start(Server::Kafka, recipe, |port| format!("127.0.0.1:{port}"))
     }
 
@@ -36,23 +38,31 @@ pub(super) fn find_programs() -> Result<()> {
     Ok(())
 }
 
-fn recipe(port: u16) -> Result<Recipe> {
-    let folder = folder::create("kafka")?;
-    fs::write(folder.path().join("server.properties"), properties(port, port::free()?))?;
+/// Clients are told to come to `announced_port`.
+pub(super) fn recipe(folder: ServerFolder, port: u16, announced_port: u16) -> Result<Recipe> {
+    let properties = properties(port, announced_port, port::free()?);
+    fs::write(folder.path().join("server.properties"), properties)?;
     let java = java_command(folder.path())?;
+    if !folder.path().join("data/meta.properties").exists() {
+        format_folder(&java, folder.path())?;
+    }
+    let command = java.into_iter().chain(["kafka.Kafka", "server.properties"].map(OsString::from));
+    let answers = |port| coordinates_groups(port).unwrap_or(false);
+    let recipe = Recipe::new("Kafka", folder, port, command.collect(), "Kafka Server started");
+    Ok(Recipe { answers, ..recipe })
+}
+
+fn format_folder(java: &[OsString], folder: &Path) -> Result<()> {
     program::run(
         Command::new(&java[0])
             .args(&java[1..])
             .args(["kafka.tools.StorageTool", "format", "--config", "server.properties"])
             // Any id will do: it only has to stay the same.
             .args(["--cluster-id", "dXJyLXRlc3QtY2x1c3Rlcg"])
-            .current_dir(folder.path()),
+            .current_dir(folder),
     )
     .context("formatting Kafka's data folder")?;
-    let command = java.into_iter().chain(["kafka.Kafka", "server.properties"].map(OsString::from));
-    let answers = |port| coordinates_groups(port).unwrap_or(false);
-    let recipe = Recipe::new("Kafka", folder, port, command.collect(), "Kafka Server started");
-    Ok(Recipe { answers, ..recipe })
+    Ok(())
 }
 
 fn java_command(folder: &Path) -> Result<Vec<OsString>> {
@@ -72,13 +82,13 @@ fn java_command(folder: &Path) -> Result<Vec<OsString>> {
     ])
 }
 
-fn properties(port: u16, controller_port: u16) -> String {
+fn properties(port: u16, announced_port: u16, controller_port: u16) -> String {
     format!(
         "process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller_port}
 listeners=BROKER://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
-advertised.listeners=BROKER://127.0.0.1:{port}
+advertised.listeners=BROKER://127.0.0.1:{announced_port}
 listener.security.protocol.map=BROKER:PLAINTEXT,CONTROLLER:PLAINTEXT
 inter.broker.listener.name=BROKER
 controller.listener.names=CONTROLLER
