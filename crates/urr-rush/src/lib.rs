@@ -37,7 +37,7 @@ mod seat_map;
 pub use accounts::{FanAccount, read_accounts, write_accounts};
 pub use arrivals::Arrivals;
 pub use behaviour::Behaviour;
-pub use client::{FanClient, FanRequest, FanResponse, NoAnswer, Site};
+pub use client::{FanClient, FanRequest, FanResponse, Site};
 pub use compare::compare;
 pub use expectation::Expectation;
 pub use recorder::LiveFigures;

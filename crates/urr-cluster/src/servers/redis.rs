@@ -200,7 +200,9 @@ pub(super) fn tls_recipe(
     let recipe = recipe(folder, port, &[&tls, more_settings].concat())?;
     certificates.write(recipe.folder.path())?;
     let ServerLogin { user, password } = login;
-    let users = format!("user default off\nuser {user} on >{password} ~* &* +@all\n");
+    // Nobody logs in as the default user, but Redis loads its file as that user: without the right to
+    // all commands it leaves out transactions, and so loses what scripts wrote.
+    let users = format!("user default off ~* &* +@all\nuser {user} on >{password} ~* &* +@all\n");
     super::folder::write_private(&recipe.folder.path().join("users.acl"), &users)?;
     Ok(recipe)
 }
