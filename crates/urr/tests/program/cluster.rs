@@ -1,31 +1,24 @@
-//! `urr cluster`: two processes of each role and their servers on this machine, restarted and killed.
+//! `urr cluster`: two processes of each role and their servers on this machine, killed during a sale.
 
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use axum::http::HeaderMap;
 use serde_json::Value;
 use urr_test::servers::{self, Server};
 
-use crate::http_client::{Reply, request};
 use crate::process::{CommandOutput, Installation, Process};
 
 /// Twenty-four processes of a debug build on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(420);
-const ROLES: [&str; 9] =
-    ["gateway", "auth", "catalog", "queue", "ticket", "payment", "stats", "mail", "community"];
 
 /// A cluster of this test. It ends with the test, however that ends.
 struct TestCluster {
     installation: Installation,
     _supervisor: Process,
-    site_port: u16,
 }
 
 fn has_servers() -> Result<bool> {
@@ -63,11 +56,7 @@ impl TestCluster {
             ensure!(is_there, "the cluster did not start: {}", supervisor.stderr()?);
             thread::sleep(Duration::from_millis(500));
         }
-        let mut cluster = TestCluster { installation, _supervisor: supervisor, site_port: 0 };
-        let status = cluster.status()?;
-        let site = status["site"].as_str().context("a site")?;
-        cluster.site_port = site.rsplit(':').next().context("a port")?.parse()?;
-        Ok(cluster)
+        Ok(TestCluster { installation, _supervisor: supervisor })
     }
 
     fn run(&self, arguments: &[&str]) -> Result<CommandOutput> {
@@ -77,12 +66,6 @@ impl TestCluster {
     fn status(&self) -> Result<Value> {
         let status = self.run(&["status", "--json"])?.succeeded()?;
         Ok(serde_json::from_str(&status.stdout)?)
-    }
-
-    /// A command of the operator of the cluster.
-    fn operate(&self, arguments: &[&str]) -> Result<CommandOutput> {
-        let arguments = [arguments, &["--config", "cluster/operator.toml"]].concat();
-        Process::start(self.installation.command(&arguments))?.await_end_within(PATIENCE)
     }
 
     fn folder(&self) -> PathBuf {
@@ -96,7 +79,7 @@ fn rights(mode: u32) -> fs::Permissions {
 }
 
 #[test]
-fn a_cluster_sells_is_restarted_killed_and_ends() -> Result<()> {
+fn a_cluster_sells_is_killed_and_ends() -> Result<()> {
     if !has_servers()? {
         return Ok(());
     }
@@ -113,7 +96,6 @@ fn a_cluster_sells_is_restarted_killed_and_ends() -> Result<()> {
     let unknown = cluster.run(&["kill", "ticket-3"])?;
     ensure!(unknown.stderr.contains("is no part of the cluster"), "{unknown:?}");
     check_own_secrets(&cluster)?;
-    check_rolling_restart(&cluster)?;
     check_chaos(&cluster)?;
     check_end(cluster)
 }
@@ -130,99 +112,6 @@ fn check_own_secrets(cluster: &TestCluster) -> Result<()> {
     ensure!(!payment.contains("urr_admin"), "it is no administrator");
     for text in [&payment, &ticket] {
         ensure!(text.contains("sslmode=verify-full") && !text.contains("_url = \"http:"), "{text}");
-    }
-    Ok(())
-}
-
-/// Asks again and again for something of each role, until it is told to stop.
-struct Load {
-    is_over: Arc<AtomicBool>,
-    failures: Arc<Mutex<Vec<String>>>,
-    client: thread::JoinHandle<u32>,
-}
-
-impl Load {
-    fn start(port: u16, token: String) -> Load {
-        let is_over = Arc::new(AtomicBool::new(false));
-        let failures = Arc::new(Mutex::new(Vec::new()));
-        let (end, failed) = (Arc::clone(&is_over), Arc::clone(&failures));
-        let client = thread::spawn(move || {
-            let mut count = 0;
-            while !end.load(Ordering::Relaxed) {
-                for path in [
-                    "/api/artists",
-                    "/api/auth/terms",
-                    "/api/transfers?limit=1",
-                    "/api/payments/user/me",
-                    "/api/notifications",
-                    "/api/reservations",
-                ] {
-                    count += 1;
-                    match ask(port, "GET", path, &token) {
-                        Ok(reply) if reply.status < 500 => {}
-                        other => failed
-                            .lock()
-                            .expect("nobody panics with it")
-                            .push(format!("{path}: {other:?}")),
-                    }
-                }
-            }
-            count
-        });
-        Load { is_over, failures, client }
-    }
-
-    /// How many requests there were, and which failed.
-    fn end(self) -> (u32, Vec<String>) {
-        self.is_over.store(true, Ordering::Relaxed);
-        let count = self.client.join().expect("it does not panic");
-        let failures = self.failures.lock().expect("nobody panics with it").clone();
-        (count, failures)
-    }
-}
-
-fn ask(port: u16, method: &str, path: &str, token: &str) -> Result<Reply> {
-    let mut headers = HeaderMap::new();
-    headers.insert("authorization", format!("Bearer {token}").parse()?);
-    request(port, method, path, &headers, "")
-}
-
-/// Every process is restarted in turn while fans use the site: no request fails.
-fn check_rolling_restart(cluster: &TestCluster) -> Result<()> {
-    cluster
-        .operate(&["rush", "prepare", "--fans", "1", "--accounts", "fans.jsonl"])?
-        .succeeded()?;
-    let fans = fs::read_to_string(cluster.installation.path("fans.jsonl"))?;
-    let fan: Value = serde_json::from_str(fans.lines().next().context("a fan")?)?;
-    let token = fan["token"].as_str().context("a token")?.to_owned();
-    let load = Load::start(cluster.site_port, token);
-    let restarted = (|| {
-        for role in ROLES {
-            for number in ["1", "2"] {
-                cluster.run(&["restart", &format!("{role}-{number}")])?.succeeded()?;
-                await_ready(cluster)?;
-            }
-        }
-        Ok(())
-    })();
-    let (count, failures) = load.end();
-    restarted.and_then(|()| {
-        ensure!(failures.is_empty(), "{} of {count} failed: {failures:?}", failures.len());
-        ensure!(count > 100, "there was load: {count}");
-        Ok(())
-    })
-}
-
-/// Until the balancers know a process, the other one of its role must stay.
-fn await_ready(cluster: &TestCluster) -> Result<()> {
-    let ends_at = std::time::Instant::now() + PATIENCE;
-    while !cluster.run(&["status"])?.status.success() {
-        ensure!(
-            std::time::Instant::now() < ends_at,
-            "not everything is ready: {:?}",
-            cluster.status()
-        );
-        thread::sleep(Duration::from_millis(200));
     }
     Ok(())
 }
