@@ -37,7 +37,7 @@ can_install_packages() { [[ $EUID -eq 0 && -f /etc/debian_version ]] && has apt-
 
 # --- What is present? Each prints a version, or fails. ---
 
-# The servers' programs are not on the PATH in Debian. The newest version wins, as in urr_test.
+# The servers' programs are not on the PATH in Debian. The newest version wins, as in urr_cluster.
 postgresql_version() {
     local folder newest=""
     for folder in $(printf '%s\n' /usr/lib/postgresql/*/bin | sort -V); do
@@ -124,7 +124,7 @@ dependency() {
 }
 
 # install_jars <name> <version> <dependencies>: the artifacts and all they need at run time, in
-# <cache>/<name>-<version>. <cache>/<name> points there; urr_test reads that name and knows no versions.
+# <cache>/<name>-<version>. <cache>/<name> points there; urr_cluster reads that name and knows no versions.
 install_jars() {
     local name=$1 version=$2 dependencies=$3
     local folder="$cache/$name-$version" partial="$cache/$name-$version.partial"

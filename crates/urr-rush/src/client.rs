@@ -34,6 +34,8 @@ pub struct Site {
     url: String,
     /// 127.0.0.0/8.
     is_loopback: bool,
+    /// Whose certificates are good. None: those of the web.
+    tls: Option<ClientConfig>,
 }
 
 impl Site {
@@ -45,7 +47,12 @@ impl Site {
         let Some(host) = uri.host() else { bail!("{url} has no host") };
         let address: Option<Ipv4Addr> = host.parse().ok();
         let is_loopback = address.is_some_and(|it| it.is_loopback());
-        Ok(Site { url: url.to_owned(), is_loopback })
+        Ok(Site { url: url.to_owned(), is_loopback, tls: None })
+    }
+
+    /// A site whose certificate another authority signed.
+    pub fn trusting(self, tls: ClientConfig) -> Site {
+        Site { tls: Some(tls), ..self }
     }
 
     pub fn url(&self) -> &str {
@@ -159,7 +166,7 @@ impl FanClient {
             site.is_loopback.then(|| IpAddr::V4(Ipv4Addr::new(127, 77, high, low)))
         };
         let per_address = connections.div_ceil(usize::from(addresses));
-        let tls = tls();
+        let tls = site.tls.clone().unwrap_or_else(tls);
         let address = |number| FanAddress {
             client: connect(origin(number), per_address, tls.clone()),
             permits: Semaphore::new(per_address),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
-use urr_kernel::{Clock, Uuid};
+use urr_kernel::{Clock, IdSource, Uuid};
 
 use crate::client::{FanClient, FanRequest, Site};
 
@@ -27,7 +27,9 @@ pub async fn create_sale(site: &Site, token: &str, seats: usize) -> Result<Uuid>
         ensure!(answer.status.is_success(), "{} {}", answer.status, answer.body);
         Ok(answer.body)
     };
-    let venue = json!({ "name": "Rehearsal", "address": "Seoul" });
+    // Names of venues are unique, and there may be rehearsals before this one.
+    let number = IdSource::from_system_randomness(Clock::System).next_id();
+    let venue = json!({ "name": format!("Rehearsal {number}"), "address": "Seoul" });
     let venue = make("/api/admin/venues".to_owned(), venue).await?;
     let half = rows.div_ceil(2);
     let mut grades = vec![json!({ "grade": "R", "fromRow": 1, "toRow": half })];

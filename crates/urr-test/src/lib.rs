@@ -5,7 +5,7 @@ pub mod consistency;
 pub mod engines;
 mod eventually;
 pub mod figures;
-pub mod servers;
 pub mod snapshot;
 
 pub use eventually::eventually;
+pub use urr_cluster::servers;

@@ -4,6 +4,7 @@ mod admin;
 mod audit;
 mod backup;
 mod certificates;
+mod cluster;
 mod credentials;
 mod dlq;
 mod doctor;
@@ -144,6 +145,11 @@ enum Command {
         #[command(subcommand)]
         command: stats::StatsCommand,
     },
+    /// Run everything on this machine as several processes, with private servers of its own.
+    ///
+    /// PostgreSQL, a Redis Cluster, Kafka, an SQS server, and two processes of each role behind
+    /// balancers, with TLS and a secret for each caller. For trying out and for rehearsals.
+    Cluster(cluster::ClusterArgs),
     /// Rehearse a sale: virtual fans come all at once, and a report says what happened to them.
     Rush {
         #[command(subcommand)]
@@ -232,6 +238,7 @@ fn run_command(cli: Cli) -> Result<()> {
         Command::Stats { command } => {
             stats::run(&load_for_inspection(shared).map_err(CommandNotRun::wrap)?, command)
         }
+        Command::Cluster(args) => cluster::run(args),
         Command::Rush { command } => {
             rush::run(&load_for_inspection(shared).map_err(CommandNotRun::wrap)?, command)
         }

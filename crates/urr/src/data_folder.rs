@@ -124,6 +124,16 @@ pub fn moved_to(path: &Path) -> io::Result<Option<String>> {
     }
 }
 
+/// Puts a private file in place of another, as a whole.
+pub fn replace_private(path: &Path, text: &str) -> anyhow::Result<()> {
+    let new = path.with_extension("new");
+    let written = match fs::remove_file(&new) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => write_private(&new, text).and_then(|()| fs::rename(&new, path)),
+    };
+    anyhow::Context::with_context(written, || format!("{}", path.display()))
+}
+
 /// The internal listener of the process that has the folder, if there is one.
 pub fn internal_url(path: &Path) -> io::Result<Option<String>> {
     stored_url(path, INTERNAL_URL_FILE)

@@ -5,6 +5,7 @@
 
 mod backup;
 mod call_graph;
+mod cluster;
 pub mod command;
 pub mod compose;
 pub mod config;
@@ -14,6 +15,7 @@ mod hops;
 mod internal_router;
 mod logging;
 pub mod openapi;
+mod own_authority;
 pub mod role;
 mod supervisor;
 mod text_table;

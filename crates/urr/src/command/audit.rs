@@ -17,7 +17,7 @@ use urr_service::{Caller, LocalService, Upstream};
 use urr_storage::Db;
 
 use self::report::MoneyReport;
-pub use self::whole::{WholeReport, audit_everything, unpaid_reservations};
+pub use self::whole::{WholeReport, audit_everything, await_agreement, unpaid_reservations};
 use super::operator::{Operator, OperatorTarget, kit, running_url};
 use super::{CommandNotRun, block_on, print_line};
 use crate::compose::{ClockAndIds, payment_service, ticket_service_alone};

@@ -167,14 +167,14 @@ fn register(fans: u32, url: &str, path: &Path) -> Result<()> {
 }
 
 /// Makes accounts that are logged in, by the secrets of the system.
-struct AccountMaker {
+pub(super) struct AccountMaker {
     key: TokenKey,
     ids: IdSource,
     lifetime: Duration,
 }
 
 impl AccountMaker {
-    fn new(config: &Config, hours: u64) -> Result<AccountMaker> {
+    pub(super) fn new(config: &Config, hours: u64) -> Result<AccountMaker> {
         ensure!(
             !config.auth.jwt_secret.expose().is_empty(),
             "there are no secrets in {}; has `urr up` run there?",
@@ -185,7 +185,7 @@ impl AccountMaker {
         Ok(AccountMaker { key, ids, lifetime: Duration::from_hours(hours) })
     }
 
-    fn account(&self, role: UserRole) -> FanAccount {
+    pub(super) fn account(&self, role: UserRole) -> FanAccount {
         let ids = &self.ids;
         let (user_id, id, family_id) = (ids.next_id(), ids.next_id(), ids.next_id());
         let (subject, lifetime) = (user_id.to_string(), self.lifetime);

@@ -7,6 +7,7 @@ mod admin;
 mod audit;
 mod backup;
 mod chaos;
+mod cluster;
 mod config;
 mod distributed_purchase;
 mod dlq;

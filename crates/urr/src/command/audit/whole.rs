@@ -145,6 +145,19 @@ pub async fn audit_everything(config: &Config, since: SinceTime) -> Result<Whole
     Ok(report)
 }
 
+/// Audits until everything agrees and nothing is under way, or the time is over.
+pub async fn await_agreement(config: &Config, patience: Duration) -> Result<WholeReport> {
+    let ends_at = tokio::time::Instant::now() + patience;
+    loop {
+        let since = SinceTime::Ago(Duration::from_hours(24));
+        let report = audit_everything(config, since).await?;
+        if (report.is_clean() && report.is_quiet()) || tokio::time::Instant::now() > ends_at {
+            return Ok(report);
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
 /// Whether nothing changes: everything is in the data folder, and no process has it.
 fn is_stopped(config: &Config) -> bool {
     let is_local = ProcessRole::SERVICES.iter().all(|role| engines::is_on_sqlite(config, *role));

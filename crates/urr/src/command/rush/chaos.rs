@@ -1,10 +1,10 @@
 //! `urr rush chaos`: a sale while the program is killed, stopped and cut off, and the proof afterwards.
 //!
-//! It starts `urr up` itself, on a folder of its own, and harms nothing else. The faults follow from
-//! the seed. Several processes on PostgreSQL, Redis and Kafka have the same as a test of the program,
-//! because the servers' own processes are started by the test kit.
+//! It starts `urr up` itself, on a folder of its own, or harms a cluster that `urr cluster` started,
+//! and nothing else. The faults follow from the seed.
 
 mod disk;
+mod on_cluster;
 mod program;
 
 use std::collections::BTreeSet;
@@ -17,8 +17,10 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::task::AbortOnDropHandle;
+use urr_cluster::Balancer;
+use urr_kernel::Uuid;
 use urr_rush::{
-    Arrivals, Behaviour, CuttingProxy, Expectation, FaultReport, RushPlan, RushReport, Site,
+    Arrivals, Behaviour, Expectation, FanAccount, FaultReport, RushPlan, RushReport, Site,
     SyncTimes, create_sale, to_html,
 };
 use urr_service::UserRole;
@@ -26,7 +28,7 @@ use urr_service::UserRole;
 use self::disk::{ChaosDisk, fill, keep_busy};
 use self::program::ChaosProgram;
 use super::{AccountMaker, Screen, addresses_for};
-use crate::command::audit::{SinceTime, WholeReport, audit_everything, unpaid_reservations};
+use crate::command::audit::{WholeReport, await_agreement, unpaid_reservations};
 use crate::command::{CommandNotRun, block_on, print_line};
 use crate::config::Config;
 
@@ -87,6 +89,10 @@ pub struct ChaosArgs {
     /// A new folder for the data; it stays [default: a temporary one]
     #[arg(long, value_name = "FOLDER")]
     folder: Option<PathBuf>,
+    /// Harm the cluster of this folder instead, which `urr cluster up` started: its processes and
+    /// its servers
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["folder", "full_disks", "slow_disks"])]
+    cluster: Option<PathBuf>,
     /// The report is written to this name with .html and .json
     #[arg(long, value_name = "NAME", default_value = "chaos-report")]
     report: PathBuf,
@@ -155,10 +161,15 @@ fn plan_faults(args: &ChaosArgs) -> Vec<PlannedFault> {
 }
 
 pub fn run(args: &ChaosArgs) -> Result<()> {
-    let disk = ChaosDisk::create(args.folder.as_deref(), args.full_disks > 0);
-    let disk = disk.map_err(CommandNotRun::wrap)?;
-    let rehearsed = block_on(rehearse(args, &disk));
-    let (mut report, audit, lost) = rehearsed.map_err(CommandNotRun::wrap)?;
+    let rehearsed = match &args.cluster {
+        Some(folder) => block_on(on_cluster::rehearse(args, folder)),
+        None => {
+            let disk = ChaosDisk::create(args.folder.as_deref(), args.full_disks > 0);
+            let disk = disk.map_err(CommandNotRun::wrap)?;
+            block_on(rehearse(args, &disk))
+        }
+    };
+    let Rehearsed { mut report, audit, lost, faults } = rehearsed.map_err(CommandNotRun::wrap)?;
     report.judge(&args.expect);
     let (html, json) = (args.report.with_extension("html"), args.report.with_extension("json"));
     fs::write(&html, to_html(&report)).with_context(|| format!("{}", html.display()))?;
@@ -173,19 +184,45 @@ pub fn run(args: &ChaosArgs) -> Result<()> {
     ensure!(audit.is_clean(), "the audit is not clean: {} differences", audit.differences());
     ensure!(audit.is_quiet(), "something is still under way");
     ensure!(report.has_passed(), "an expectation was not met");
-    print_line(&format!("All agrees after {} faults.", report.faults.len()))
+    print_line(&format!("All agrees after {faults} faults."))
 }
 
-async fn rehearse(
-    args: &ChaosArgs,
-    disk: &ChaosDisk,
-) -> Result<(RushReport, WholeReport, Vec<String>)> {
+/// What came of it.
+struct Rehearsed {
+    report: RushReport,
+    audit: WholeReport,
+    /// Reservations of which fans were told that they are paid, and are not.
+    lost: Vec<String>,
+    faults: usize,
+}
+
+impl Rehearsed {
+    /// Audits when everything is healed.
+    async fn prove(
+        args: &ChaosArgs,
+        config: &Config,
+        report: RushReport,
+        faults: usize,
+    ) -> Result<Rehearsed> {
+        let audit = await_agreement(config, Duration::from_mins(args.heal_minutes)).await?;
+        let told: BTreeSet<String> = report.told_paid.clone();
+        let lost = unpaid_reservations(config, &told).await?;
+        Ok(Rehearsed { report, audit, lost, faults })
+    }
+}
+
+async fn rehearse(args: &ChaosArgs, disk: &ChaosDisk) -> Result<Rehearsed> {
     let mut program = ChaosProgram::new(disk.folder.join("data"), args.threshold)?;
     program.start().await?;
     let config = program.config()?;
-    let proxy = CuttingProxy::start(vec![program.address]).await?;
+    let direct = Site::parse(&format!("http://{}", program.address))?;
+    let maker = AccountMaker::new(&config, 24)?;
+    let admin = maker.account(UserRole::Admin);
+    let event_id = create_sale(&direct, &admin.token, usize::try_from(args.seats)?).await?;
+    let accounts = (0..args.fans).map(|_| maker.account(UserRole::User)).collect();
+    let proxy = Balancer::start(0, &[program.address]).await?;
     let site = Site::parse(&format!("http://{}", proxy.address()))?;
-    let plan = plan(args, &config, &program, site).await?;
+    let plan = plan_of(args, site, event_id, accounts);
     let harm = harm(program, plan_faults(args), proxy, disk.ballast());
     let harm = AbortOnDropHandle::new(tokio::spawn(harm));
     let mut screen = Screen::new();
@@ -194,28 +231,18 @@ async fn rehearse(
     // The fans may be done before the last fault.
     let (mut program, faults) = harm.await.context("the faults")??;
     program.await_ready().await?;
-    let audit = await_agreement(&config, Duration::from_mins(args.heal_minutes)).await?;
-    let told: BTreeSet<String> = report.told_paid.clone();
-    let lost = unpaid_reservations(&config, &told).await?;
-    program.end();
     report.faults = faults;
-    report.server = Some(program.usage());
-    Ok((report, audit, lost))
+    let count = report.faults.len();
+    let mut rehearsed = Rehearsed::prove(args, &config, report, count).await?;
+    program.end();
+    rehearsed.report.server = Some(program.usage());
+    Ok(rehearsed)
 }
 
-/// Makes an event and its fans. They come to `site`.
-async fn plan(
-    args: &ChaosArgs,
-    config: &Config,
-    program: &ChaosProgram,
-    site: Site,
-) -> Result<RushPlan> {
-    let direct = Site::parse(&format!("http://{}", program.address))?;
-    let maker = AccountMaker::new(config, 24)?;
-    let admin = maker.account(UserRole::Admin);
-    let event_id = create_sale(&direct, &admin.token, usize::try_from(args.seats)?).await?;
+/// The fans of a sale with faults: quick, and patient with errors.
+fn plan_of(args: &ChaosArgs, site: Site, event_id: Uuid, accounts: Vec<FanAccount>) -> RushPlan {
     let pauses = Duration::from_secs_f64(args.pauses);
-    Ok(RushPlan {
+    RushPlan {
         site,
         event_id,
         accounts: (0..args.fans).map(|_| maker.account(UserRole::User)).collect(),
@@ -231,19 +258,6 @@ async fn plan(
         addresses: addresses_for(args.fans),
         time_max: Duration::from_mins(args.max_minutes) + Duration::from_secs(args.within),
         until_sold_out: args.until_sold_out,
-    })
-}
-
-/// Audits until everything agrees and nothing is under way, or the time is over.
-async fn await_agreement(config: &Config, patience: Duration) -> Result<WholeReport> {
-    let ends_at = Instant::now() + patience;
-    loop {
-        let since = SinceTime::Ago(Duration::from_hours(24));
-        let report = audit_everything(config, since).await?;
-        if (report.is_clean() && report.is_quiet()) || Instant::now() > ends_at {
-            return Ok(report);
-        }
-        sleep(Duration::from_secs(1)).await;
     }
 }
 
@@ -251,7 +265,7 @@ async fn await_agreement(config: &Config, patience: Duration) -> Result<WholeRep
 async fn harm(
     mut program: ChaosProgram,
     faults: Vec<PlannedFault>,
-    proxy: CuttingProxy,
+    proxy: Balancer,
     ballast: Option<PathBuf>,
 ) -> Result<(ChaosProgram, Vec<FaultReport>)> {
     let begun = Instant::now();
@@ -274,7 +288,7 @@ async fn harm(
 async fn inflict(
     program: &mut ChaosProgram,
     fault: Fault,
-    proxy: &CuttingProxy,
+    proxy: &Balancer,
     ballast: Option<&PathBuf>,
 ) -> Result<FaultEffect> {
     let mut effect = FaultEffect::default();

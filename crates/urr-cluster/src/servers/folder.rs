@@ -13,10 +13,27 @@ use tempfile::TempDir;
 
 const PREFIX: &str = "urr-test-";
 
+/// Where a server has its data and its log.
+pub enum ServerFolder {
+    /// Removed when it is dropped.
+    Temporary(TempDir),
+    /// It stays, with what an earlier start left in it.
+    Kept(PathBuf),
+}
+
+impl ServerFolder {
+    pub(super) fn path(&self) -> &Path {
+        match self {
+            ServerFolder::Temporary(folder) => folder.path(),
+            ServerFolder::Kept(folder) => folder,
+        }
+    }
+}
+
 /// A new folder for one server, removed when dropped.
-pub(super) fn create(server: &str) -> Result<TempDir> {
+pub(super) fn create(server: &str) -> Result<ServerFolder> {
     let folder = tempfile::Builder::new().prefix(&format!("{server}-")).tempdir_in(of_process()?)?;
-    Ok(folder)
+    Ok(ServerFolder::Temporary(folder))
 }
 
 /// Writes a file that only its owner can read.

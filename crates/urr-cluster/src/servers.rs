@@ -1,4 +1,5 @@
-//! Private copies of the servers URR runs on when it outgrows one machine, for contract tests.
+//! Private copies of the servers URR runs on when it outgrows one machine, for contract
+//! tests and for `urr cluster`.
 //!
 //! Each `start` brings up a server of its own on a free loopback port, with its data in a temporary
 //! folder; dropping it ends the process and removes the folder. `shared_*` starts one per test
@@ -15,6 +16,7 @@
 mod certificates;
 mod folder;
 mod kafka;
+mod placed;
 mod port;
 mod postgres;
 mod process;
@@ -28,9 +30,11 @@ use anyhow::{Result, bail};
 
 pub use self::certificates::ServerCertificates;
 pub use self::kafka::KafkaServer;
+pub use self::placed::{ServerLogin, ServerPlace, form_redis_cluster};
+pub use self::port::free as free_port;
 pub use self::postgres::PostgresServer;
-pub use self::process::TestServer;
-pub(crate) use self::program::variable;
+pub use self::process::{Recipe, ServerProcess, TestServer, end_process, start_time_of};
+pub use self::program::variable;
 pub use self::redis::{RedisCluster, RedisServer};
 pub use self::sqs::SqsServer;
 
@@ -79,6 +83,13 @@ pub fn available(server: Server) -> Result<bool> {
         return Ok(true);
     }
     Ok(or_skip(&format!("{server:?}"), server.find_programs())?.is_some())
+}
+
+/// Fails with what is missing here to start one of each.
+pub fn require_programs() -> Result<()> {
+    [Server::Postgres, Server::RedisCluster, Server::Kafka, Server::Sqs]
+        .into_iter()
+        .try_for_each(Server::find_programs)
 }
 
 /// The program `schemathesis`, under the same rule.

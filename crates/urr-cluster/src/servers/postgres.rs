@@ -8,6 +8,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
+use super::folder::ServerFolder;
 use super::process::{Recipe, TestServer};
 use super::{Server, ServerCertificates, folder, port, program};
 
@@ -27,14 +28,19 @@ impl PostgresServer {
     pub fn start() -> Result<PostgresServer> {
         let password = format!("{:016x}", port::random());
         let url = |port| format!("postgres://{ADMIN}:{password}@127.0.0.1:{port}/postgres");
-        TestServer::find_or_start(Server::Postgres, |port| recipe(port, &password, None), url)
+        TestServer::find_or_start(
+            Server::Postgres,
+            |port| recipe(folder::create("postgres")?, port, &password, None),
+            url,
+        )
     }
 
     /// One that refuses connections without TLS. Its URL says nothing about TLS.
     pub fn start_with_tls(certificates: &ServerCertificates<'_>) -> Result<PostgresServer> {
         let password = format!("{:016x}", port::random());
         let url = |port| format!("postgres://{ADMIN}:{password}@127.0.0.1:{port}/postgres");
-        let recipe = |port| recipe(port, &password, Some(certificates));
+        let recipe =
+            |port| recipe(folder::create("postgres")?, port, &password, Some(certificates));
         TestServer::start_own(Server::Postgres, recipe, url)
     }
 
@@ -70,25 +76,31 @@ pub(super) fn find_programs() -> Result<()> {
 }
 
 pub(super) fn recipe(
+    folder: ServerFolder,
     port: u16,
     password: &str,
     certificates: Option<&ServerCertificates<'_>>,
 ) -> Result<Recipe> {
-    let folder = folder::create("postgres")?;
     // The owner of our own entry in /proc is the user we run as.
     let is_root = fs::metadata("/proc/self")?.uid() == 0;
     let user = is_root.then_some(UNPRIVILEGED_USER);
     if let Some(certificates) = certificates {
         certificates.write(folder.path())?;
     }
-    initialise(folder.path(), user, password).context("initialising PostgreSQL's data")?;
+    if !folder.path().join("data/PG_VERSION").exists() {
+        initialise(folder.path(), user, password).context("initialising PostgreSQL's data")?;
+    } else if let Some(user) = user {
+        // The certificates are ours as long as nobody hands them over.
+        hand_over(folder.path(), user)?;
+    }
 
     let mut command: Vec<OsString> = vec![program::find_postgres("postgres")?.into()];
     command.extend(["-D", "data"].map(OsString::from));
     for setting in [
         &format!("port={port}"),
         "listen_addresses=127.0.0.1",
-        &format!("unix_socket_directories={}", folder.path().display()),
+        // A socket's path is short, and a folder's need not be.
+        "unix_socket_directories=",
         "max_connections=200",
         "fsync=on",
         "synchronous_commit=on",
@@ -124,8 +136,7 @@ fn initialise(folder: &Path, user: Option<&str>, password: &str) -> Result<()> {
     let initdb = program::find_postgres("initdb")?;
     let mut command = match user {
         Some(user) => {
-            let owner = format!("{user}:{user}");
-            program::run(Command::new("chown").arg("--recursive").arg(owner).arg(folder))?;
+            hand_over(folder, user)?;
             let mut command = Command::new(program::find("util-linux", "setpriv")?);
             command.args(["--reuid", user, "--regid", user, "--init-groups", "--"]).arg(initdb);
             command
@@ -141,6 +152,20 @@ fn initialise(folder: &Path, user: Option<&str>, password: &str) -> Result<()> {
         .arg("--no-sync");
     program::run(&mut command)?;
     fs::remove_file(password_file)?;
+    Ok(())
+}
+
+/// Gives everything in the folder to the user who runs the server, who must be able to get there.
+fn hand_over(folder: &Path, user: &str) -> Result<()> {
+    program::run(
+        Command::new("chown").args(["--recursive", &format!("{user}:{user}")]).arg(folder),
+    )?;
+    let mut reach = Command::new(program::find("util-linux", "setpriv")?);
+    reach.args(["--reuid", user, "--regid", user, "--init-groups", "--", "ls"]).arg(folder);
+    program::run(&mut reach).with_context(|| {
+        let folder = folder.display();
+        format!("PostgreSQL runs as {user}, who cannot get to {folder}; choose another folder")
+    })?;
     Ok(())
 }
 

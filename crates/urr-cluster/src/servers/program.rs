@@ -10,7 +10,7 @@ const HINT: &str = "run scripts/install-test-servers.sh";
 
 /// An environment variable that says how tests run; set but empty counts as not set.
 #[expect(clippy::disallowed_methods, reason = "no configuration of URR: it says how tests run")]
-pub(crate) fn variable(name: &str) -> Option<String> {
+pub fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 

@@ -14,7 +14,7 @@ const PORT_MIN: u16 = 20_000;
 const PORT_COUNT: u16 = 12_000;
 
 /// A port that nothing listens on. Someone else may take it before the server does.
-pub(super) fn free() -> Result<u16> {
+pub fn free() -> Result<u16> {
     // A random start keeps test processes apart, counting on keeps the threads of one apart.
     static NEXT: OnceLock<AtomicU64> = OnceLock::new();
     let next = NEXT.get_or_init(|| AtomicU64::new(random() >> 1));

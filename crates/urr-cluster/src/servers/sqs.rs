@@ -5,8 +5,12 @@ use std::fs;
 
 use anyhow::Result;
 
+use super::folder::ServerFolder;
 use super::process::{Recipe, TestServer};
 use super::{Server, folder, program};
+
+/// The queue that is there from the start.
+const NOTICES: &str = "admissions.fifo";
 
 /// An SQS-compatible server. Its queues live in memory.
 pub type SqsServer = TestServer<SqsKind>;
@@ -16,6 +20,7 @@ pub enum SqsKind {}
 
 impl SqsServer {
     pub fn start() -> Result<SqsServer> {
+        let recipe = |port| recipe(folder::create("sqs")?, port);
         TestServer::find_or_start(Server::Sqs, recipe, |port| format!("http://127.0.0.1:{port}"))
     }
 
@@ -31,13 +36,14 @@ pub(super) fn find_programs() -> Result<()> {
     Ok(())
 }
 
-pub(super) fn recipe(port: u16) -> Result<Recipe> {
-    let folder = folder::create("sqs")?;
+/// With the FIFO queue [`NOTICES`].
+pub(super) fn recipe(folder: ServerFolder, port: u16) -> Result<Recipe> {
     let configuration = format!(
         r#"include classpath("application.conf")
 rest-sqs {{ bind-hostname = "127.0.0.1", bind-port = {port}, sqs-limits = strict }}
 node-address {{ protocol = http, host = "127.0.0.1", port = {port}, context-path = "" }}
 rest-stats.enabled = false
+queues {{ "{NOTICES}" {{ fifo = true }} }}
 "#
     );
     fs::write(folder.path().join("elasticmq.conf"), configuration)?;

@@ -10,19 +10,19 @@ use std::fs::{self, File};
 use std::io;
 use std::marker::PhantomData;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{LazyLock, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
-use tempfile::TempDir;
-
+use super::folder::ServerFolder;
 use super::{Server, port, program};
+use anyhow::{Context, Result, bail};
 
 /// A Java server on a busy machine of two cores takes some seconds.
-const START_MAX: Duration = Duration::from_secs(60);
+const START_MAX: Duration = Duration::from_secs(120);
 const STOP_MAX: Duration = Duration::from_secs(20);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 const PORT_ATTEMPTS_MAX: u32 = 5;
@@ -31,13 +31,15 @@ const PORT_ATTEMPTS_MAX: u32 = 5;
 const PORT_TAKEN: &str = "Address already in use";
 
 /// How a server is run and how it shows that it serves.
-pub(super) struct Recipe {
-    pub(super) name: &'static str,
+pub struct Recipe {
+    pub(super) name: String,
     /// Its data, its log and its current folder.
-    pub(super) folder: TempDir,
+    pub(super) folder: ServerFolder,
     pub(super) port: u16,
     /// Program and arguments.
     pub(super) command: Vec<OsString>,
+    /// Whether it gets no variable of our environment.
+    pub(super) has_no_environment: bool,
     /// The user to run as, if it may not be ours.
     pub(super) user: Option<&'static str>,
     /// What it logs once it serves. Only our own process writes that log, so this cannot be
@@ -54,31 +56,49 @@ pub(super) struct Recipe {
 impl Recipe {
     /// A server that runs as we do, serves when its port accepts, and stops by TERM.
     pub(super) fn new(
-        name: &'static str,
-        folder: TempDir,
+        name: impl Into<String>,
+        folder: ServerFolder,
         port: u16,
         command: Vec<OsString>,
         ready_line: &'static str,
     ) -> Recipe {
         let (stop_signal, end_signal) = ("TERM", "KILL");
         let (user, answers) = (None, port::accepts);
-        Recipe { name, folder, port, command, user, ready_line, answers, stop_signal, end_signal }
+        Recipe {
+            name: name.into(),
+            folder,
+            port,
+            command,
+            has_no_environment: false,
+            user,
+            ready_line,
+            answers,
+            stop_signal,
+            end_signal,
+        }
     }
 }
 
 /// A server process of ours, running or not.
-pub(super) struct Process {
+pub struct ServerProcess {
     recipe: Recipe,
     child: Option<Child>,
+    /// Where in the log its last start begins.
+    log_start: usize,
 }
 
-impl Process {
+impl ServerProcess {
+    /// One that does not run yet.
+    pub fn new(recipe: Recipe) -> ServerProcess {
+        ServerProcess { recipe, child: None, log_start: 0 }
+    }
+
     /// Starts a server on a free port, on another one if that is taken meanwhile.
-    pub(super) fn start(recipe: impl Fn(u16) -> Result<Recipe>) -> Result<Process> {
+    pub(super) fn start(recipe: impl Fn(u16) -> Result<Recipe>) -> Result<ServerProcess> {
         let mut attempts = 0;
         loop {
             attempts += 1;
-            let mut process = Process { recipe: recipe(port::free()?)?, child: None };
+            let mut process = ServerProcess::new(recipe(port::free()?)?);
             let Err(error) = process.start_again() else {
                 return Ok(process);
             };
@@ -88,17 +108,22 @@ impl Process {
         }
     }
 
-    pub(super) fn port(&self) -> u16 {
+    pub fn port(&self) -> u16 {
         self.recipe.port
     }
 
+    pub fn name(&self) -> &str {
+        &self.recipe.name
+    }
+
     /// Starts it on the same port and data, and waits until it serves.
-    fn start_again(&mut self) -> Result<()> {
-        let name = self.recipe.name;
+    pub fn start_again(&mut self) -> Result<()> {
+        let name = self.recipe.name.clone();
         if self.pid().is_ok() {
             bail!("{name} already runs");
         }
-        let log = File::create(self.recipe.folder.path().join("log"))?;
+        let log = File::options().create(true).append(true).open(self.log_path())?;
+        self.log_start = usize::try_from(log.metadata()?.len())?;
         let mut command = Command::new(program::find("util-linux", "setpriv")?);
         command.args(["--pdeathsig", self.recipe.end_signal]);
         if let Some(user) = self.recipe.user {
@@ -113,13 +138,16 @@ impl Process {
             .stderr(log)
             // Its own group: Ctrl-C is for the test process, which takes the servers with it.
             .process_group(0);
+        if self.recipe.has_no_environment {
+            command.env_clear();
+        }
         let child = spawn(command).with_context(|| format!("starting {name}"))?;
         self.child = Some(child);
         self.await_ready().inspect_err(|_| self.end())
     }
 
     /// Lets it finish its work and end.
-    fn stop(&mut self) -> Result<()> {
+    pub fn stop(&mut self) -> Result<()> {
         signal(self.pid()?, self.recipe.stop_signal)?;
         if self.await_exit(STOP_MAX)?.is_none() {
             self.end();
@@ -131,7 +159,7 @@ impl Process {
 
     /// Kills it and the processes it started, at once, as a crash would. PostgreSQL's would else
     /// run on until they notice, and finish what they were at.
-    fn kill(&mut self) -> Result<()> {
+    pub fn kill(&mut self) -> Result<()> {
         // While it is paused it can neither start more processes nor let the ids of ended ones go.
         self.pause()?;
         let pid = self.pid()?;
@@ -150,20 +178,20 @@ impl Process {
     }
 
     /// Freezes it: connections stay open and connect, but nothing answers.
-    fn pause(&mut self) -> Result<()> {
+    pub fn pause(&mut self) -> Result<()> {
         let pid = self.pid()?;
         signal(pid, "STOP")?;
         poll(STOP_MAX, || Ok(matches!(state_of(pid), Some('T' | 'Z')).then_some(())))?
             .with_context(|| format!("{} did not pause", self.recipe.name))
     }
 
-    fn resume(&mut self) -> Result<()> {
+    pub fn resume(&mut self) -> Result<()> {
         signal(self.pid()?, "CONT")
     }
 
     /// Its id, to send it a signal. Asked for each time: the id of a process that has ended and
     /// been collected may be another's.
-    fn pid(&mut self) -> Result<u32> {
+    pub fn pid(&mut self) -> Result<u32> {
         let ended = self.try_wait()?;
         match &self.child {
             Some(child) if ended.is_none() => Ok(child.id()),
@@ -172,12 +200,16 @@ impl Process {
     }
 
     fn log(&self) -> String {
-        let bytes = fs::read(self.recipe.folder.path().join("log")).unwrap_or_default();
-        String::from_utf8_lossy(&bytes).into_owned()
+        let bytes = fs::read(self.log_path()).unwrap_or_default();
+        String::from_utf8_lossy(bytes.get(self.log_start..).unwrap_or_default()).into_owned()
+    }
+
+    pub fn log_path(&self) -> PathBuf {
+        self.recipe.folder.path().join("log")
     }
 
     fn await_ready(&mut self) -> Result<()> {
-        let name = self.recipe.name;
+        let name = self.recipe.name.clone();
         let ready = poll(START_MAX, || {
             // In this order, so that the log is whole once the process has ended.
             let ended = self.try_wait()?;
@@ -203,12 +235,13 @@ impl Process {
         poll(timeout, || Ok(self.try_wait()?))
     }
 
-    fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
+    /// How it ended, if it has ended by itself.
+    pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         self.child.as_mut().map_or(Ok(None), Child::try_wait)
     }
 
     /// Ends it at once, whatever state it is in. Nothing can be done about a failure here.
-    fn end(&mut self) {
+    pub fn end(&mut self) {
         let Ok(pid) = self.pid() else { return };
         signal(pid, self.recipe.end_signal).ok();
         let ended = matches!(self.await_exit(STOP_MAX), Ok(Some(_)));
@@ -221,7 +254,7 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         self.end();
     }
@@ -231,7 +264,7 @@ impl Drop for Process {
 pub struct TestServer<K> {
     server: Server,
     /// None if the environment named it.
-    process: Option<Process>,
+    process: Option<ServerProcess>,
     address: String,
     kind: PhantomData<K>,
 }
@@ -255,7 +288,7 @@ impl<K> TestServer<K> {
         recipe: impl Fn(u16) -> Result<Recipe>,
         address: impl FnOnce(u16) -> String,
     ) -> Result<TestServer<K>> {
-        let process = Process::start(recipe)?;
+        let process = ServerProcess::start(recipe)?;
         let address = address(process.port());
         Ok(TestServer { server, process: Some(process), address, kind: PhantomData })
     }
@@ -265,7 +298,7 @@ impl<K> TestServer<K> {
     }
 
     /// The process, if it is ours to stop and start.
-    fn ours(&mut self) -> Result<&mut Process> {
+    fn ours(&mut self) -> Result<&mut ServerProcess> {
         let variable = self.server.variable();
         let process = self.process.as_mut();
         process.with_context(|| format!("this server is not ours to restart: {variable} named it"))
@@ -334,7 +367,7 @@ fn children_of(parent: u32) -> Result<Vec<u32>> {
     for entry in fs::read_dir("/proc")? {
         let pid = entry?.file_name().to_str().and_then(|name| name.parse::<u32>().ok());
         if let Some(pid) = pid
-            && stat_of(pid).is_some_and(|(_, parent_pid)| parent_pid == parent)
+            && stat_of(pid).is_some_and(|stat| stat.parent == parent)
         {
             children.push(pid);
         }
@@ -345,15 +378,46 @@ fn children_of(parent: u32) -> Result<Vec<u32>> {
 /// The letter by which the kernel tells the state of a process; none if it is gone. A dead process
 /// whose new parent does not collect it stays `Z`.
 fn state_of(pid: u32) -> Option<char> {
-    stat_of(pid).map(|(state, _)| state)
+    stat_of(pid).map(|stat| stat.state)
 }
 
-/// State and parent of a process. The name before them is in brackets and may contain any
-/// character.
-fn stat_of(pid: u32) -> Option<(char, u32)> {
+/// When a process started, in the kernel's own count; none if it is gone. A process id with another
+/// start is another process.
+pub fn start_time_of(pid: u32) -> Option<u64> {
+    stat_of(pid).filter(|stat| stat.state != 'Z').map(|stat| stat.start_time)
+}
+
+/// Ends a process that an earlier program started, if it is still the same one.
+pub fn end_process(pid: u32, start_time: u64) -> Result<()> {
+    let is_there = || start_time_of(pid) == Some(start_time);
+    for (name, patience) in [("TERM", STOP_MAX), ("KILL", STOP_MAX)] {
+        if !is_there() {
+            return Ok(());
+        }
+        signal(pid, name)?;
+        poll(patience, || Ok((!is_there()).then_some(())))?;
+    }
+    Ok(())
+}
+
+/// What the kernel tells of a process.
+struct ProcessStat {
+    state: char,
+    parent: u32,
+    start_time: u64,
+}
+
+/// The name before the fields is in brackets and may contain any character.
+fn stat_of(pid: u32) -> Option<ProcessStat> {
+    /// The 22nd field of all, of which the first two are before the bracket's end.
+    const START_TIME: usize = 19;
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let mut fields = stat.rsplit_once(") ")?.1.split(' ');
-    Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?))
+    let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
+    Some(ProcessStat {
+        state: fields.first()?.chars().next()?,
+        parent: fields.get(1)?.parse().ok()?,
+        start_time: fields.get(START_TIME)?.parse().ok()?,
+    })
 }
 
 /// Asks until there is an answer; none if there is none in time.
@@ -382,7 +446,7 @@ mod tests {
     use std::cell::OnceCell;
     use std::net::{Ipv4Addr, TcpListener};
 
-    use super::super::{available, postgres, redis, sqs};
+    use super::super::{available, folder, postgres, redis, sqs};
     use super::*;
 
     /// Takes the port that the server was given just before it starts.
@@ -391,7 +455,7 @@ mod tests {
             return Ok(());
         }
         let rival = OnceCell::new();
-        let process = Process::start(|port| {
+        let process = ServerProcess::start(|port| {
             rival.get_or_init(|| TcpListener::bind((Ipv4Addr::LOCALHOST, port)));
             recipe(port)
         })?;
@@ -402,9 +466,11 @@ mod tests {
 
     #[test]
     fn a_server_that_loses_its_port_takes_another() -> Result<()> {
-        check(Server::Redis, |port| redis::recipe(port, &[]))?;
-        check(Server::Postgres, |port| postgres::recipe(port, "secret", None))?;
+        check(Server::Redis, |port| redis::recipe(folder::create("redis")?, port, &[]))?;
+        check(Server::Postgres, |port| {
+            postgres::recipe(folder::create("postgres")?, port, "secret", None)
+        })?;
         // This one logs the loss but does not end.
-        check(Server::Sqs, sqs::recipe)
+        check(Server::Sqs, |port| sqs::recipe(folder::create("sqs")?, port))
     }
 }

@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
+use super::folder::ServerFolder;
 use super::process::{Recipe, TestServer};
-use super::{Server, ServerCertificates, folder, port, program};
+use super::{Server, ServerCertificates, ServerLogin, folder, port, program};
 
 /// A Kafka broker. Topics are not created by use.
 pub type KafkaServer = TestServer<KafkaKind>;
@@ -21,13 +22,17 @@ pub enum KafkaKind {}
 
 impl KafkaServer {
     pub fn start() -> Result<KafkaServer> {
+        let recipe = |port| recipe(folder::create("kafka")?, port);
         TestServer::find_or_start(Server::Kafka, recipe, |port| format!("127.0.0.1:{port}"))
     }
 
     /// One that speaks only TLS with clients, and knows only the user [`KafkaServer::USER`], by
     /// SCRAM and PLAIN. Its address is that of `localhost`.
     pub fn start_with_tls(certificates: &ServerCertificates<'_>) -> Result<KafkaServer> {
-        let recipe = |port| tls_recipe(port, certificates);
+        let [user, password] = KafkaServer::USER;
+        let login = ServerLogin { user, password };
+        let recipe =
+            |port| tls_recipe(folder::create("kafka")?, [port, port], &login, certificates);
         TestServer::start_own(Server::Kafka, recipe, |port| format!("localhost:{port}"))
     }
 
@@ -46,19 +51,26 @@ pub(super) fn find_programs() -> Result<()> {
     Ok(())
 }
 
-fn recipe(port: u16) -> Result<Recipe> {
+fn recipe(folder: ServerFolder, port: u16) -> Result<Recipe> {
     let listener = format!("BROKER://127.0.0.1:{port}");
+    let properties = properties(&listener, &listener, port::free()?);
     let answers = |port| coordinates_groups(port).unwrap_or(false);
-    Ok(Recipe { answers, ..recipe_with(port, &listener, &listener, "", &[])? })
+    Ok(Recipe { answers, ..recipe_with(folder, port, &properties, &[])? })
 }
 
-/// Clients come by the listener CLIENT; the broker speaks with itself by BROKER.
-fn tls_recipe(port: u16, certificates: &ServerCertificates<'_>) -> Result<Recipe> {
+/// Clients come by the listener CLIENT, and are told to come to `announced_port`; the broker speaks
+/// with itself by BROKER.
+pub(super) fn tls_recipe(
+    folder: ServerFolder,
+    [port, announced_port]: [u16; 2],
+    login: &ServerLogin<'_>,
+    certificates: &ServerCertificates<'_>,
+) -> Result<Recipe> {
     let own = port::free()?;
     let listeners = format!("BROKER://127.0.0.1:{own},CLIENT://127.0.0.1:{port}");
-    let advertised = format!("BROKER://127.0.0.1:{own},CLIENT://localhost:{port}");
+    let announced = format!("BROKER://127.0.0.1:{own},CLIENT://localhost:{announced_port}");
     let demand = if certificates.demands_certificates { "required" } else { "none" };
-    let [user, password] = KafkaServer::USER;
+    let ServerLogin { user, password } = *login;
     let settings = format!(
         "ssl.keystore.type=PEM
 ssl.keystore.location=keystore.pem
@@ -73,37 +85,41 @@ listener.name.client.plain.sasl.jaas.config={PLAIN_MODULE} required user_{user}=
     );
     let scram = ["SCRAM-SHA-256", "SCRAM-SHA-512"]
         .map(|name| format!("{name}=[name={user},password={password}]"));
-    let logins: Vec<&str> = scram.iter().flat_map(|login| ["--add-scram", login]).collect();
-    let recipe = recipe_with(port, &listeners, &advertised, &settings, &logins)?;
-    certificates.write(recipe.folder.path())?;
+    let users: Vec<&str> = scram.iter().flat_map(|user| ["--add-scram", user]).collect();
+    certificates.write(folder.path())?;
     let store = format!("{}{}", certificates.key, certificates.certificate);
-    folder::write_private(&recipe.folder.path().join("keystore.pem"), &store)?;
-    Ok(recipe)
+    folder::write_private(&folder.path().join("keystore.pem"), &store)?;
+    let properties = properties(&listeners, &announced, port::free()?) + &settings;
+    recipe_with(folder, port, &properties, &users)
 }
 
 fn recipe_with(
+    folder: ServerFolder,
     port: u16,
-    listeners: &str,
-    advertised: &str,
-    more_settings: &str,
-    logins: &[&str],
+    properties: &str,
+    users: &[&str],
 ) -> Result<Recipe> {
-    let folder = folder::create("kafka")?;
-    let settings = properties(listeners, advertised, port::free()?) + more_settings;
-    fs::write(folder.path().join("server.properties"), settings)?;
+    fs::write(folder.path().join("server.properties"), properties)?;
     let java = java_command(folder.path())?;
+    if !folder.path().join("data/meta.properties").exists() {
+        format_folder(&java, folder.path(), users)?;
+    }
+    let command = java.into_iter().chain(["kafka.Kafka", "server.properties"].map(OsString::from));
+    Ok(Recipe::new("Kafka", folder, port, command.collect(), "Kafka Server started"))
+}
+
+fn format_folder(java: &[OsString], folder: &Path, users: &[&str]) -> Result<()> {
     program::run(
         Command::new(&java[0])
             .args(&java[1..])
             .args(["kafka.tools.StorageTool", "format", "--config", "server.properties"])
             // Any id will do: it only has to stay the same.
             .args(["--cluster-id", "dXJyLXRlc3QtY2x1c3Rlcg"])
-            .args(logins)
-            .current_dir(folder.path()),
+            .args(users)
+            .current_dir(folder),
     )
     .context("formatting Kafka's data folder")?;
-    let command = java.into_iter().chain(["kafka.Kafka", "server.properties"].map(OsString::from));
-    Ok(Recipe::new("Kafka", folder, port, command.collect(), "Kafka Server started"))
+    Ok(())
 }
 
 fn java_command(folder: &Path) -> Result<Vec<OsString>> {
@@ -126,13 +142,13 @@ fn java_command(folder: &Path) -> Result<Vec<OsString>> {
 const SCRAM_MODULE: &str = "org.apache.kafka.common.security.scram.ScramLoginModule";
 const PLAIN_MODULE: &str = "org.apache.kafka.common.security.plain.PlainLoginModule";
 
-fn properties(listeners: &str, advertised: &str, controller_port: u16) -> String {
+fn properties(listeners: &str, announced: &str, controller_port: u16) -> String {
     format!(
         "process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller_port}
 listeners={listeners},CONTROLLER://127.0.0.1:{controller_port}
-advertised.listeners={advertised}
+advertised.listeners={announced}
 listener.security.protocol.map=BROKER:PLAINTEXT,CONTROLLER:PLAINTEXT,CLIENT:SASL_SSL
 inter.broker.listener.name=BROKER
 controller.listener.names=CONTROLLER

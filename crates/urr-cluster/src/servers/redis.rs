@@ -1,17 +1,20 @@
 //! A private Redis, and a private Redis Cluster of three nodes.
 
 use std::ffi::OsString;
-use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::process::{Process, Recipe, TestServer, poll};
-use super::{Server, ServerCertificates, folder, port, program};
+use super::folder::ServerFolder;
+use super::process::{Recipe, ServerProcess, TestServer, poll};
+use super::{Server, ServerCertificates, ServerLogin, folder, port, program};
 
 /// A Redis server that keeps its data: an append-only file, synced every second.
 pub type RedisServer = TestServer<RedisKind>;
+
+const LOGIN: ServerLogin<'static> =
+    ServerLogin { user: RedisServer::USER[0], password: RedisServer::USER[1] };
 
 /// The kind of a [`RedisServer`].
 pub enum RedisKind {}
@@ -24,13 +27,17 @@ impl RedisServer {
     /// With settings of its own, as in `["--appendfsync", "always"]`; a server that the environment
     /// named has what it has.
     pub fn start_with(settings: &[[&str; 2]]) -> Result<RedisServer> {
-        TestServer::find_or_start(Server::Redis, |port| recipe(port, settings), url_of)
+        TestServer::find_or_start(
+            Server::Redis,
+            |port| recipe(folder::create("redis")?, port, settings),
+            url_of,
+        )
     }
 
     /// One that speaks only TLS, and only with the user [`RedisServer::USER`]. Its URL names the
     /// user and `localhost`.
     pub fn start_with_tls(certificates: &ServerCertificates<'_>) -> Result<RedisServer> {
-        let recipe = |port| tls_recipe(port, &[], certificates);
+        let recipe = |port| tls_recipe(folder::create("redis")?, port, &[], &LOGIN, certificates);
         TestServer::start_own(Server::Redis, recipe, tls_url_of)
     }
 
@@ -45,7 +52,7 @@ impl RedisServer {
 /// A Redis Cluster of three nodes without replicas, which together serve every slot.
 pub struct RedisCluster {
     /// Held for its `Drop`; empty if the environment named the cluster.
-    _nodes: Vec<Process>,
+    _nodes: Vec<ServerProcess>,
     urls: Vec<String>,
 }
 
@@ -55,7 +62,8 @@ impl RedisCluster {
             let urls = urls.split(',').map(|url| url.trim().to_owned()).collect();
             return Ok(RedisCluster { _nodes: Vec::new(), urls });
         }
-        let nodes = (0..3).map(|_| start_node(recipe)).collect::<Result<Vec<_>>>()?;
+        let plain = |port, settings: &[[&str; 2]]| recipe(folder::create("redis")?, port, settings);
+        let nodes = (0..3).map(|_| start_node(plain)).collect::<Result<Vec<_>>>()?;
         let urls = nodes.iter().map(|node| url_of(node.port())).collect();
         RedisCluster::of(nodes, urls, &[])
     }
@@ -64,39 +72,55 @@ impl RedisCluster {
     pub fn start_with_tls(certificates: &ServerCertificates<'_>) -> Result<RedisCluster> {
         let recipe = |port, settings: &[[&str; 2]]| {
             let settings = [settings, &[["--tls-cluster", "yes"]]].concat();
-            tls_recipe(port, &settings, certificates)
+            tls_recipe(folder::create("redis")?, port, &settings, &LOGIN, certificates)
         };
         let nodes = (0..3).map(|_| start_node(recipe)).collect::<Result<Vec<_>>>()?;
         let urls = nodes.iter().map(|node| tls_url_of(node.port())).collect();
-        let [user, password] = RedisServer::USER;
-        let login =
-            ["--tls", "--insecure", "--no-auth-warning", "--user", user, "--pass", password];
-        RedisCluster::of(nodes, urls, &login)
+        RedisCluster::of(nodes, urls, &login_arguments(&LOGIN))
     }
 
-    fn of(nodes: Vec<Process>, urls: Vec<String>, login: &[&str]) -> Result<RedisCluster> {
-        program::run(
-            redis_cli()?
-                .args(login)
-                .args(["--cluster", "create"])
-                .args(nodes.iter().map(|node| format!("127.0.0.1:{}", node.port())))
-                .args(["--cluster-replicas", "0", "--cluster-yes"]),
-        )?;
-        for node in &nodes {
-            let port = node.port().to_string();
-            poll(Duration::from_secs(30), || {
-                let mut ask = redis_cli()?;
-                let info = program::run(ask.args(login).args(["-p", &port, "cluster", "info"]))?;
-                Ok(info.contains("cluster_state:ok").then_some(()))
-            })?
-            .context("the Redis Cluster did not form")?;
-        }
+    fn of(nodes: Vec<ServerProcess>, urls: Vec<String>, login: &[&str]) -> Result<RedisCluster> {
+        let ports: Vec<u16> = nodes.iter().map(ServerProcess::port).collect();
+        form_cluster(&ports, login)?;
         Ok(RedisCluster { _nodes: nodes, urls })
     }
 
     pub fn urls(&self) -> &[String] {
         &self.urls
     }
+}
+
+/// What a client of a server with TLS says.
+pub(super) fn login_arguments<'a>(login: &ServerLogin<'a>) -> [&'a str; 7] {
+    let ServerLogin { user, password } = *login;
+    ["--tls", "--insecure", "--no-auth-warning", "--user", user, "--pass", password]
+}
+
+/// Makes a cluster of nodes that do not know each other yet, and waits until it serves.
+pub(super) fn form_cluster(ports: &[u16], login: &[&str]) -> Result<()> {
+    let ask = |port: u16, question: &[&str]| {
+        let port = port.to_string();
+        program::run(redis_cli()?.args(login).args(["-p", &port]).args(question))
+    };
+    let first = ports.first().context("a cluster has nodes")?;
+    let known = ask(*first, &["cluster", "info"])?;
+    if known.lines().any(|line| line.trim() == "cluster_known_nodes:1") {
+        program::run(
+            redis_cli()?
+                .args(login)
+                .args(["--cluster", "create"])
+                .args(ports.iter().map(|port| format!("127.0.0.1:{port}")))
+                .args(["--cluster-replicas", "0", "--cluster-yes"]),
+        )?;
+    }
+    for port in ports {
+        poll(Duration::from_secs(60), || {
+            let info = ask(*port, &["cluster", "info"])?;
+            Ok(info.contains("cluster_state:ok").then_some(()))
+        })?
+        .context("the Redis Cluster did not form")?;
+    }
+    Ok(())
 }
 
 pub(super) fn find_programs() -> Result<()> {
@@ -118,25 +142,28 @@ fn tls_url_of(port: u16) -> String {
     format!("rediss://{user}:{password}@localhost:{port}")
 }
 
-fn start_node(recipe: impl Fn(u16, &[[&str; 2]]) -> Result<Recipe>) -> Result<Process> {
-    Process::start(|port| {
+fn start_node(recipe: impl Fn(u16, &[[&str; 2]]) -> Result<Recipe>) -> Result<ServerProcess> {
+    ServerProcess::start(|port| {
         // Nodes talk to each other on a second port, by default 10000 above: where the kernel takes
         // ports for outgoing connections from.
-        let cluster_port = port::free()?.to_string();
-        let node_timeout_ms = "2000";
-        recipe(
-            port,
-            &[
-                ["--cluster-enabled", "yes"],
-                ["--cluster-port", &cluster_port],
-                ["--cluster-node-timeout", node_timeout_ms],
-            ],
-        )
+        recipe(port, &cluster_settings(&port::free()?.to_string()))
     })
 }
 
-pub(super) fn recipe(port: u16, more_settings: &[[&str; 2]]) -> Result<Recipe> {
-    let folder = folder::create("redis")?;
+pub(super) fn cluster_settings(cluster_port: &str) -> [[&str; 2]; 3] {
+    let node_timeout_ms = "2000";
+    [
+        ["--cluster-enabled", "yes"],
+        ["--cluster-port", cluster_port],
+        ["--cluster-node-timeout", node_timeout_ms],
+    ]
+}
+
+pub(super) fn recipe(
+    folder: ServerFolder,
+    port: u16,
+    more_settings: &[[&str; 2]],
+) -> Result<Recipe> {
     let mut command: Vec<OsString> = vec![program::find("Redis", "redis-server")?.into()];
     let port_text = port.to_string();
     let settings = [
@@ -152,9 +179,11 @@ pub(super) fn recipe(port: u16, more_settings: &[[&str; 2]]) -> Result<Recipe> {
     Ok(Recipe::new("Redis", folder, port, command, "Ready to accept connections"))
 }
 
-fn tls_recipe(
+pub(super) fn tls_recipe(
+    folder: ServerFolder,
     port: u16,
     more_settings: &[[&str; 2]],
+    login: &ServerLogin<'_>,
     certificates: &ServerCertificates<'_>,
 ) -> Result<Recipe> {
     let port_text = port.to_string();
@@ -168,10 +197,12 @@ fn tls_recipe(
         ["--tls-auth-clients", demand],
         ["--aclfile", "users.acl"],
     ];
-    let recipe = recipe(port, &[&tls, more_settings].concat())?;
+    let recipe = recipe(folder, port, &[&tls, more_settings].concat())?;
     certificates.write(recipe.folder.path())?;
-    let [user, password] = RedisServer::USER;
-    let users = format!("user default off\nuser {user} on >{password} ~* &* +@all\n");
-    fs::write(recipe.folder.path().join("users.acl"), users)?;
+    let ServerLogin { user, password } = login;
+    // Nobody logs in as the default user, but Redis loads its file as that user: without the right to
+    // all commands it leaves out transactions, and so loses what scripts wrote.
+    let users = format!("user default off ~* &* +@all\nuser {user} on >{password} ~* &* +@all\n");
+    super::folder::write_private(&recipe.folder.path().join("users.acl"), &users)?;
     Ok(recipe)
 }

@@ -1,0 +1,159 @@
+//! `urr cluster`: two processes of each role and their servers on this machine, killed during a sale.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use urr_test::servers::{self, Server};
+
+use crate::process::{CommandOutput, Installation, Process};
+
+/// Twenty-four processes of a debug build on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(420);
+
+/// A cluster of this test. It ends with the test, however that ends.
+struct TestCluster {
+    installation: Installation,
+    _supervisor: Process,
+}
+
+fn has_servers() -> Result<bool> {
+    let needed = [Server::Postgres, Server::RedisCluster, Server::Kafka, Server::Sqs];
+    Ok(needed.into_iter().map(servers::available).collect::<Result<Vec<_>>>()?.iter().all(|it| *it))
+}
+
+/// A command of the cluster, with the variables that say where the servers' programs are.
+fn command(installation: &Installation, program: &str, arguments: &[&str]) -> Command {
+    let mut command = installation.command_of(program);
+    for name in ["HOME", "XDG_CACHE_HOME", "URR_TEST_CACHE"] {
+        command.envs(std::env::var_os(name).map(|value| (name, value)));
+    }
+    command.args(arguments);
+    command
+}
+
+fn run(installation: &Installation, arguments: &[&str]) -> Result<CommandOutput> {
+    let arguments = [&["cluster"], arguments].concat();
+    let command = command(installation, env!("CARGO_BIN_EXE_urr"), &arguments);
+    Process::start(command)?.await_end_within(PATIENCE)
+}
+
+impl TestCluster {
+    fn start(settings: &[&str]) -> Result<TestCluster> {
+        let installation = Installation::new()?;
+        // PostgreSQL runs as another user, who must be able to pass through.
+        fs::set_permissions(installation.path("."), rights(0o755))?;
+        let up = ["--pdeathsig", "TERM", "--", env!("CARGO_BIN_EXE_urr"), "cluster", "up"];
+        let up = [&up[..], settings].concat();
+        let mut supervisor = Process::start(command(&installation, "setpriv", &up))?;
+        let ends_at = std::time::Instant::now() + PATIENCE;
+        while !run(&installation, &["status"])?.status.success() {
+            let is_there = supervisor.is_running()? && std::time::Instant::now() < ends_at;
+            ensure!(is_there, "the cluster did not start: {}", supervisor.stderr()?);
+            thread::sleep(Duration::from_millis(500));
+        }
+        Ok(TestCluster { installation, _supervisor: supervisor })
+    }
+
+    fn run(&self, arguments: &[&str]) -> Result<CommandOutput> {
+        run(&self.installation, arguments)
+    }
+
+    fn status(&self) -> Result<Value> {
+        let status = self.run(&["status", "--json"])?.succeeded()?;
+        Ok(serde_json::from_str(&status.stdout)?)
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.installation.path("cluster")
+    }
+}
+
+fn rights(mode: u32) -> fs::Permissions {
+    use std::os::unix::fs::PermissionsExt;
+    fs::Permissions::from_mode(mode)
+}
+
+#[test]
+fn a_cluster_sells_is_killed_and_ends() -> Result<()> {
+    if !has_servers()? {
+        return Ok(());
+    }
+    let cluster = TestCluster::start(&[
+        "--set",
+        "queue.threshold=40",
+        "--set",
+        "payments.timeout_seconds=2",
+    ])?;
+    let second = cluster.run(&["up"])?;
+    second.refused_with(&["runs already"]);
+    let smoke = cluster.run(&["smoke"])?.succeeded()?.stdout;
+    ensure!(smoke.contains("The journey is whole."), "{smoke}");
+    let unknown = cluster.run(&["kill", "ticket-3"])?;
+    ensure!(unknown.stderr.contains("is no part of the cluster"), "{unknown:?}");
+    check_own_secrets(&cluster)?;
+    check_chaos(&cluster)?;
+    check_end(cluster)
+}
+
+/// A role has its own secrets, and every connection but those to Kafka and SQS is encrypted.
+fn check_own_secrets(cluster: &TestCluster) -> Result<()> {
+    let read = |name: &str| fs::read_to_string(cluster.folder().join(format!("{name}.toml")));
+    let (payment, ticket) = (read("payment")?, read("ticket")?);
+    let token = |text: &str| {
+        text.lines().find(|line| line.starts_with("internal.token")).map(str::to_owned)
+    };
+    ensure!(token(&payment).is_some() && token(&payment) != token(&ticket), "each its own");
+    ensure!(!payment.contains("seats.ticket_signing_key"), "it signs no tickets");
+    ensure!(!payment.contains("urr_admin"), "it is no administrator");
+    for text in [&payment, &ticket] {
+        ensure!(text.contains("sslmode=verify-full") && !text.contains("_url = \"http:"), "{text}");
+    }
+    Ok(())
+}
+
+/// Processes and servers are killed, stopped and cut off during a sale, and everything agrees.
+fn check_chaos(cluster: &TestCluster) -> Result<()> {
+    let arguments = [
+        ["--cluster", "cluster"],
+        ["--fans", "150"],
+        ["--seats", "50"],
+        ["--kills", "24"],
+        ["--stops", "3"],
+        ["--cuts", "4"],
+        ["--within", "30"],
+        ["--pauses", "0.5"],
+        ["--heal-minutes", "4"],
+    ];
+    let arguments = [&["rush", "chaos"], &arguments.concat()[..]].concat();
+    let ended = Process::start(self::command(
+        &cluster.installation,
+        env!("CARGO_BIN_EXE_urr"),
+        &arguments,
+    ))?;
+    let ended = ended.await_end_within(2 * PATIENCE)?.succeeded()?;
+    ensure!(ended.stdout.contains("All agrees after 31 faults."), "{ended:?}");
+    ensure!(!ended.stdout.contains(" 0 seats sold"), "{ended:?}");
+    Ok(())
+}
+
+/// Nothing of it runs on, and its data stays until it is removed.
+fn check_end(cluster: TestCluster) -> Result<()> {
+    let status = cluster.status()?;
+    let members = status["members"].as_array().context("a list")?.clone();
+    let pids: Vec<u64> = members.iter().filter_map(|member| member["pid"].as_u64()).collect();
+    assert_eq!(pids.len(), 24, "{status}");
+    cluster.run(&["down"])?.succeeded()?;
+    for pid in pids {
+        ensure!(!PathBuf::from(format!("/proc/{pid}")).exists(), "{pid} runs on");
+    }
+    ensure!(cluster.folder().join("cluster.json").exists(), "the data stays");
+    let down = cluster.run(&["down", "--remove"])?.succeeded()?;
+    ensure!(down.stdout.contains("nothing runs"), "{down:?}");
+    ensure!(!cluster.folder().exists(), "it is removed");
+    Ok(())
+}
