@@ -1,4 +1,4 @@
-import { eventWith, expect, expectAccessible, firstArtist, test } from './fan';
+import { changeAnswer, eventWith, expect, expectAccessible, firstArtist, test } from './fan';
 import { Organiser, unique } from './organiser';
 
 test('initial consonants find an event while typing', async ({ page }) => {
@@ -65,6 +65,28 @@ test('the page of an artist has news and posts', async ({ page }) => {
   });
   await news.getByRole('heading', { level: 3 }).first().getByRole('link').click();
   await expect(page).toHaveURL(/\/news\/[0-9a-f-]{36}$/);
+});
+
+test('the table of tiers shows the figures of the server', async ({ page }) => {
+  const path = `/artists/${await firstArtist(page)}`;
+  const gold = page.getByRole('row').filter({ hasText: '골드' });
+  await page.goto(path);
+  for (const text of ['500', '1시간', '2,000원', '5%']) await expect(gold).toContainText(text);
+
+  // The control: the page has no figures of its own.
+  await page.route('**/api/memberships/tiers', (route) =>
+    changeAnswer<{ tiers: { tier: string }[] }>(route, ({ tiers }) => {
+      const other = {
+        pointsFrom: 777,
+        preSaleDelaySeconds: 7 * 3_600,
+        bookingFeeSurcharge: 4_321,
+        transferFeePercent: 9,
+      };
+      return { tiers: tiers.map((one) => (one.tier === 'gold' ? { ...one, ...other } : one)) };
+    }),
+  );
+  await page.reload();
+  for (const text of ['777', '7시간', '4,321원', '9%']) await expect(gold).toContainText(text);
 });
 
 test('a link to an event carries its title, description and picture', async ({ request, page }) => {

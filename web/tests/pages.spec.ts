@@ -63,6 +63,8 @@ const PAGES: {
   { name: 'verify, without a link', path: () => '/verify', ready: '.state' },
   { name: 'register', path: () => '/register', ready: 'form input' },
   { name: 'help', path: () => '/help', ready: 'h2' },
+  { name: 'terms', path: () => '/terms', ready: 'li a' },
+  { name: 'a text of the terms', path: () => '/terms/privacy', ready: 'article h2' },
   { name: 'offline', path: () => '/offline', ready: 'h1' },
   { name: 'maintenance', path: () => '/maintenance', ready: 'h1' },
   { name: 'transfers, logged out', path: () => '/transfers', ready: '.state' },

@@ -188,3 +188,31 @@ test.describe('without scripts', () => {
     await expect(page.getByRole('button', { name: '줄 서기' })).toBeVisible();
   });
 });
+
+test('of an event whose sale is over leads to its page', async ({ page }) => {
+  for (const [status, heading] of [
+    ['ended', '판매가 끝났습니다'],
+    ['cancelled', '공연이 취소되었습니다'],
+  ] as const) {
+    const id = await eventWith(page, status);
+    for (const path of [`/queue/${id}`, `/queue/${id}?plain`]) {
+      await page.goto(path);
+      await expect(page.getByRole('heading', { level: 1, name: heading })).toBeVisible();
+      await expectAccessible(page);
+    }
+    await page.getByRole('link', { name: '공연 페이지로' }).click();
+    await expect(page).toHaveURL(new RegExp(`/events/${id}$`));
+    await expect(page.getByRole('heading', { level: 1 })).toBeVisible();
+  }
+});
+
+test.describe('of an event that never existed', () => {
+  test.use({ allowed: /404|Not found/ });
+
+  test('is the error page', async ({ page }) => {
+    const response = await page.goto('/queue/01a1e1a8-0000-7000-8000-000000000000');
+    expect(response?.status()).toBe(404);
+    await expect(page.getByRole('heading', { name: '없는 페이지' })).toBeVisible();
+    await expectAccessible(page);
+  });
+});

@@ -116,6 +116,8 @@ const NEEDS: {
     path: async (page) => `/news/${await firstNews(page)}`,
     api: '**/api/news/*',
   },
+  { name: 'terms', path: () => '/terms', api: '**/api/auth/terms' },
+  { name: 'a text of the terms', path: () => '/terms/service', api: '**/api/auth/terms/*' },
   { name: 'my account', path: () => '/my/account', api: '**/api/auth/me', fan: true },
   { name: 'identity', path: () => '/my/identity', api: '**/api/auth/me', fan: true },
 ];

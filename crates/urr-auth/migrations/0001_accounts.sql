@@ -136,6 +136,19 @@ create table terms_agreements (
     constraint terms_agreements_kind check (kind in ('SERVICE', 'PRIVACY', 'MARKETING'))
 );
 
+-- What each version of the terms said, so that users can read later what they agreed to.
+create table terms_documents (
+    kind text not null,
+    version text not null,
+    text_ko text not null,
+    text_en text not null,
+    -- The program's text, which an operator has to replace.
+    is_example boolean not null,
+    in_force_from timestamptz not null,
+    primary key (kind, version),
+    constraint terms_documents_kind check (kind in ('SERVICE', 'PRIVACY', 'MARKETING'))
+);
+
 -- The way to the first administrator. SHA-256 of a secret that was shown once.
 create table admin_invites (
     token_hash bytea primary key,

@@ -33,6 +33,7 @@ pub fn routes() -> OpenApiRouter<AuthService> {
         .merge(admin_log::routes(ADMIN_LOG))
         .routes(routes!(own_data::http::export_me))
         .routes(routes!(terms::http::list_terms, terms::http::answer_terms))
+        .routes(routes!(terms::http::get_terms))
         .routes(routes!(bot_check::http::get_challenge))
         .routes(routes!(identity_check::http::start_verification))
         .routes(routes!(identity_check::http::complete_verification))

@@ -13,6 +13,7 @@
 //! - A person whose identity was verified has one account.
 //! - A link that is sent by mail works once, and only for the state of the account that it was sent
 //!   for.
+//! - A version of the terms has one text: what a user agreed to can be read later.
 //! - A social identity is linked to an account by its e-mail address only if both the provider and
 //!   we have verified the address.
 //!
@@ -86,7 +87,10 @@ pub use social::{
     SocialLogin, SocialProviderSettings, SocialRedirect, SocialSettings, SocialStart,
     StartLinkError, UnlinkError,
 };
-pub use terms::{InvalidTerms, TermsAnswer, TermsAnswers, TermsKind, TermsVersion, TermsVersions};
+pub use terms::{
+    FindTermsError, InvalidTerms, InvalidTermsText, TermsAnswer, TermsAnswers, TermsDocument,
+    TermsKind, TermsText, TermsTextError, TermsTexts, TermsVersion, TermsVersions,
+};
 
 /// The tables of the auth service.
 pub const SCHEMA: Schema = Schema {

@@ -6,7 +6,7 @@ use crate::bot_check::BotCheckSettings;
 use crate::identity_check::IdentityProvider;
 use crate::passwords::PasswordCost;
 use crate::social::SocialSettings;
-use crate::terms::{TermsVersion, TermsVersions};
+use crate::terms::{TermsTexts, TermsVersion, TermsVersions};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -43,6 +43,8 @@ pub struct AuthSettings {
     pub link_requests_max: u32,
     /// The versions of the terms that are in force.
     pub terms: TermsVersions,
+    /// What they say.
+    pub terms_texts: TermsTexts,
     pub bot_check: BotCheckSettings,
     /// The provider that verifies identities; off by default.
     pub identity: IdentityProvider,
@@ -71,6 +73,7 @@ impl Default for AuthSettings {
             link_lifetime: Duration::from_secs(30 * 60),
             link_requests_max: 3,
             terms: TermsVersions::all(&TermsVersion::parse("2026-11").expect("it is plain")),
+            terms_texts: TermsTexts::examples(),
             bot_check: BotCheckSettings::default(),
             identity: IdentityProvider::Off,
             departure_kept: 30 * DAY,

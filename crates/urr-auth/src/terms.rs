@@ -1,7 +1,9 @@
 //! The terms that users agree to: which version is in force, and who has agreed to it.
 
+pub mod documents;
 pub mod http;
 pub mod store;
+pub mod texts;
 
 use serde::{Deserialize, Serialize};
 use urr_kernel::Timestamp;
@@ -11,6 +13,9 @@ use utoipa::ToSchema;
 use crate::accounts::account::UserId;
 use crate::accounts::store as users;
 use crate::{AuthService, UserError};
+
+pub use documents::{FindTermsError, TermsDocument, TermsTextError};
+pub use texts::{InvalidTermsText, TermsText, TermsTexts};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]

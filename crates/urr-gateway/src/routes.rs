@@ -224,6 +224,7 @@ pub const ROUTES: &[Route] = {
         route(UNSAFE, "/api/auth/me/**", "auth", User, Auth, Hold, Default),
         route(GET, "/api/auth/terms", "auth", Public, General, Hold, Default),
         route(UNSAFE, "/api/auth/terms", "auth", User, Auth, Hold, Default),
+        route(GET, "/api/auth/terms/{kind}", "auth", Public, General, Hold, Default),
         route(UNSAFE, "/api/auth/password", "auth", User, Auth, Hold, Default),
         route(GET, "/api/auth/admin/users", "auth", SUPPORT, General, Hold, Default),
         route(ALL, "/api/auth/admin/**", "auth", ADMIN, General, Hold, Default),
@@ -371,6 +372,7 @@ pub const ROUTES: &[Route] = {
         // Changing seats takes seats, so it needs an entry token.
         route(PUT, "/api/reservations/{id}/seats", "ticket", Admitted, Booking, Hold, Default),
         route(UNSAFE, "/api/reservations/{id}/**", "ticket", User, Booking, Hold, Default),
+        route(GET, "/api/memberships/tiers", "ticket", Public, General, Browse, Default),
         route(GET, "/api/memberships/**", "ticket", User, General, Browse, Default),
         route(UNSAFE, "/api/memberships/**", "ticket", User, General, Hold, Default),
         route(GET, "/api/transfers/**", "ticket", User, General, Browse, Default),

@@ -343,6 +343,7 @@ const KOREAN: &[(&str, &str)] = &[
     ("STORAGE_UNAVAILABLE", "지금은 처리할 수 없습니다. 잠시 후 다시 시도해 주세요."),
     ("STREAM_LIMIT", "실시간 연결이 너무 많습니다. 잠시 후 다시 시도해 주세요."),
     ("STREAM_NOT_YET", "아직 실시간 연결을 사용할 수 없습니다."),
+    ("TERMS_NOT_FOUND", "이 약관에는 그런 판이 없습니다."),
     ("TERMS_OUTDATED", "약관이 변경되었습니다. 새 약관을 확인해 주세요."),
     ("TERMS_REQUIRED", "먼저 약관에 동의해 주세요."),
     ("TICKETS_COMPLIMENTARY", "초대권은 한꺼번에 회수합니다."),

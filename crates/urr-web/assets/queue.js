@@ -180,12 +180,17 @@ function showStatus(view) {
     slotEnds = Date.parse(view.slotEndsAt);
     takeTurn(view.slotLastEnd);
   } else if (view.status === 'ended') {
-    show('end');
+    finish(view.phase);
   } else if (main.dataset.state === 'turn' || main.dataset.state === 'wait') {
     refuse(texts.lost);
   } else {
     show('join');
   }
+}
+
+// The room is closed for good.
+function finish(phase) {
+  show(phase === 'cancelled' ? 'off' : 'end');
 }
 
 function refuse(text) {
@@ -215,7 +220,7 @@ function showCrowd(crowd) {
   gathersAt = Date.parse(crowd.gathersAt);
   field('waiting').textContent = fill(texts.people, { n: format.format(crowd.waiting) });
   field('speed').textContent = crowd.ratePerMinute ? fill(texts.perMinute, { n: format.format(crowd.ratePerMinute) }) : texts.unknown;
-  if (crowd.phase === 'over' || crowd.phase === 'cancelled') show('end');
+  if (/over|cancelled/.test(crowd.phase)) finish(crowd.phase);
 }
 
 // A turn after a wait is announced; someone who did not wait goes straight on.
@@ -358,7 +363,7 @@ function refused(response, { code, error, opensAt: opens, retryAfter }) {
     return 5 + Math.random() * 5;
   }
   if (code === 'SALE_ENDED' || code === 'EVENT_CANCELLED') {
-    show('end');
+    finish(code === 'EVENT_CANCELLED' && 'cancelled');
     return 0;
   }
   refuse(texts.refusals[code] || error || texts.lost);
@@ -378,7 +383,7 @@ function online(isOnline) {
 function wake() {
   bestTrip = Infinity;
   const state = main.dataset.state;
-  if (document.hidden || /left|stop|end/.test(state)) return;
+  if (document.hidden || /left|stop|end|off/.test(state)) return;
   if (state === 'login') asked = 0;
   if (Date.now() - asked > 2000) {
     clearTimeout(timer);
@@ -426,6 +431,6 @@ if (promise && /closed|gathering/.test(main.dataset.phase)) try {
 setInterval(tick, 500);
 tick();
 if (hasLeft) show('left');
-else if (main.dataset.phase === 'over' || main.dataset.phase === 'cancelled') show('end');
+else if (/over|cancelled/.test(main.dataset.phase)) finish(main.dataset.phase);
 else poll();
 })();

@@ -48,6 +48,8 @@ pub struct WebSettings {
     pub public_url: Option<String>,
     /// How long a place in line is kept for a user who is not seen.
     pub seen_ttl: Duration,
+    /// How long chosen seats wait for their payment.
+    pub hold_ttl: Duration,
     /// Whether payments go to the sandbox, which then has its window here.
     pub has_sandbox: bool,
 }

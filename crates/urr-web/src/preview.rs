@@ -43,6 +43,8 @@ pub struct PreviewFacts {
     pub image: Option<String>,
     /// Of an event.
     pub is_standing: bool,
+    /// Of an event.
+    pub is_cancelled: bool,
 }
 
 /// What the catalogue answers, as far as previews need it.
@@ -58,6 +60,7 @@ enum CatalogAnswer {
 struct EventFacts {
     title: String,
     kind: String,
+    status: String,
     description: String,
     artist_name: Option<String>,
     venue_name: String,
@@ -150,6 +153,7 @@ impl From<CatalogAnswer> for PreviewFacts {
                     description: shortened(&format!("{names} {}", event.description)),
                     image: event.poster_image_url.filter(|url| !url.is_empty()),
                     is_standing: event.kind == "standing",
+                    is_cancelled: event.status == "cancelled",
                 }
             }
             CatalogAnswer::Artist { artist } => PreviewFacts {
@@ -157,6 +161,7 @@ impl From<CatalogAnswer> for PreviewFacts {
                 description: shortened(&artist.description),
                 image: artist.image_url.filter(|url| !url.is_empty()),
                 is_standing: false,
+                is_cancelled: false,
             },
         }
     }
@@ -216,6 +221,7 @@ mod tests {
             description: "\"x\" <y>".to_owned(),
             image: Some("/api/image/1".to_owned()),
             is_standing: false,
+            is_cancelled: false,
         }
     }
 

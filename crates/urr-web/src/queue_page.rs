@@ -88,6 +88,7 @@ struct EventLink {
 struct QueuePage<'a> {
     t: &'static QueueTexts,
     lock: String,
+    hold: String,
     script_texts: &'static str,
     icon: &'static str,
     assets: &'a QueueAssets,
@@ -183,8 +184,13 @@ async fn shared_page(
     let load = || {
         let (pages, client) = (Arc::clone(pages), client.clone());
         async move {
-            let crowd = crowd(&pages, event_id, language, &client).await?;
-            let view = QueueFigures::of_crowd(&crowd, language);
+            let view = match crowd(&pages, event_id, language, &client).await {
+                Ok(crowd) => QueueFigures::of_crowd(&crowd, language),
+                Err(refusal) if refusal.status == StatusCode::NOT_FOUND => {
+                    closed_room(&pages, event_id, language, &client).await.ok_or(refusal)?
+                }
+                Err(refusal) => return Err(refusal),
+            };
             let html = render(&pages, event_id, language, &client, view, false).await;
             Ok(Arc::new(SharedPage::new(html)))
         }
@@ -201,6 +207,22 @@ async fn shared_page(
     }
 }
 
+/// What to show if the waiting room does not have an event: a day after the end of its sale that is
+/// so. None if the catalogue does not have it either.
+async fn closed_room(
+    pages: &Pages,
+    event_id: Uuid,
+    language: PageLanguage,
+    client: &Parts,
+) -> Option<QueueFigures> {
+    match pages.previews.find_by_id(PreviewKind::Event, event_id, client).await.as_deref() {
+        Some(Preview::Found(facts)) => Some(QueueFigures::closed(facts.is_cancelled, language)),
+        Some(Preview::Missing) => None,
+        // The script goes on asking.
+        None => Some(QueueFigures::unknown(language)),
+    }
+}
+
 /// The page with the user's own figures.
 async fn own_page(
     pages: &Pages,
@@ -209,14 +231,20 @@ async fn own_page(
     client: &Parts,
 ) -> Response {
     let crowd = match crowd(pages, event_id, language, client).await {
-        Err(refusal) if refusal.status == StatusCode::NOT_FOUND => {
-            return pages.site.not_found(language);
-        }
-        crowd => crowd.ok(),
+        Err(refusal) if refusal.status == StatusCode::NOT_FOUND => None,
+        crowd => Some(crowd.ok()),
     };
-    let path = format!("/api/queue/status/{event_id}");
-    let status = ask::<StatusAnswer>(pages, Method::GET, path, language, client).await;
-    let view = QueueFigures::of_user(crowd.as_ref(), &status, language);
+    let view = match crowd {
+        Some(crowd) => {
+            let path = format!("/api/queue/status/{event_id}");
+            let status = ask::<StatusAnswer>(pages, Method::GET, path, language, client).await;
+            QueueFigures::of_user(crowd.as_ref(), &status, language)
+        }
+        None => match closed_room(pages, event_id, language, client).await {
+            Some(view) => view,
+            None => return pages.site.not_found(language),
+        },
+    };
     let html = render(pages, event_id, language, client, view, true).await;
     let mut response = SharedPage::new(html).respond(language, &client.headers);
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -332,6 +360,7 @@ async fn render(
     let page = QueuePage {
         t: QueueTexts::of(language),
         lock: lock_text(pages.settings.seen_ttl, language),
+        hold: hold_text(pages.settings.hold_ttl, language),
         script_texts: language.pick(KOREAN_SCRIPT, ENGLISH_SCRIPT),
         icon: ICON,
         assets: &pages.queue.assets,
@@ -354,6 +383,26 @@ fn lock_text(seen_ttl: Duration, language: PageLanguage) -> String {
             "You may lock your phone or use another app: your place is kept for {minutes} minutes, \
              so look in before they are over. Reloading or another device does not change it."
         ),
+    }
+}
+
+/// How long chosen seats wait.
+fn hold_text(hold_ttl: Duration, language: PageLanguage) -> String {
+    let (minutes, seconds) = (hold_ttl.as_secs() / 60, hold_ttl.as_secs() % 60);
+    let time = match (minutes, seconds, language) {
+        (0, _, PageLanguage::Korean) => format!("{seconds}초"),
+        (0, _, PageLanguage::English) => format!("{seconds} seconds"),
+        (_, 0, PageLanguage::Korean) => format!("{minutes}분"),
+        (1, 0, PageLanguage::English) => "a minute".to_owned(),
+        (_, 0, PageLanguage::English) => format!("{minutes} minutes"),
+        (_, _, PageLanguage::Korean) => format!("{minutes}분 {seconds}초"),
+        (_, _, PageLanguage::English) => format!("{minutes} min {seconds} s"),
+    };
+    match language {
+        PageLanguage::Korean => {
+            format!("좌석을 고르면 {time} 동안 다른 사람이 가져갈 수 없습니다.")
+        }
+        PageLanguage::English => format!("The seats you choose are yours alone for {time}."),
     }
 }
 

@@ -34,7 +34,7 @@ use crate::internal_router::internal_router;
 use crate::role::{ProcessRole, ProcessRoles};
 use crate::supervisor::TaskSupervisor;
 
-pub use auth::auth_parts;
+pub use auth::{auth_parts, terms_texts};
 pub use builder::own_client;
 pub use community::seed_demo as seed_demo_posts;
 pub use notices::sqs_queue;

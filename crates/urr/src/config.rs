@@ -104,7 +104,18 @@ impl Config {
                  switch it off before a real sale",
             );
         }
+        if self.auth.terms_dir.is_none() && self.is_for_others() {
+            dangers.push(
+                "auth.terms_dir is not set: users agree to terms that are the program's examples; \
+                 write your own and give them new versions before a real sale",
+            );
+        }
         dangers
+    }
+
+    /// Whether money is real, or others than this machine can come.
+    fn is_for_others(&self) -> bool {
+        self.payments.provider != PaymentProviderKind::Sandbox || !self.server.host.is_loopback()
     }
 }
 

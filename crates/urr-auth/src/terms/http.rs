@@ -1,12 +1,14 @@
 //! The terms over HTTP.
 
 use axum::extract::State;
+use axum::http::HeaderMap;
 use serde::{Deserialize, Serialize};
-use urr_service::{ApiError, Errors, Json, User};
-use utoipa::ToSchema;
+use urr_service::{ApiError, Errors, Json, Path, Query, User, preferred_language};
+use utoipa::{IntoParams, ToSchema};
 
 use crate::{
-    AuthService, InvalidTerms, TermsAnswer, TermsAnswers, TermsKind, TermsVersions, UserId,
+    AuthService, FindTermsError, InvalidTerms, TermsAnswer, TermsAnswers, TermsKind, TermsVersions,
+    UserId,
 };
 
 /// One of the terms, in the version in force.
@@ -37,13 +39,69 @@ pub struct TermsListView {
 
 /// Lists the legal documents in force.
 ///
-/// Public. `required` documents must be agreed to when registering.
+/// Public. `required` documents must be agreed to when registering; `GET /api/auth/terms/{kind}` has
+/// their texts.
 #[utoipa::path(
     get, path = "/api/auth/terms", tag = "auth",
     responses((status = 200, body = TermsListView)),
 )]
 pub async fn list_terms(State(auth): State<AuthService>) -> Json<TermsListView> {
     Json(TermsListView { terms: terms_views(&TermsKind::ALL, &auth.0.settings.terms) })
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct TermsQuery {
+    /// An earlier version. Without it, the one in force.
+    #[param(max_length = 20, example = "2026-11")]
+    version: Option<String>,
+}
+
+/// What a legal document says.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TermsTextView {
+    #[serde(rename = "type")]
+    kind: TermsKind,
+    #[schema(example = "2026-11")]
+    version: String,
+    /// Whether an account needs the agreement.
+    required: bool,
+    /// `ko` or `en`.
+    #[schema(example = "ko")]
+    language: &'static str,
+    /// Plain text. Lines that begin with `# ` are headings, with `- ` items of a list; an empty line
+    /// ends a paragraph.
+    text: String,
+    /// Whether it is the program's example, which the operator has not replaced.
+    is_example: bool,
+}
+
+/// Returns the text of a legal document, in the language of `Accept-Language`.
+///
+/// Public. Every version that was in force can be read. Errors: 404 `TERMS_NOT_FOUND`.
+#[utoipa::path(
+    get, path = "/api/auth/terms/{kind}", tag = "auth",
+    params(("kind" = TermsKind, Path), TermsQuery),
+    responses((status = 200, body = TermsTextView), Errors<404>),
+)]
+pub async fn get_terms(
+    State(auth): State<AuthService>,
+    Path(kind): Path<TermsKind>,
+    Query(query): Query<TermsQuery>,
+    headers: HeaderMap,
+) -> Result<Json<TermsTextView>, ApiError> {
+    let language = preferred_language(&headers);
+    let document = auth.find_terms(kind, query.version).await?;
+    Ok(Json(TermsTextView {
+        kind,
+        version: document.version,
+        required: kind.is_required(),
+        language: language.as_str(),
+        text: document.text.in_language(language).to_owned(),
+        is_example: document.text.is_example(),
+    }))
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -91,5 +149,15 @@ impl From<InvalidTerms> for ApiError {
             InvalidTerms::Outdated { .. } => "TERMS_OUTDATED",
         };
         ApiError::bad_request(code, invalid.to_string())
+    }
+}
+
+impl From<FindTermsError> for ApiError {
+    fn from(error: FindTermsError) -> ApiError {
+        let sentence = error.to_string();
+        match error {
+            FindTermsError::UnknownVersion => ApiError::not_found("TERMS_NOT_FOUND", sentence),
+            FindTermsError::Internal(error) => error.into(),
+        }
     }
 }

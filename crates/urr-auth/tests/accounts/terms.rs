@@ -1,17 +1,44 @@
-//! Which versions of the terms are in force, and who has agreed to them.
+//! Which versions of the terms are in force, what they say, and who has agreed to them.
 
 use axum::http::StatusCode;
+use axum::http::header::ACCEPT_LANGUAGE;
 use serde_json::{Value, json};
-use urr_auth::{AuthSettings, Session, TermsVersion, TermsVersions};
+use urr_auth::{
+    AuthService, AuthSettings, Session, TermsText, TermsTextError, TermsTexts, TermsVersion,
+    TermsVersions,
+};
 
 use crate::contract;
-use crate::fixture::{MINUTE, World, cheap_settings};
+use crate::fixture::{MINUTE, World, all, cheap_settings, data_keys};
 use crate::http::{Answer, get, post, registration, with};
 
 /// The operator has put a new privacy policy into force.
 fn with_new_privacy() -> AuthSettings {
     let privacy = TermsVersion::parse("2027-01").unwrap();
     AuthSettings { terms: TermsVersions { privacy, ..cheap_settings().terms }, ..cheap_settings() }
+}
+
+/// A process whose operator wrote these texts of the privacy terms and of nothing else.
+fn with_privacy(version: &str, text: Option<&str>) -> AuthSettings {
+    let privacy = TermsVersion::parse(version).unwrap();
+    let mut terms_texts = TermsTexts::examples();
+    if let Some(text) = text {
+        terms_texts.privacy = TermsText::parse(text, &format!("{text} in English")).unwrap();
+    }
+    let terms = TermsVersions { privacy, ..cheap_settings().terms };
+    AuthSettings { terms, terms_texts, ..cheap_settings() }
+}
+
+fn process(world: &World, version: &str, text: Option<&str>) -> AuthService {
+    world.auth_with(data_keys(), with_privacy(version, text))
+}
+
+async fn is_refused(world: &World, version: &str, text: Option<&str>) -> bool {
+    match process(world, version, text).record_terms().await {
+        Ok(()) => false,
+        Err(TermsTextError::OtherText { version: other, .. }) => other == version,
+        Err(error) => panic!("{error}"),
+    }
 }
 
 fn answer(kind: &str, version: &str, agreed: bool) -> Value {
@@ -103,5 +130,73 @@ contract! {
         }
         let sql = "select count(*) as n from terms_agreements where kind = 'MARKETING' and agreed";
         assert_eq!(world.number(sql).await, 1);
+    }
+
+    async fn everybody_can_read_the_texts_in_both_languages(world: World) {
+        let settings = || with_privacy("2027-01", Some("개인정보"));
+        let read = |path: &str, language: &str| {
+            let call = get(&world, path).header(ACCEPT_LANGUAGE, language);
+            call.settings(&world, settings())
+        };
+        let privacy = |language: &str, text: &str| json!({
+            "type": "PRIVACY", "version": "2027-01", "required": true, "language": language,
+            "text": text, "isExample": false,
+        });
+        let korean = read("/api/auth/terms/PRIVACY", "ko-KR").send().await;
+        assert_eq!(korean.body, privacy("ko", "개인정보"));
+        let english = read("/api/auth/terms/PRIVACY", "en").send().await;
+        assert_eq!(english.body, privacy("en", "개인정보 in English"));
+        let service = read("/api/auth/terms/SERVICE", "ko").send().await;
+        assert_eq!(service.body["isExample"], true, "the operator wrote none");
+        assert!(service.body["text"].as_str().unwrap().contains("예시"));
+        assert_eq!(read("/api/auth/terms/COOKIES", "ko").send().await.status, StatusCode::BAD_REQUEST);
+    }
+
+    async fn what_was_agreed_to_can_be_read_after_another_version_came(world: World) {
+        process(&world, "2026-12", Some("처음")).record_terms().await.unwrap();
+        process(&world, "2027-01", Some("다음")).record_terms().await.unwrap();
+        let read = |version: &str| {
+            let path = format!("/api/auth/terms/PRIVACY?version={version}");
+            let call = get(&world, &path).header(ACCEPT_LANGUAGE, "ko");
+            call.settings(&world, with_privacy("2027-01", Some("다음")))
+        };
+        assert_eq!(read("2026-12").send().await.body["text"], "처음");
+        assert_eq!(read("2027-01").send().await.body["text"], "다음");
+        for unknown in ["2025-01", "%3Cb%3E", ""] {
+            assert_eq!(read(unknown).send().await.refusal(), (404, "TERMS_NOT_FOUND"), "{unknown}");
+        }
+    }
+
+    async fn a_version_keeps_the_text_that_users_agreed_to(world: World) {
+        assert!(!is_refused(&world, "2026-12", Some("처음")).await);
+        assert!(!is_refused(&world, "2026-12", Some("처음")).await, "a restart");
+        assert!(is_refused(&world, "2026-12", Some("바뀜")).await);
+        assert!(is_refused(&world, "2026-12", None).await, "a process without the texts");
+        assert!(!is_refused(&world, "2027-01", Some("바뀜")).await, "the control: a new version");
+        let rows = "select count(*) as n from terms_documents where kind = 'PRIVACY'";
+        assert_eq!(world.number(rows).await, 2);
+    }
+
+    async fn examples_are_no_terms_of_an_operator(world: World) {
+        assert!(!is_refused(&world, "2026-11", None).await);
+        // The text of an earlier program.
+        let old = "update terms_documents set text_ko = 'alt' where kind = 'PRIVACY'";
+        world.db.write(move |tx| tx.execute(old, &[])).await.unwrap_or_else(
+            |error: urr_storage::StorageError| panic!("{error}"),
+        );
+        assert!(!is_refused(&world, "2026-11", None).await, "an upgrade brings its own");
+        let count = "select count(*) as n from terms_documents where text_ko = 'alt'";
+        assert_eq!(world.number(count).await, 0);
+        assert!(is_refused(&world, "2026-11", Some("내 약관")).await, "its users agreed to an example");
+    }
+
+    async fn of_processes_that_start_at_once_with_different_texts_one_starts(world: World) {
+        let texts = ["하나", "둘", "셋", "넷"];
+        let starts = texts.map(|text| {
+            let auth = process(&world, "2026-12", Some(text));
+            async move { auth.record_terms().await.is_ok() }
+        });
+        let started = all(starts).await;
+        assert_eq!(started.iter().filter(|started| **started).count(), 1);
     }
 }

@@ -20,6 +20,7 @@ pub fn routes() -> OpenApiRouter<TicketService> {
         .routes(routes!(list_my_memberships))
         .routes(routes!(get_my_membership))
         .routes(routes!(get_membership_benefits))
+        .routes(routes!(list_membership_tiers))
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -207,6 +208,23 @@ async fn get_membership_benefits(
 ) -> Result<Json<Benefits>, ApiError> {
     let tier = ticket.tier_with(user.user_id, artist_id).await?;
     Ok(Json(Benefits::of(tier)))
+}
+
+#[derive(Serialize, ToSchema)]
+struct TierListView {
+    /// The highest first; `bronze`, the general public, last.
+    tiers: Vec<Benefits>,
+}
+
+/// Lists the tiers of memberships: what they take and what they give.
+///
+/// Public, and the same for every artist. A year's price is the artist's.
+#[utoipa::path(
+    get, path = "/api/memberships/tiers", tag = "memberships",
+    responses((status = 200, body = TierListView)),
+)]
+async fn list_membership_tiers() -> Json<TierListView> {
+    Json(TierListView { tiers: Benefits::of_all_tiers() })
 }
 
 impl From<MembershipRejection> for ApiError {

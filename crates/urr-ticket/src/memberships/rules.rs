@@ -8,11 +8,11 @@ use urr_storage::{storable_enum, storable_id};
 
 use jiff::tz::Offset;
 use serde::Serialize;
-use urr_kernel::{Timestamp, Uuid, Won, define_id, named_enum};
+use urr_kernel::{Timestamp, Uuid, Won, define_id, named_enum, presale_delay};
 use utoipa::ToSchema;
 
 use crate::inventory::rules::{Tier, presale_fee};
-use crate::memberships::points::{DIAMOND_FROM, GOLD_FROM};
+use crate::memberships::points::{DIAMOND_FROM, GOLD_FROM, TIERS};
 use crate::payables::attempts::EndedAttempts;
 use crate::reservations::rules::{PaymentClaim, Transition};
 
@@ -308,18 +308,24 @@ pub fn cut_period(
     (cut, moved.collect())
 }
 
-/// The benefits of a tier.
+/// What a tier takes and gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Benefits {
     /// `bronze` (no membership that counts), `silver`, `gold` or `diamond`.
     #[schema(example = "gold")]
     pub tier: &'static str,
+    /// The points from which on it is reached. None: without a membership.
+    #[schema(example = 500)]
+    pub points_from: Option<i64>,
     /// In which wave of a pre-sale one may buy. None: when everybody may.
     #[schema(example = 2)]
     pub pre_sale_phase: Option<u8>,
     #[schema(example = "선예매 2")]
     pub pre_sale_label: &'static str,
+    /// How long after the start of a pre-sale one may buy.
+    #[schema(example = 3_600)]
+    pub pre_sale_delay_seconds: u64,
     /// The booking fee of a purchase in a pre-sale. The general sale has none (B-7).
     #[schema(value_type = i64, example = 2_000)]
     pub booking_fee_surcharge: Won,
@@ -333,6 +339,12 @@ pub struct Benefits {
 }
 
 impl Benefits {
+    /// Of every tier, the highest first and the general public last.
+    pub fn of_all_tiers() -> Vec<Benefits> {
+        let members = TIERS.map(|(tier, _)| Some(tier));
+        members.into_iter().chain([None]).map(Benefits::of).collect()
+    }
+
     /// `None` is the general public, which is called bronze.
     pub fn of(tier: Option<Tier>) -> Benefits {
         let (pre_sale_phase, pre_sale_label, transfer_fee_percent, next_tier_threshold) = match tier
@@ -342,10 +354,13 @@ impl Benefits {
             Some(Tier::Silver) => (Some(3), "선예매 3", Some(10), Some(GOLD_FROM)),
             None => (None, "일반예매", None, None),
         };
+        let reached = TIERS.into_iter().find(|(one, _)| Some(*one) == tier);
         Benefits {
             tier: tier_name(tier),
+            points_from: reached.map(|(_, points)| points),
             pre_sale_phase,
             pre_sale_label,
+            pre_sale_delay_seconds: presale_delay(tier).as_secs(),
             booking_fee_surcharge: tier.map_or(Won::ZERO, presale_fee),
             transfer_access: transfer_fee_percent.is_some(),
             transfer_fee_percent,

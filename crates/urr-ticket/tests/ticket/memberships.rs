@@ -236,8 +236,8 @@ contract! {
         let line = json!({"actionType": "MEMBERSHIP_JOIN", "referenceId": payment_id,
             "points": 200, "createdAt": "2026-12-01T12:00:00Z",
             "settlesAt": "2026-12-01T12:00:00Z", "isSettled": true});
-        let benefits = json!({"tier": "silver", "preSalePhase": 3, "preSaleLabel": "선예매 3",
-            "bookingFeeSurcharge": 3_000, "transferAccess": true, "transferFeePercent": 10,
+        let benefits = json!({"tier": "silver", "pointsFrom": 0, "preSalePhase": 3,
+            "preSaleLabel": "선예매 3", "preSaleDelaySeconds": 86_400, "bookingFeeSurcharge": 3_000, "transferAccess": true, "transferFeePercent": 10,
             "nextTierThreshold": 500});
         assert_eq!(mine, json!({"membership": membership, "pointHistory": [line],
             "pagination": {"page": 1, "limit": 20, "total": 1, "totalPages": 1},
@@ -263,11 +263,14 @@ contract! {
         let (status, mine) =
             get(&world, CallerIdentity::User(stranger), &format!("/api/memberships/my/{artist_id}")).await;
         assert_eq!(status, 200);
-        let bronze = json!({"tier": "bronze", "preSalePhase": null, "preSaleLabel": "일반예매",
-            "bookingFeeSurcharge": 0, "transferAccess": false, "transferFeePercent": null,
+        let bronze = json!({"tier": "bronze", "pointsFrom": null, "preSalePhase": null,
+            "preSaleLabel": "일반예매", "preSaleDelaySeconds": 172_800, "bookingFeeSurcharge": 0, "transferAccess": false, "transferFeePercent": null,
             "nextTierThreshold": null});
         assert_eq!((&mine["membership"], &mine["pointHistory"], &mine["benefits"]),
             (&Value::Null, &json!([]), &bronze));
+        let (status, table) = get(&world, CallerIdentity::Nobody, "/api/memberships/tiers").await;
+        assert_eq!((status, &table["tiers"][3]), (200, &bronze), "everybody may see all tiers");
+        assert_eq!(table["tiers"].as_array().map(Vec::len), Some(4));
         let (_, all) = get(&world, CallerIdentity::User(stranger), "/api/memberships/my").await;
         assert_eq!(all["memberships"], json!([]));
         for path in ["/api/memberships/my", &format!("/api/memberships/benefits/{artist_id}")] {

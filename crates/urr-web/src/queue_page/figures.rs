@@ -75,7 +75,8 @@ impl QueueFigures {
     /// For everybody.
     pub fn of_crowd(crowd: &CrowdAnswer, language: PageLanguage) -> QueueFigures {
         let state = match crowd.phase.as_str() {
-            "over" | "cancelled" => "end",
+            "over" => "end",
+            "cancelled" => "off",
             "closed" => "early",
             _ => "load",
         };
@@ -109,6 +110,12 @@ impl QueueFigures {
         }
     }
 
+    /// Of an event that the waiting room has forgotten.
+    pub fn closed(is_cancelled: bool, language: PageLanguage) -> QueueFigures {
+        let (state, phase) = if is_cancelled { ("off", "cancelled") } else { ("end", "over") };
+        QueueFigures { state, phase: phase.to_owned(), ..QueueFigures::unknown(language) }
+    }
+
     /// For one user.
     pub fn of_user(
         crowd: Option<&CrowdAnswer>,
@@ -130,6 +137,7 @@ impl QueueFigures {
             ("queued", Some(_)) => "wait",
             ("queued", None) => "draw",
             ("active", _) => "turn",
+            ("ended", _) if status.phase == "cancelled" => "off",
             ("ended", _) => "end",
             _ if shared.state == "early" => "early",
             _ => "join",

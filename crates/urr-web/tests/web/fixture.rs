@@ -47,6 +47,15 @@ pub const FILES: &[BuiltFile] = &[
     file("/robots.txt", "User-agent: *"),
 ];
 
+pub fn settings() -> WebSettings {
+    WebSettings {
+        public_url: None,
+        seen_ttl: Duration::from_secs(600),
+        hold_ttl: Duration::from_secs(300),
+        has_sandbox: true,
+    }
+}
+
 /// The pages with an API, and how often that was asked.
 pub struct TestPages {
     router: Router,
@@ -65,14 +74,14 @@ pub struct Answer {
 
 impl TestPages {
     pub fn new(files: &[BuiltFile], api: Router) -> TestPages {
-        TestPages::with_sandbox(true, files, api)
+        TestPages::with_settings(settings(), files, api)
     }
 
     pub fn without_sandbox(files: &[BuiltFile], api: Router) -> TestPages {
-        TestPages::with_sandbox(false, files, api)
+        TestPages::with_settings(WebSettings { has_sandbox: false, ..settings() }, files, api)
     }
 
-    fn with_sandbox(has_sandbox: bool, files: &[BuiltFile], api: Router) -> TestPages {
+    pub fn with_settings(settings: WebSettings, files: &[BuiltFile], api: Router) -> TestPages {
         let asked = Arc::new(AtomicU32::new(0));
         let counter = Arc::clone(&asked);
         let api = api.layer(axum::middleware::map_request(move |request: Request| {
@@ -81,8 +90,6 @@ impl TestPages {
         }));
         let site = Site::new(files, ProviderScripts::default())
             .expect("a test request and its answer are sound");
-        let settings =
-            WebSettings { public_url: None, seen_ttl: Duration::from_secs(600), has_sandbox };
         let pages = WebPages::new(site, PageApi::new(api), settings, Clock::System);
         TestPages { router: pages.router(), asked }
     }

@@ -9,14 +9,19 @@ use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use serde_json::{Value, json};
 
-use crate::fixture::{Answer, EVENT, FILES, TestPages};
+use urr_web::WebSettings;
+
+use crate::fixture::{Answer, EVENT, FILES, TestPages, settings};
 
 const COOKIE: (&str, &str) = ("cookie", "access_token=mine");
 
 /// What the waiting room answers, and what it was asked.
 #[derive(Clone)]
 struct FakeRoom {
+    /// Null: the waiting room does not answer.
     crowd: Value,
+    /// What the catalogue says of the event.
+    event_status: &'static str,
     status: (StatusCode, Value),
     asked: Arc<Mutex<Vec<String>>>,
 }
@@ -30,7 +35,12 @@ impl FakeRoom {
             "ratePerMinute": 1_200, "soldOut": false, "message": null, "marks": [],
             "drawCommitment": null,
         });
-        FakeRoom { crowd, status: (StatusCode::OK, queued()), asked: Arc::default() }
+        FakeRoom {
+            crowd,
+            event_status: "on_sale",
+            status: (StatusCode::OK, queued()),
+            asked: Arc::default(),
+        }
     }
 
     fn crowd(mut self, field: &str, value: Value) -> FakeRoom {
@@ -43,7 +53,11 @@ impl FakeRoom {
     }
 
     fn pages(&self) -> TestPages {
-        let FakeRoom { crowd, status: (status, body), asked } = self.clone();
+        self.pages_with(settings())
+    }
+
+    fn pages_with(&self, settings: WebSettings) -> TestPages {
+        let FakeRoom { crowd, event_status, status: (status, body), asked } = self.clone();
         let log = move |request: &Request| {
             let cookie = request.headers().get("cookie").and_then(|cookie| cookie.to_str().ok());
             let line = format!("{} {} {}", request.method(), request.uri(), cookie.unwrap_or("-"));
@@ -56,9 +70,13 @@ impl FakeRoom {
                 path if path.contains("/crowd/") && crowd.is_null() => {
                     StatusCode::SERVICE_UNAVAILABLE.into_response()
                 }
+                path if path.contains("/crowd/") && crowd == "forgotten" => {
+                    StatusCode::NOT_FOUND.into_response()
+                }
                 path if path.contains("/crowd/") => axum::Json(crowd).into_response(),
                 path if path.contains("/events/") => {
-                    let event = json!({ "title": "밤 <b>", "kind": "standing", "description": "",
+                    let event = json!({ "title": "밤 <b>", "kind": "standing",
+                        "status": event_status, "description": "",
                         "artistName": null, "venueName": "홀", "posterImageUrl": null });
                     axum::Json(json!({ "event": event })).into_response()
                 }
@@ -66,7 +84,8 @@ impl FakeRoom {
             }
         };
         let (get_answers, post_answers) = (get(answers.clone()), post(answers));
-        TestPages::new(FILES, Router::new().route("/api/{*path}", get_answers.merge(post_answers)))
+        let api = Router::new().route("/api/{*path}", get_answers.merge(post_answers));
+        TestPages::with_settings(settings, FILES, api)
     }
 
     fn asked(&self) -> Vec<String> {
@@ -201,7 +220,7 @@ async fn the_state_of_the_sale_is_said_at_once() {
     for (field, value, part) in [
         ("soldOut", json!(true), " data-sold>"),
         ("phase", json!("over"), "data-state=\"end\""),
-        ("phase", json!("cancelled"), "data-state=\"end\""),
+        ("phase", json!("cancelled"), "data-state=\"off\""),
         ("phase", json!("closed"), "data-state=\"early\""),
         ("drawCommitment", json!("c0ffee"), ">c0ffee</code>"),
         ("message", json!("<b>곧</b>"), ">&#60;b&#62;곧&#60;/b&#62;</p>"),
@@ -251,6 +270,39 @@ async fn joining_and_leaving_are_forms_in_the_name_of_the_client() {
         let pages = FakeRoom::new().status(status, body).pages();
         let answer = pages.send(Method::POST, &format!("/queue/{EVENT}/join"), &[COOKIE]).await;
         assert_eq!((answer.status, answer.header("location").to_owned()), expected, "{code}");
+    }
+}
+
+#[tokio::test]
+async fn an_event_that_the_room_has_forgotten_is_explained_and_leads_to_its_page() {
+    for (status, state) in [("ended", "end"), ("cancelled", "off")] {
+        let mut room = FakeRoom::new();
+        (room.crowd, room.event_status) = (json!("forgotten"), status);
+        for path in [page_path(), page_path() + "?plain"] {
+            let page = room.pages().page(&path).await;
+            let state = format!("data-state=\"{state}\"");
+            assert!(page.status == 200 && page.body.contains(&state), "{path}: {page:?}");
+            assert!(page.body.contains(&format!("<a class=\"go\" href=\"/events/{EVENT}\"")));
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_page_says_how_long_chosen_seats_wait() {
+    for (seconds, korean, english) in [
+        (300, "5분 동안", "alone for 5 minutes"),
+        (420, "7분 동안", "alone for 7 minutes"),
+        (90, "1분 30초 동안", "alone for 1 min 30 s"),
+        (60, "1분 동안", "alone for a minute"),
+        (45, "45초 동안", "alone for 45 seconds"),
+    ] {
+        let hold_ttl = std::time::Duration::from_secs(seconds);
+        let pages = FakeRoom::new().pages_with(WebSettings { hold_ttl, ..settings() });
+        for (language, text) in [("ko", korean), ("en", english)] {
+            let headers = [("accept-language", language)];
+            let page = pages.send(Method::GET, &page_path(), &headers).await;
+            assert!(page.body.contains(text), "{text} is not in {}", page.body);
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::fixture::{Answer, EVENT, FILES, TestPages};
 
 fn catalog() -> Router {
     let event = format!(
-        r#"{{"event": {{"id": "{EVENT}", "title": "밤 <b>", "kind": "seated", "description": "첫 줄\n둘째",
+        r#"{{"event": {{"id": "{EVENT}", "title": "밤 <b>", "kind": "seated", "status": "on_sale", "description": "첫 줄\n둘째",
             "artistName": null, "venueName": "홀", "posterImageUrl": "/api/image/1"}}}}"#
     );
     let missing = r#"{"error": "No.", "code": "EVENT_NOT_FOUND", "traceId": null}"#;

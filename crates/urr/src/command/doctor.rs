@@ -9,7 +9,7 @@ use urr_contracts::events::TOPICS;
 use urr_kernel::Clock;
 
 use super::{block_on, print_line, with_storage};
-use crate::compose::{ClockAndIds, auth_parts};
+use crate::compose::{ClockAndIds, auth_parts, terms_texts};
 use crate::config::{Config, PaymentProviderKind, lost_secrets};
 use crate::data_folder::{DataFolder, FolderError};
 use crate::engines;
@@ -58,6 +58,7 @@ fn check_all(config: &Config) -> Vec<CheckResult> {
     results.push(check_bus(config));
     results.push(check_redis(config));
     results.extend(check_rooms(config));
+    results.push(check_terms(config));
     results.extend(check_payments(config));
     results.extend(check_hops(config));
     results
@@ -141,6 +142,17 @@ fn check_data_key(config: &Config) -> Option<CheckResult> {
         Ok(Err(error)) => Some(CheckResult::Problem(error.to_string())),
         // The check of the storage tells why it cannot be opened.
         Err(_) => None,
+    }
+}
+
+/// Whether the terms can be read. That they are examples is told with the other dangers.
+fn check_terms(config: &Config) -> CheckResult {
+    match (terms_texts(config), &config.auth.terms_dir) {
+        (Ok(_), Some(folder)) => {
+            CheckResult::Good(format!("the terms are in {}", folder.display()))
+        }
+        (Ok(_), None) => CheckResult::Good("the terms are the program's examples".into()),
+        (Err(error), _) => CheckResult::Problem(format!("{error:#}")),
     }
 }
 

@@ -1,12 +1,15 @@
 //! The auth service, from the configuration.
 
+use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use urr_auth::{
     AuthParts, AuthPeers, AuthService, BotCheckMethod, BotCheckSettings, IdentityProvider,
     PORTONE_ENDPOINT, PortOneIdentity, ProviderEndpoints, RemoteVerifier, RemoteVerifierKind,
-    SocialProvider, SocialProviderSettings, SocialSettings, TermsVersions,
+    SocialProvider, SocialProviderSettings, SocialSettings, TermsKind, TermsText, TermsTexts,
+    TermsVersions,
 };
 use urr_contracts::clients::{CommunityClient, MailClient, PaymentClient, TicketClient};
 use urr_kernel::Secret;
@@ -32,6 +35,7 @@ pub async fn start(builder: &mut Builder<'_>, db: Db) -> Result<Service> {
     let parts = auth_parts(builder.config, db, &builder.sources())?;
     let auth = AuthService::new(AuthParts { peers: Some(peers), ..parts });
     auth.check_data_keys().await?;
+    auth.record_terms().await?;
     auth.register_metrics(&builder.kit.metrics);
     let (jobs, stopping) = (auth.clone(), builder.stopping.clone());
     builder.add_jobs("the auth jobs", async move { jobs.run_jobs(stopping).await });
@@ -59,6 +63,7 @@ pub fn auth_parts(config: &Config, db: Db, sources: &ClockAndIds) -> Result<Auth
                 privacy: auth.privacy_terms_version.clone(),
                 marketing: auth.marketing_terms_version.clone(),
             },
+            terms_texts: terms_texts(config)?,
             social: social_settings(config),
             bot_check: bot_check(config),
             identity: identity_provider(config),
@@ -73,6 +78,29 @@ const DAY_SECONDS: u64 = 24 * 60 * 60;
 const REMOTE_TIMEOUT: Duration = Duration::from_secs(3);
 /// Below this score a visitor counts as a program.
 const BOT_SCORE_MIN: f64 = 0.5;
+
+/// The operator's texts, or the program's examples.
+pub fn terms_texts(config: &Config) -> Result<TermsTexts> {
+    let Some(folder) = &config.auth.terms_dir else { return Ok(TermsTexts::examples()) };
+    Ok(TermsTexts {
+        service: read_terms(folder, TermsKind::Service)?,
+        privacy: read_terms(folder, TermsKind::Privacy)?,
+        marketing: read_terms(folder, TermsKind::Marketing)?,
+    })
+}
+
+fn read_terms(folder: &Path, kind: TermsKind) -> Result<TermsText> {
+    let kind = kind.as_str().to_ascii_lowercase();
+    let read = |language: &str| {
+        let path = folder.join(format!("{kind}.{language}.txt"));
+        let text = fs::read_to_string(&path);
+        text.map_err(|error| anyhow!("auth.terms_dir: {} cannot be read: {error}", path.display()))
+    };
+    let (korean, english) = (read("ko")?, read("en")?);
+    TermsText::parse(&korean, &english).map_err(|error| {
+        anyhow!("auth.terms_dir: a text of {kind} in {} is not usable: {error}", folder.display())
+    })
+}
 
 fn social_settings(config: &Config) -> SocialSettings {
     let auth = &config.auth;

@@ -60,6 +60,7 @@ fn web_settings(config: &Config) -> WebSettings {
     WebSettings {
         public_url: config.mail.public_url.clone().or_else(|| config.auth.public_url.clone()),
         seen_ttl: Duration::from_secs(config.queue.seen_ttl_seconds),
+        hold_ttl: Duration::from_secs(config.seats.hold_ttl_seconds),
         has_sandbox: config.payments.provider == PaymentProviderKind::Sandbox,
     }
 }

@@ -1,13 +1,15 @@
 //! Accounts: log-ins, terms, bot check, identity verification, keys of personal data.
 
+use std::path::PathBuf;
+
 use urr_auth::{
     CookieSecurity, LoginCheck, PROOF_DIFFICULTY_MAX, RemoteVerifierKind, TermsVersion,
 };
 use urr_kernel::Secret;
 
 use super::rule::{
-    OWN_SECRET_BYTES_MIN, choice, flag, jwt_secret, number, optional, password, seconds, secret,
-    signing_key, terms_version, text, web_origin,
+    OWN_SECRET_BYTES_MIN, choice, flag, jwt_secret, number, optional, password, path, seconds,
+    secret, signing_key, terms_version, text, web_origin,
 };
 use super::section::section;
 
@@ -65,6 +67,8 @@ section! {
         service_terms_version: TermsVersion = value(terms_version());
         privacy_terms_version: TermsVersion = value(terms_version());
         marketing_terms_version: TermsVersion = value(terms_version());
+        /// The folder of the operator's texts. Without it, the program's examples are shown.
+        terms_dir: Option<PathBuf> = value(optional(path()));
         /// Where browsers find this site.
         public_url: Option<String> = value(optional(web_origin()));
         google_client_id: Option<String> = value(optional(text())), "GOOGLE_CLIENT_ID";

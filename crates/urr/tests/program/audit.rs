@@ -203,6 +203,8 @@ fn the_doctor_says_who_takes_the_money_and_warns_of_a_sandbox_that_others_reach(
     check(&[], "ok       payments go through the sandbox: nobody pays")?;
     let open = ("URR_SERVER_HOST", "0.0.0.0");
     check(&[open], "note     payments go through the sandbox, and others can reach 0.0.0.0")?;
+    check(&[open], "note     auth.terms_dir is not set")?;
+    assert!(!doctor(&[])?.stdout.contains("auth.terms_dir"), "the control: nobody else comes");
     let toss = [
         ("URR_PAYMENTS_PROVIDER", "toss"),
         ("TOSS_CLIENT_KEY", "live_ck"),

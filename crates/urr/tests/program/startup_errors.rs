@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-use crate::process::{CommandOutput, Installation, Process, free_port};
+use crate::process::{CommandOutput, Installation, Process, Running, free_port};
 
 #[test]
 fn a_port_that_is_taken() -> Result<()> {
@@ -105,6 +105,50 @@ fn a_configuration_with_several_mistakes() -> Result<()> {
         assert!(stderr.contains(part), "{part} is not in {stderr}");
     }
     assert!(!installation.path("data/secrets.toml").exists(), "nothing was done");
+    Ok(())
+}
+
+#[test]
+fn terms_that_cannot_be_read_and_terms_that_changed_without_a_new_version() -> Result<()> {
+    let mut installation = Installation::new()?;
+    installation.set("URR_AUTH_TERMS_DIR", "terms");
+    let refused = |installation: &Installation, parts: &[&str]| -> Result<()> {
+        let port = free_port().to_string();
+        let outcome = installation.run(&["up", "--port", &port])?;
+        assert_eq!(outcome.status.code(), Some(1), "{outcome:?}");
+        let last = outcome.stderr.lines().last().unwrap_or_default();
+        let is_told = parts.iter().all(|part| last.contains(part));
+        assert!(last.starts_with("urr: ") && is_told, "{parts:?}: {outcome:?}");
+        Ok(())
+    };
+    refused(&installation, &["auth.terms_dir", "terms/service.ko.txt cannot be read"])?;
+    let doctor = installation.run(&["doctor"])?;
+    assert!(doctor.stdout.contains("PROBLEM  auth.terms_dir"), "{doctor:?}");
+    fs::create_dir(installation.path("terms"))?;
+    for kind in ["service", "privacy", "marketing"] {
+        for language in ["ko", "en"] {
+            let name = format!("terms/{kind}.{language}.txt");
+            fs::write(installation.path(&name), format!("Our {kind} terms."))?;
+        }
+    }
+    let privacy = |urr: &Running| -> Result<(String, bool)> {
+        let shown = urr.get("/api/auth/terms/PRIVACY")?.json()?;
+        let text = shown["text"].as_str().unwrap_or_default().to_owned();
+        Ok((text, shown["isExample"] == true))
+    };
+    let urr = installation.up(&[])?;
+    assert_eq!(privacy(&urr)?, ("Our privacy terms.".to_owned(), false));
+    urr.stop("TERM")?.succeeded()?;
+
+    fs::write(installation.path("terms/privacy.en.txt"), "Something else.")?;
+    let sentence = "the PRIVACY terms were shown in version 2026-11 with another text";
+    refused(&installation, &[sentence, "auth.privacy_terms_version"])?;
+    // The control: the same text in a new version.
+    installation.set("URR_AUTH_PRIVACY_TERMS_VERSION", "2026-12");
+    let urr = installation.up(&[])?;
+    assert_eq!(privacy(&urr)?, ("Something else.".to_owned(), false));
+    let former = urr.get("/api/auth/terms/PRIVACY?version=2026-11")?.json()?;
+    assert_eq!(former["text"], "Our privacy terms.");
     Ok(())
 }
 

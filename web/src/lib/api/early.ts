@@ -21,6 +21,7 @@ const EARLY: Record<string, string> = {
   '/news': unfiltered('/api/news'),
   '/news/[id]': SAME_PATH,
   '/artists/[id]': SAME_PATH,
+  '/terms': unfiltered('/api/auth/terms'),
   '/draws/[id]':
     "['/api/queue/draw/', '/api/events/'].map((path) => path + location.pathname.split('/')[2])",
 };

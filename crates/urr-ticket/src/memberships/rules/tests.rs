@@ -200,12 +200,13 @@ fn what_is_left_of_a_refunded_year_is_cut_and_the_next_one_moves_forward() {
 
 #[test]
 fn b_7_benefits_by_tier() {
-    let rows = [Some(Tier::Diamond), Some(Tier::Gold), Some(Tier::Silver), None].map(|tier| {
-        let benefits = Benefits::of(tier);
+    let rows = Benefits::of_all_tiers().into_iter().map(|benefits| {
         let number = |number: Option<i64>| number.map_or("-".to_owned(), |n| n.to_string());
         format!(
-            "{} {} {} {} {} {}",
-            tier_name(tier),
+            "{} {} {} {} {} {} {} {}",
+            benefits.tier,
+            number(benefits.points_from),
+            benefits.pre_sale_delay_seconds / 3_600,
             number(benefits.pre_sale_phase.map(i64::from)),
             benefits.pre_sale_label,
             benefits.booking_fee_surcharge.amount(),
@@ -214,10 +215,10 @@ fn b_7_benefits_by_tier() {
         )
     });
     let expected = [
-        "diamond 1 선예매 1 1000 5 -",
-        "gold 2 선예매 2 2000 5 1500",
-        "silver 3 선예매 3 3000 10 500",
-        "bronze - 일반예매 0 - -",
+        "diamond 1500 0 1 선예매 1 1000 5 -",
+        "gold 500 1 2 선예매 2 2000 5 1500",
+        "silver 0 24 3 선예매 3 3000 10 500",
+        "bronze - 48 - 일반예매 0 - -",
     ];
-    assert_eq!(rows, expected);
+    assert_eq!(rows.collect::<Vec<_>>(), expected);
 }
