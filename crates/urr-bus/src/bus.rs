@@ -21,7 +21,7 @@ pub struct Bus {
 
 enum BusEngine {
     Embedded(EmbeddedBus),
-    Kafka(KafkaBus),
+    Kafka(Box<KafkaBus>),
 }
 
 /// A topic that must exist. Its dead-letter topic is created with it.
@@ -72,7 +72,7 @@ impl Bus {
 
     /// Prepares to use Kafka. The broker need not be there yet. Call it inside the async runtime.
     pub fn connect_kafka(options: KafkaOptions) -> Result<Bus, BusError> {
-        let engine = BusEngine::Kafka(KafkaBus::connect(options)?);
+        let engine = BusEngine::Kafka(Box::new(KafkaBus::connect(options)?));
         Ok(Bus { engine: Arc::new(engine) })
     }
 

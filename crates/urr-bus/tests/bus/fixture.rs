@@ -41,7 +41,7 @@ impl EventData for SeatPainted {
 
 enum Form {
     Embedded(PathBuf),
-    Kafka(KafkaOptions),
+    Kafka(Box<KafkaOptions>),
 }
 
 pub struct Fixture {
@@ -72,7 +72,7 @@ impl Fixture {
     }
 
     pub async fn on_kafka(options: KafkaOptions) -> Fixture {
-        Fixture::new(tempfile::tempdir().unwrap(), Form::Kafka(options)).await
+        Fixture::new(tempfile::tempdir().unwrap(), Form::Kafka(Box::new(options))).await
     }
 
     async fn new(folder: TempDir, form: Form) -> Fixture {
@@ -231,7 +231,7 @@ impl Fixture {
 fn open(form: &Form, clock: &Clock) -> Bus {
     match form {
         Form::Embedded(path) => Bus::open_embedded(path, clock).unwrap(),
-        Form::Kafka(options) => Bus::connect_kafka(options.clone()).unwrap(),
+        Form::Kafka(options) => Bus::connect_kafka((**options).clone()).unwrap(),
     }
 }
 

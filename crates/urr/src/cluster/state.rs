@@ -1,6 +1,7 @@
 //! What a cluster keeps in its folder: its arguments, its ports, and which processes are its own.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 
@@ -94,8 +95,8 @@ impl ClusterState {
             .chain(roles)
             .collect();
         for name in names {
-            if !self.ports.contains_key(&name) {
-                self.ports.insert(name, free_port()?);
+            if let Entry::Vacant(entry) = self.ports.entry(name) {
+                entry.insert(free_port()?);
             }
         }
         Ok(())

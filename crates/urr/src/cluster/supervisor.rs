@@ -264,13 +264,13 @@ async fn watch(supervisor: Arc<Supervisor>) {
     loop {
         tick.tick().await;
         let mut asked = JoinSet::new();
-        for member in supervisor.members.iter().cloned() {
-            let supervisor = Arc::clone(&supervisor);
+        for member in &supervisor.members {
+            let (supervisor, member) = (Arc::clone(&supervisor), member.clone());
             asked.spawn(async move { supervisor.probe(&member).await });
         }
         while asked.join_next().await.is_some() {}
-        for member in supervisor.members.iter().cloned() {
-            let supervisor = Arc::clone(&supervisor);
+        for member in &supervisor.members {
+            let (supervisor, member) = (Arc::clone(&supervisor), member.clone());
             // Not waited for: a server may take seconds.
             drop(spawn_blocking(move || revive(&supervisor, &member)));
         }

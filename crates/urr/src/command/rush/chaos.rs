@@ -245,7 +245,7 @@ fn plan_of(args: &ChaosArgs, site: Site, event_id: Uuid, accounts: Vec<FanAccoun
     RushPlan {
         site,
         event_id,
-        accounts: (0..args.fans).map(|_| maker.account(UserRole::User)).collect(),
+        accounts,
         arrivals: Arrivals::Burst(Duration::from_secs(1)),
         behaviour: Behaviour {
             choosing: pauses,
