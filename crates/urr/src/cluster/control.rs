@@ -76,12 +76,12 @@ pub struct ControlAnswer {
     pub is_up: bool,
     /// The balancer before the gateways.
     pub site: String,
-    pub members: Vec<MemberView>,
+    pub members: Vec<ClusterMemberStatus>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct MemberView {
+pub struct ClusterMemberStatus {
     pub name: String,
     pub port: u16,
     pub pid: Option<u32>,

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use anyhow::{Result, ensure};
 use urr_cluster::servers::ServerProcess;
 
-use super::control::MemberView;
+use super::control::ClusterMemberStatus;
 use crate::role::ProcessRole;
 
 /// What its methods do takes as long as the process does: they block.
@@ -120,7 +120,7 @@ impl ClusterMember {
         Some((how, state.process.start_again()))
     }
 
-    pub fn view(&self) -> MemberView {
+    pub fn view(&self) -> ClusterMemberStatus {
         let (pid, state) = match self.state.try_lock() {
             Err(_) => (None, "changing"),
             Ok(mut state) => match (state.process.pid().ok(), state.is_paused) {
@@ -134,6 +134,6 @@ impl ClusterMember {
             None => state == "running",
         };
         let (name, port, state) = (self.name.clone(), self.port, state.to_owned());
-        MemberView { name, port, pid, state, is_ready }
+        ClusterMemberStatus { name, port, pid, state, is_ready }
     }
 }
