@@ -26,7 +26,7 @@ failed=$(awk '
     in_list && !/^$/ { in_list = 0 }
 ' "$output" | sort -u)
 # A target that failed without naming a test has crashed.
-targets=$(grep -cE '^    `-p .*`$' "$output" || true)
+targets=$(grep -cE '^    .-p .*' "$output" || true)
 named=$(grep -c '^test result: FAILED' "$output" || true)
 count=$(grep -c . <<< "$failed" || true)
 if [[ $targets -eq 0 || $named -lt $targets || $count -eq 0 || $count -gt 3 ]]; then
