@@ -333,11 +333,16 @@ mod tests {
         args: ChaosArgs,
     }
 
+    /// What these options of the command mean.
+    pub fn parse(options: &[&str]) -> ChaosArgs {
+        Line::parse_from([&["chaos"], options].concat()).args
+    }
+
     #[test]
     fn a_seed_repeats_the_faults_and_all_of_them_come_in_time() {
         let faults = |seed: &str| {
-            let line = ["chaos", "--kills", "3", "--full-disks", "1", "--within", "20", "--seed"];
-            plan_faults(&Line::parse_from(line.into_iter().chain([seed])).args)
+            let options = ["--kills", "3", "--full-disks", "1", "--within", "20", "--seed", seed];
+            plan_faults(&parse(&options))
         };
         assert_eq!(faults("7"), faults("7"));
         assert_ne!(faults("7"), faults("8"));

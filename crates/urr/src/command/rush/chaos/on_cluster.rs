@@ -161,20 +161,12 @@ async fn await_whole(control: &Control) -> Result<()> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use clap::Parser;
-
+    use super::super::tests::parse;
     use super::*;
-
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        args: ChaosArgs,
-    }
 
     #[test]
     fn every_member_is_harmed_as_often_as_the_others() {
-        let line = ["chaos", "--kills", "7", "--stops", "0", "--cuts", "0", "--seed", "3"];
-        let args = Line::parse_from(line).args;
+        let args = parse(&["--kills", "7", "--stops", "0", "--cuts", "0", "--seed", "3"]);
         let members = ["postgres", "kafka", "ticket-1"].map(str::to_owned);
         let planned = plan_faults(&args, &members);
         assert_eq!(planned, plan_faults(&args, &members), "a seed repeats the faults");
