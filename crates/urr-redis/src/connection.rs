@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use redis::aio::MultiplexedConnection;
 use redis::cluster::{ClusterClient, ClusterClientBuilder};
@@ -32,6 +32,8 @@ const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(3);
 const CLUSTER_ATTEMPTS_MORE: u32 = 3;
 const CLUSTER_RETRY_WAIT_MS_MIN: u64 = 5;
 const CLUSTER_RETRY_WAIT_MS_MAX: u64 = 50;
+/// A connection of a Cluster that fails is replaced no sooner than this after it was made.
+const CLUSTER_CONNECTION_AGE_MIN: Duration = Duration::from_secs(3);
 
 /// Makes connections and keeps the one in use.
 pub(crate) struct ConnectionSource {
@@ -52,6 +54,7 @@ struct Current {
 #[derive(Clone)]
 pub(crate) struct SharedConnection {
     number: u64,
+    made_at: Instant,
     connection: RedisConnection,
 }
 
@@ -92,20 +95,46 @@ impl ConnectionSource {
         if let Some(live) = self.current().live.clone() {
             return Ok(live);
         }
+        self.make().await
+    }
+
+    /// Makes a connection, which replaces the one in use, if there is any.
+    async fn make(&self) -> Result<SharedConnection, CommandFailure> {
         // Made anew for each connection: certificates may have been replaced.
         let client = RedisClient::new(&self.topology, &self.options);
         let client = client.map_err(CommandFailure::to_connect)?;
         let connection = timeout(self.options.connection_timeout, client.connect()).await;
+        let too_long = |_| CommandFailure::to_connect("no connection in time");
         let connection = connection.map_err(too_long)?.map_err(CommandFailure::to_connect)?;
         let mut current = self.current();
         current.made += 1;
-        let live = SharedConnection { number: current.made, connection };
+        let live = SharedConnection { number: current.made, made_at: Instant::now(), connection };
         current.live = Some(live.clone());
         Ok(live)
     }
 
-    /// Drops a broken connection, unless another has replaced it. The connection of a Cluster recovers
-    /// by itself: only one of its nodes may be gone.
+    /// Replaces the connection of a Cluster that has been failing. Usually it recovers by itself, but
+    /// after nodes died and came back under load one was seen that never did. Others use the old
+    /// one meanwhile: only one of its nodes may be gone.
+    pub async fn replace_failing(&self) {
+        if matches!(self.topology, RedisTopology::Single(_)) {
+            return;
+        }
+        let Ok(_turn) = self.connecting.try_lock() else { return };
+        let is_old = |live: &SharedConnection| live.made_at.elapsed() >= CLUSTER_CONNECTION_AGE_MIN;
+        if !self.current().live.as_ref().is_some_and(is_old) {
+            return;
+        }
+        match self.make().await {
+            Ok(_) => {
+                tracing::info!("a new connection to the Redis Cluster replaces one that fails")
+            }
+            Err(failure) => tracing::debug!(error = failure.cause, "no new connection to Redis"),
+        }
+    }
+
+    /// Drops a broken connection, unless another has replaced it. That of a Cluster stays: only one of
+    /// its nodes may be gone.
     pub fn drop_broken(&self, broken: &SharedConnection) {
         let mut current = self.current();
         let in_use = current.live.as_ref().is_some_and(|live| live.number == broken.number);
@@ -200,4 +229,48 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     fs::read(path).map_err(|error| {
         io::Error::new(error.kind(), format!("{} cannot be read: {error}", path.display()))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use urr_test::servers::{self, Server};
+
+    use super::*;
+
+    /// The number of the connection in use.
+    fn number(source: &ConnectionSource) -> u64 {
+        source.current().live.as_ref().expect("there is one").number
+    }
+
+    fn age(source: &ConnectionSource) {
+        let mut current = source.current();
+        let live = current.live.as_mut().expect("there is one");
+        live.made_at = live.made_at.checked_sub(CLUSTER_CONNECTION_AGE_MIN).expect("in the past");
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_failing_connection_to_a_cluster_is_replaced_once_it_is_old_and_another_is_there() {
+        if !servers::available(Server::RedisCluster).unwrap() {
+            return;
+        }
+        let servers = servers::RedisCluster::start().unwrap();
+        let nodes = servers.urls().iter().map(Secret::new).collect();
+        let topology = RedisTopology::Cluster(nodes);
+        let source = ConnectionSource::new(&topology, &RedisOptions::default()).unwrap();
+        let first = source.live().await.unwrap();
+        source.replace_failing().await;
+        assert_eq!(number(&source), first.number, "it is young");
+
+        age(&source);
+        source.replace_failing().await;
+        assert_eq!(number(&source), first.number + 1);
+        let live = source.live().await.unwrap();
+        live.send(&redis::cmd("PING")).await.unwrap();
+        first.send(&redis::cmd("PING")).await.expect("calls under way end as they would");
+
+        age(&source);
+        drop(servers);
+        source.replace_failing().await;
+        assert_eq!(number(&source), first.number + 1, "without another, the old one stays");
+    }
 }

@@ -181,6 +181,7 @@ async fn recover(inner: Weak<Inner>, number: usize, key: String) {
             tracing::info!("Redis answers again");
             return;
         }
+        inner.source.replace_failing().await;
     }
 }
 

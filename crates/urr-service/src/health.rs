@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -29,10 +30,28 @@ const FRESH_FOR: Duration = Duration::from_secs(1);
 
 type Check = Box<dyn Fn() -> BoxFuture<'static, Result<(), String>> + Send + Sync>;
 
-/// The health of one service: its dependencies, and whether it is being drained.
+/// Whether a process can do its work, as the latest probe found. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct Readiness {
+    leaving: CancellationToken,
+    is_degraded: Arc<AtomicBool>,
+}
+
+impl Readiness {
+    /// The process is about to stop, and is never ready again.
+    pub fn leave(&self) {
+        self.leaving.cancel();
+    }
+
+    pub fn is_ready(&self) -> bool {
+        !self.leaving.is_cancelled() && !self.is_degraded.load(Ordering::Relaxed)
+    }
+}
+
+/// The health of one service: its dependencies, and whether it is about to stop.
 pub struct Health {
     service: &'static str,
-    draining: CancellationToken,
+    readiness: Readiness,
     checks: Vec<(&'static str, Check)>,
 }
 
@@ -52,10 +71,10 @@ struct HealthProbe {
 }
 
 impl Health {
-    /// Once `draining` is cancelled the service is not ready. Cancel it a few seconds before the
-    /// server's own token, so that load balancers look elsewhere first.
-    pub fn new(service: &'static str, draining: CancellationToken) -> Health {
-        Health { service, draining, checks: Vec::new() }
+    /// What probes find is told to `readiness`. Leave a few seconds before the server stops, so that
+    /// load balancers look elsewhere first.
+    pub fn new(service: &'static str, readiness: Readiness) -> Health {
+        Health { service, readiness, checks: Vec::new() }
     }
 
     /// Adds a dependency. The text of a failed check is public: no addresses and no logins.
@@ -90,6 +109,7 @@ impl Health {
         });
         let dependencies: BTreeMap<_, _> = join_all(asked).await.into_iter().collect();
         let all_ok = dependencies.values().all(|answer| answer == "ok");
+        self.readiness.is_degraded.store(!all_ok, Ordering::Relaxed);
         let status = if all_ok { "ok" } else { "degraded" };
         HealthView { service: self.service, status, dependencies }
     }
@@ -110,7 +130,7 @@ async fn ask(check: &Check) -> Result<(), String> {
 
 async fn get_readiness(State(probed): State<Arc<HealthProbe>>) -> Response {
     let HealthProbe { health, latest } = &*probed;
-    if health.draining.is_cancelled() {
+    if health.readiness.leaving.is_cancelled() {
         let (service, dependencies) = (health.service, BTreeMap::new());
         let view = HealthView { service, status: "draining", dependencies };
         return (StatusCode::SERVICE_UNAVAILABLE, Json(view)).into_response();
@@ -154,7 +174,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_bad_dependency_degrades_the_service_and_a_hanging_one_does_not_hang_it() {
-        let health = Health::new("ticket", CancellationToken::new())
+        let health = Health::new("ticket", Readiness::default())
             .check("storage", async || Ok(()))
             .check("bus", async || Err("no broker".to_owned()))
             .check("locks", std::future::pending)
@@ -182,7 +202,7 @@ mod tests {
     async fn many_probes_in_a_second_are_one_check() {
         let asked = Arc::new(AtomicU32::new(0));
         let count = Arc::clone(&asked);
-        let health = Health::new("stats", CancellationToken::new()).check("storage", move || {
+        let health = Health::new("stats", Readiness::default()).check("storage", move || {
             count.fetch_add(1, Ordering::SeqCst);
             async { Ok(()) }
         });
@@ -195,12 +215,30 @@ mod tests {
         assert_eq!(asked.load(Ordering::SeqCst), 2);
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn the_server_knows_what_probes_found() {
+        let (readiness, works) = (Readiness::default(), Arc::new(AtomicBool::new(false)));
+        let storage = Arc::clone(&works);
+        let health = Health::new("queue", readiness.clone()).check("storage", move || {
+            let works = storage.load(Ordering::SeqCst);
+            async move { works.then_some(()).ok_or_else(|| "gone".to_owned()) }
+        });
+        let router = health.router();
+        assert!(readiness.is_ready(), "nobody has asked yet");
+        probe(&router, "/health/ready").await;
+        assert!(!readiness.is_ready());
+        works.store(true, Ordering::SeqCst);
+        tokio::time::advance(FRESH_FOR).await;
+        probe(&router, "/health/ready").await;
+        assert!(readiness.is_ready());
+    }
+
     #[tokio::test]
     async fn a_draining_service_lives_but_is_not_ready() {
-        let draining = CancellationToken::new();
-        let router = Health::new("queue", draining.clone()).router();
+        let readiness = Readiness::default();
+        let router = Health::new("queue", readiness.clone()).router();
         assert_eq!(probe(&router, "/health/ready").await.0, 200);
-        draining.cancel();
+        readiness.leave();
         let (status, body) = probe(&router, "/health/ready").await;
         assert_eq!(status, 503);
         assert!(body.contains(r#""status":"draining""#));

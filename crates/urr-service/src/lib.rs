@@ -58,7 +58,7 @@ pub use docs::{Errors, SchemaConflict, docs_router, merge_openapi};
 pub use error::{ApiError, ErrorBody, unknown_path};
 pub use etag::{ETag, has_etag};
 pub use extract::{Json, Path, Query, RawBody};
-pub use health::{Health, HealthView};
+pub use health::{Health, HealthView, Readiness};
 pub use identity::{Identity, IdentityHeaders, MaybeUser, User, UserRole};
 pub use internal_call::{CallKind, CallSpec, InternalCall, InternalCalls};
 pub use messages::preferred_language;

@@ -26,6 +26,8 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
+use crate::Readiness;
+
 /// A client that sends its headers slower than this, or is silent between two requests for as
 /// long, loses its connection. It is longer than our own client keeps a silent connection.
 const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(15);
@@ -43,10 +45,10 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(250);
 /// How a server is stopped. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct ServerStop {
-    /// First: answers end their connections, so that clients with a pool of them go elsewhere before
-    /// the listener closes.
-    pub not_ready: CancellationToken,
-    /// Then: no new connections, and the request in flight is the last one of its connection.
+    /// While it is not ready, answers end their connections, so that clients with a pool of them go
+    /// elsewhere: before the listener closes, and while the process cannot do its work.
+    pub readiness: Readiness,
+    /// No new connections, and the request in flight is the last one of its connection.
     pub shutdown: CancellationToken,
 }
 
@@ -176,13 +178,13 @@ async fn connection<S>(stream: S, peer: SocketAddr, router: Router, stop: Server
 where
     S: AsyncRead + AsyncWrite + Send + 'static,
 {
-    let not_ready = stop.not_ready;
+    let readiness = stop.readiness;
     let service = service_fn(move |request: Request<Incoming>| {
         let mut request = request.map(Body::new);
         request.extensions_mut().insert(ConnectInfo(peer));
-        let (answer, not_ready) = (router.clone().oneshot(request), not_ready.clone());
+        let (answer, readiness) = (router.clone().oneshot(request), readiness.clone());
         answer.map_ok(move |mut response| {
-            if not_ready.is_cancelled() {
+            if !readiness.is_ready() {
                 let close = HeaderValue::from_static("close");
                 response.headers_mut().insert(header::CONNECTION, close);
             }

@@ -23,7 +23,7 @@ use urr_bus::Bus;
 use urr_catalog::CatalogService;
 use urr_kernel::{Clock, IdSource, Secret};
 use urr_queue::QueueService;
-use urr_service::{Caller, Service, ServiceKit};
+use urr_service::{Caller, Readiness, Service, ServiceKit};
 use urr_storage::Db;
 
 use self::builder::{Builder, RolePairs};
@@ -64,8 +64,8 @@ pub struct System {
     /// The services that run here, for callers in this process.
     pub services: Vec<Service>,
     pub kit: ServiceKit,
-    /// Cancelled first: health says that this process is not ready, and it serves on.
-    pub not_ready: CancellationToken,
+    /// Left first: health says that this process is not ready, and it serves on.
+    pub readiness: Readiness,
     /// Cancelled second: no new requests.
     pub draining: CancellationToken,
     pub supervisor: TaskSupervisor,
@@ -137,7 +137,7 @@ impl System {
             internal,
             calls: builder.calls(),
             services: builder.services,
-            not_ready: builder.not_ready,
+            readiness: builder.readiness,
             draining: builder.draining,
             supervisor: builder.supervisor,
             auth: builder.auth,
@@ -201,7 +201,7 @@ impl System {
     /// Stops in order, after the listeners: background tasks finish their current step, then the
     /// last transactions are committed.
     pub async fn stop(self) {
-        self.not_ready.cancel();
+        self.readiness.leave();
         self.draining.cancel();
         self.stopping.cancel();
         self.tasks.close();

@@ -8,7 +8,7 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use urr_service::serve;
+use urr_service::{Health, Readiness, ServerStop, serve, serve_until};
 
 use crate::fixture::{PATIENT, TestService, raw, soon};
 
@@ -54,6 +54,28 @@ async fn a_drain_finishes_what_is_in_flight_and_takes_nothing_new() {
     // would live until the server stops waiting for their next headers.
     assert!(begun.elapsed() < Duration::from_secs(10));
     drop(idle);
+}
+
+/// Clients keep connections, and a balancer that hears of the trouble moves only new ones.
+#[tokio::test]
+async fn a_process_that_cannot_work_ends_its_connections_with_their_answers() {
+    for (outcome, expected) in [(Err("gone".to_owned()), true), (Ok(()), false)] {
+        let readiness = Readiness::default();
+        let health = Health::new("queue", readiness.clone()).check("storage", move || {
+            let outcome = outcome.clone();
+            async { outcome }
+        });
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let stop = ServerStop { readiness, ..ServerStop::default() };
+        tokio::spawn(serve_until(listener, health.router(), stop, Duration::ZERO));
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(b"GET /health HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+        let mut answer = vec![0; 4_096];
+        let count = soon(stream.read(&mut answer)).await.unwrap();
+        let answer = String::from_utf8_lossy(&answer[..count]).to_lowercase();
+        assert_eq!(answer.contains("connection: close"), expected, "{answer}");
+    }
 }
 
 #[tokio::test]

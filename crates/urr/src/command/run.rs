@@ -225,8 +225,8 @@ async fn run(
     let grace = Duration::from_secs(config.server.shutdown_grace_seconds);
     let drain = grace.saturating_sub(CLOSING_SHARE);
     let (draining, supervisor) = (system.draining.clone(), system.supervisor.clone());
-    let not_ready = system.not_ready.clone();
-    let stop = ServerStop { not_ready: not_ready.clone(), shutdown: draining.clone() };
+    let readiness = system.readiness.clone();
+    let stop = ServerStop { readiness: readiness.clone(), shutdown: draining.clone() };
     let main = match &system.public {
         Some(public) if listeners.is_public => public.clone(),
         _ => system.internal.clone(),
@@ -244,7 +244,7 @@ async fn run(
         () = signals.next() => {}
         () = draining.cancelled() => {}
     }
-    not_ready.cancel();
+    readiness.leave();
     let serve_on = Duration::from_secs(config.server.not_ready_seconds);
     if !serve_on.is_zero() && !draining.is_cancelled() {
         info!(seconds = serve_on.as_secs(), "stopping: not ready, and serving on for a while");

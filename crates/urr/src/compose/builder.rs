@@ -18,8 +18,8 @@ use urr_kernel::Uuid;
 use urr_queue::QueueService;
 use urr_redis::Redis;
 use urr_service::{
-    Caller, Health, HttpClient, LocalService, Metrics, RemoteService, RequestLimits, Service,
-    ServiceKit, ServiceUrl, Upstream,
+    Caller, Health, HttpClient, LocalService, Metrics, Readiness, RemoteService, RequestLimits,
+    Service, ServiceKit, ServiceUrl, Upstream,
 };
 use urr_stats::{StatsParts, StatsService};
 use urr_storage::{Db, StorageError};
@@ -39,7 +39,7 @@ pub struct Builder<'a> {
     pub config: &'a Config,
     pub kit: &'a ServiceKit,
     pub redis: Option<Redis>,
-    pub not_ready: CancellationToken,
+    pub readiness: Readiness,
     pub draining: CancellationToken,
     pub stopping: CancellationToken,
     pub supervisor: TaskSupervisor,
@@ -99,7 +99,7 @@ impl<'a> Builder<'a> {
             redis,
             supervisor: TaskSupervisor::new(draining.clone()),
             // A process that drains is not ready either.
-            not_ready: CancellationToken::new(),
+            readiness: Readiness::default(),
             draining,
             stopping: CancellationToken::new(),
             tasks: TaskTracker::new(),
@@ -284,7 +284,7 @@ impl<'a> Builder<'a> {
 
     /// The health of everything in this process.
     pub fn health(&self, name: &'static str) -> Health {
-        let mut health = Health::new(name, self.not_ready.clone());
+        let mut health = Health::new(name, self.readiness.clone());
         for (db, service) in self.databases.iter().zip(&self.services) {
             let db = db.clone();
             health = health.check(service.name(), move || {
