@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::get;
+use mimalloc::MiMalloc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
@@ -24,6 +25,10 @@ use urr_service::token::{ACCESS, AccessClaims, TokenFacts, TokenKey};
 use urr_service::{Caller, Metrics, RequestLimits, Service, ServiceKit, Upstream, UserRole, serve};
 use urr_test::figures::{BenchFigure, RatioTarget};
 use utoipa_axum::router::OpenApiRouter;
+
+/// As in the program.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 const CONNECTIONS: u32 = 64;
 const ROUNDS: u32 = 4;
