@@ -1,4 +1,5 @@
 /** Choosing and holding numbered seats of one event, with live changes. */
+import { Action } from '$lib/api/action.svelte';
 import { api, call, type Schemas } from '$lib/api/client';
 import { ApiFailure } from '$lib/api/failure';
 import { gradeOf, type Hall, makeHall, seatName } from '$lib/seatmap/hall';
@@ -52,7 +53,7 @@ export class SeatSale {
   notice = $state('');
   /** For screen readers. */
   news = $state.raw({ text: '' });
-  isBusy = $state(false);
+  readonly #action = new Action();
   isLive = $state(true);
   /** What is kept for fans who asked before. */
   gates = $state.raw<readonly Gate[]>([]);
@@ -71,6 +72,10 @@ export class SeatSale {
     this.statuses.apply(map);
     this.limit = limit;
     this.#entry = entry;
+  }
+
+  get isBusy(): boolean {
+    return this.#action.isBusy;
   }
 
   /** Follows the changes of others until the returned function is called. */
@@ -364,21 +369,16 @@ export class SeatSale {
   }
 
   async #busy<T>(work: () => Promise<T>): Promise<T | null> {
-    if (this.isBusy) return null;
-    this.isBusy = true;
-    this.failure = null;
-    this.notice = '';
-    try {
-      return await work();
-    } catch (error) {
-      await this.#explain(ApiFailure.from(error));
-      return null;
-    } finally {
-      this.isBusy = false;
-    }
+    let done: T | null = null;
+    await this.#action.run(async () => {
+      this.failure = null;
+      this.notice = '';
+      done = await work().catch((error) => this.#explain(ApiFailure.from(error)));
+    });
+    return done;
   }
 
-  async #explain(failure: ApiFailure): Promise<void> {
+  async #explain(failure: ApiFailure): Promise<null> {
     if (failure.code === 'SEAT_TAKEN') {
       const taken = (failure.fields.seatIds as number[] | undefined) ?? [];
       this.#choose(this.chosenSeats.filter((seat) => !taken.includes(seat)));
@@ -400,6 +400,7 @@ export class SeatSale {
       this.failure = failure;
       if (failure.code === 'SEATS_OFFERED') await this.loadGates();
     }
+    return null;
   }
 
   #labels(seats: readonly number[]): string {

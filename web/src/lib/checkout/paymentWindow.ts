@@ -30,8 +30,18 @@ declare global {
 /** The buyer closed the window before the provider had one to send them back from. */
 const GIVEN_UP = ['USER_CANCEL', 'PAY_PROCESS_CANCELED'];
 
-/** Leaves the page, or throws if the window cannot be opened. */
+/**
+ * Leaves the page, or throws if the window cannot be opened. It ends when the back button brings the
+ * page back as it was left: until the window has loaded, the page is there and must stay busy.
+ */
 export async function openPaymentWindow(order: Order, resultPath: string, buyer: Buyer) {
+  const shownAgain = new Promise((resolve) =>
+    window.addEventListener('pageshow', resolve, { once: true }),
+  );
+  await Promise.race([shownAgain, leave(order, resultPath, buyer).then(() => shownAgain)]);
+}
+
+async function leave(order: Order, resultPath: string, buyer: Buyer): Promise<void> {
   const result = resultUrl(order, resultPath);
   try {
     if (order.provider === 'toss') await openToss(order, result, buyer);
