@@ -14,22 +14,9 @@ import {
   SAME_ORIGIN,
   test,
 } from './fan';
-import { linkTo, mailsTo, mailWith } from './mailbox';
+import { mailsTo, mailWith } from './mailbox';
 import { Organiser, unique } from './organiser';
-
-/** A fan whose address is verified: others get no mail. */
-async function verifiedFan(label: string): Promise<Account> {
-  const account = await registerFan(label);
-  const token = (await linkTo('verify', account.email)).split('#')[1];
-  const api = await request.newContext({ baseURL: process.env.URR_URL ?? '' });
-  const verified = await api.post('/api/auth/email/verify', {
-    data: { token },
-    headers: SAME_ORIGIN,
-  });
-  expect(verified.ok(), await verified.text()).toBe(true);
-  await api.dispose();
-  return account;
-}
+import { verifiedFan } from './verifiedFan';
 
 async function apiOf({ email, password }: Account): Promise<APIRequestContext> {
   const baseURL = process.env.URR_URL ?? '';

@@ -27,6 +27,15 @@ import { runProgram, type RunningProgram } from './program';
 const PHONE = { width: 360, height: 740 };
 test.use({ viewport: PHONE });
 
+/** The test cards of the sandbox, by what becomes of them. */
+const CARDS = {
+  pays: ['approve', 'slow', 'stumble', 'charge-timeout', 'charge-500', 'duplicate'],
+  declined: ['decline', 'insufficient'],
+  open: ['timeout', 'unknown-code'],
+  wrong: ['wrong-amount', 'test-channel'],
+  refund: ['refund-timeout', 'refund-whole', 'refund-decline'],
+} as const;
+
 /** One standing event is enough for all payments of a worker. */
 const sale = test.extend<object, { eventId: string }>({
   eventId: [
@@ -56,7 +65,7 @@ async function reservationOf(page: Page, id: string) {
 }
 
 sale.describe('a test card that pays', () => {
-  for (const card of ['approve', 'slow', 'stumble', 'charge-timeout', 'charge-500', 'duplicate'])
+  for (const card of CARDS.pays)
     sale(`W-2 ${card} ends with a ticket, also after a reload`, async ({ page, eventId }) => {
       const id = await atCheckout(page, eventId);
       await pay(page, card);
@@ -73,7 +82,7 @@ sale.describe('a test card that pays', () => {
 
 sale.describe('a test card that is declined', () => {
   sale.use({ allowed: /402/ });
-  for (const card of ['decline', 'insufficient'])
+  for (const card of CARDS.declined)
     sale(`${card} leaves the hold, and nothing is charged`, async ({ page, eventId }) => {
       const id = await atCheckout(page, eventId);
       await pay(page, card);
@@ -86,7 +95,7 @@ sale.describe('a test card that is declined', () => {
 });
 
 sale.describe('a test card whose outcome is open', () => {
-  for (const card of ['timeout', 'unknown-code'])
+  for (const card of CARDS.open)
     sale(`${card} is checked, and nobody pays twice meanwhile`, async ({ page, eventId }) => {
       const id = await atCheckout(page, eventId);
       await pay(page, card);
@@ -101,22 +110,20 @@ sale.describe('a test card whose outcome is open', () => {
 
 sale.describe('a test card that is charged wrongly', () => {
   sale.use({ allowed: /409/ });
-  sale('wrong-amount is given back', async ({ page, eventId }) => {
-    await atCheckout(page, eventId);
-    await pay(page, 'wrong-amount');
-    await expect(page.getByRole('alert')).toContainText('결제 금액을 돌려드립니다', {
-      timeout: 30_000,
+  for (const card of CARDS.wrong)
+    sale(`${card} is given back`, async ({ page, eventId }) => {
+      await atCheckout(page, eventId);
+      await pay(page, card);
+      await expect(page.getByRole('alert')).toContainText('결제 금액을 돌려드립니다', {
+        timeout: 30_000,
+      });
+      await expectAccessible(page);
     });
-    await expectAccessible(page);
-  });
 });
 
 sale.describe('a test card and its refund', () => {
-  for (const [card, said] of [
-    ['refund-timeout', /환불했습니다/],
-    ['refund-whole', /환불했습니다/],
-    ['refund-decline', /환불하고 있습니다/],
-  ] as const)
+  for (const card of CARDS.refund) {
+    const said = card === 'refund-decline' ? /환불하고 있습니다/ : /환불했습니다/;
     sale(
       `${card}: the cancellation says its amount before and after`,
       async ({ page, eventId }) => {
@@ -138,6 +145,7 @@ sale.describe('a test card and its refund', () => {
         await expect(page.getByRole('img', { name: /QR/ })).toHaveCount(0);
       },
     );
+  }
 });
 
 sale.describe('a session that ends at the checkout', () => {
@@ -202,6 +210,10 @@ sale.describe('the window of the sandbox', () => {
         await expectAccessible(page);
         await expectNoSidewaysScroll(page);
         // The names of the cards are codes; everything else is in one language.
+        const shown = await page
+          .locator('input[name="card"]')
+          .evaluateAll((cards) => cards.map((card) => (card as HTMLInputElement).value));
+        expect(shown.sort(), 'every card has a test').toEqual(Object.values(CARDS).flat().sort());
         const hasKorean = /[가-힣]/.test(await page.locator('fieldset').innerText());
         expect(hasKorean).toBe(locale === 'ko-KR');
       });

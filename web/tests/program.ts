@@ -48,6 +48,8 @@ export interface RunningProgram {
   readonly admin: { readonly email: string; readonly password: string };
   /** The folder of the mails that it has sent. */
   readonly mails: string;
+  /** Starts it again with other settings, on the same data. */
+  restart(settings: Record<string, string>): Promise<void>;
   /** What `urr audit money` says; it fails if anything is not explained. */
   audit(): Promise<MoneyAudit>;
   stop(): Promise<void>;
@@ -63,7 +65,7 @@ export async function runProgram(settings: Record<string, string> = {}): Promise
   const data = mkdtempSync(join(tmpdir(), 'urr-web-test-'));
   const port = await freePort();
   const mails = await startMailServer();
-  const env = {
+  let env: NodeJS.ProcessEnv = {
     ...withoutSettings(process.env),
     ...TEST_SETTINGS,
     URR_MAIL_SENDER: 'smtp',
@@ -73,15 +75,26 @@ export async function runProgram(settings: Record<string, string> = {}): Promise
     URR_MAIL_SMTP_SECURITY: 'none',
     ...settings,
   };
-  const running = spawn(program, ['up', '--port', String(port), '--data', data], {
-    stdio: 'ignore',
-    env,
-  });
-  const ended = new Promise<void>((resolve) => running.once('exit', () => resolve()));
   const url = `http://127.0.0.1:${port}`;
+  const start = () => {
+    const words = ['up', '--port', String(port), '--data', data];
+    const running = spawn(program, words, { stdio: 'ignore', env });
+    const ended = new Promise<void>((resolve) => running.once('exit', () => resolve()));
+    return { running, ended };
+  };
+  let current = start();
+  const end = async () => {
+    current.running.kill('SIGTERM');
+    await current.ended;
+  };
+  const restart = async (changed: Record<string, string>) => {
+    await end();
+    env = { ...env, ...changed };
+    current = start();
+    await untilReady(`${url}/api/events`);
+  };
   const stop = async () => {
-    running.kill('SIGTERM');
-    await ended;
+    await end();
     await mails.stop();
     rmSync(data, { recursive: true, force: true });
   };
@@ -97,7 +110,7 @@ export async function runProgram(settings: Record<string, string> = {}): Promise
     const { stdout } = await promisify(execFile)(program, words, { env });
     return JSON.parse(stdout) as MoneyAudit;
   };
-  return { url, admin: ADMIN, mails: mails.folder, audit, stop };
+  return { url, admin: ADMIN, mails: mails.folder, audit, restart, stop };
 }
 
 /**

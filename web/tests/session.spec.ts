@@ -89,6 +89,24 @@ test('an expired access token is renewed without a refusal', async ({ fanPage: p
   await expect(page.getByText('아직 예매한 공연이 없습니다')).toBeVisible();
 });
 
+test('two tabs renew an expired access token once', async ({ fanPage: page, context }) => {
+  const other = await context.newPage();
+  for (const tab of [page, other]) await tab.goto('/help');
+  let renewals = 0;
+  context.on('request', (request) => {
+    if (request.url().endsWith('/api/auth/refresh')) renewals += 1;
+  });
+  await page.evaluate(() => {
+    const stored = JSON.parse(localStorage.getItem('urr.session') ?? '{}');
+    const expired = { ...stored, accessEndsAt: Date.now() - 1 };
+    localStorage.setItem('urr.session', JSON.stringify(expired));
+  });
+  await Promise.all([page, other].map((tab) => tab.goto('/my/reservations')));
+  for (const tab of [page, other])
+    await expect(tab.getByText('아직 예매한 공연이 없습니다')).toBeVisible();
+  expect(renewals).toBe(1);
+});
+
 test.describe('a session that has ended elsewhere', () => {
   test.use({ allowed: /401/ });
 

@@ -1,5 +1,14 @@
 /** The terms: what a fan agrees to can be read before, at the time, and later. */
-import { changeAnswer, expect, expectAccessible, expectNoSidewaysScroll, test } from './fan';
+import {
+  changeAnswer,
+  expect,
+  expectAccessible,
+  expectNoSidewaysScroll,
+  logInAt,
+  registerFan,
+  test,
+} from './fan';
+import { runProgram } from './program';
 
 test('at the sign-up every text can be read before it is agreed to', async ({ page, request }) => {
   await page.goto('/register');
@@ -19,6 +28,57 @@ test('at the sign-up every text can be read before it is agreed to', async ({ pa
     page.getByLabel('개인정보 수집 및 이용', { exact: false }).first(),
   ).not.toBeChecked();
   await expect(page.getByRole('button', { name: '다음' })).toBeDisabled();
+});
+
+test.describe('a new version', () => {
+  test.use({ allowed: /400/, serviceWorkers: 'block' });
+
+  test('that comes into force during the sign-up must be agreed to itself', async ({ page }) => {
+    type Terms = { terms: { version: string }[] };
+    await page.route('**/api/auth/terms', (route) =>
+      changeAnswer<Terms>(route, ({ terms }) => ({
+        terms: terms.map((one) => ({ ...one, version: '2020-01' })),
+      })),
+    );
+    await page.goto('/register');
+    await page.getByLabel('모두 동의합니다').check();
+    await page.getByRole('button', { name: '다음' }).click();
+    await page.getByLabel('이름').fill('이강변');
+    await page.getByLabel('이메일').fill(`outdated.${Date.now()}@example.com`);
+    await page.getByLabel('비밀번호', { exact: true }).fill('a long enough secret');
+    await page.unroute('**/api/auth/terms');
+    await page.getByRole('button', { name: '가입하기' }).click();
+    await expect(page.getByRole('alert')).toContainText('약관이 변경되었습니다');
+    await expect(page.getByRole('button', { name: '다음' })).toBeDisabled();
+    await expectAccessible(page);
+
+    await page.getByLabel('모두 동의합니다').check();
+    await page.getByRole('button', { name: '다음' }).click();
+    await expect(page.getByLabel('이름')).toHaveValue('이강변');
+    await page.getByRole('button', { name: '가입하기' }).click();
+    await expect(page.getByRole('button', { name: '계속하기' })).toBeVisible();
+  });
+
+  test('is shown to those who agreed to the old one, until they agree', async ({ page }) => {
+    const program = await runProgram();
+    try {
+      const account = await registerFan('agreed', program.url);
+      await program.restart({ URR_AUTH_PRIVACY_TERMS_VERSION: '2031-07' });
+      await logInAt(page, program.url, account);
+      await page.goto(`${program.url}/my/account`);
+      const notice = page.locator('.notice').filter({ hasText: '2031-07판' });
+      await expect(notice.getByRole('listitem')).toHaveCount(1);
+      await expect(notice.getByRole('link', { name: '개인정보 수집 및 이용' })).toBeVisible();
+      await expectAccessible(page);
+      await notice.getByRole('button').click();
+      await expect(notice).toHaveCount(0);
+      await page.reload();
+      await expect(page.getByLabel('이름')).toBeVisible();
+      await expect(notice).toHaveCount(0);
+    } finally {
+      await program.stop();
+    }
+  });
 });
 
 test('the page shows what the server says, as text', async ({ page }) => {

@@ -1,0 +1,222 @@
+/**
+ * Every page of a fan, enlarged: 1280 pixels at 400 % and at 200 %, and text of twice the size.
+ * Nothing scrolls sideways, and no word of the header or of a button is cut off or broken.
+ */
+import type { Page } from '@playwright/test';
+import {
+  enter,
+  eventWith,
+  expect,
+  firstArtist,
+  holdSeats,
+  holdTickets,
+  join,
+  logIn,
+  otherFan,
+  payNow,
+  SAME_ORIGIN,
+  test,
+} from './fan';
+import { type FanPage, PAGES } from './fanPages';
+import { Organiser } from './organiser';
+import { verifiedFan } from './verifiedFan';
+
+const SIZES = [
+  { name: '320 pixels wide', width: 320, height: 640, text: 16 },
+  { name: '640 pixels wide', width: 640, height: 512, text: 16 },
+  { name: 'large text', width: 1280, height: 900, text: 32 },
+  { name: 'large text on a phone', width: 390, height: 844, text: 32 },
+] as const;
+
+interface EnlargedPage extends FanPage {
+  /** A button that is pressed first: it opens a dialog or a list. */
+  readonly press?: string | undefined;
+}
+
+/** Pages of a fan who has something of everything. */
+async function pagesWithContent(page: Page): Promise<EnlargedPage[]> {
+  const { request: api } = page;
+  const organiser = await Organiser.logIn();
+  const artist = await organiser.createArtist();
+  const seated = await organiser.createSale({
+    grid: { rows: 2, seatsPerRow: 6 },
+    artistId: artist.id,
+  });
+  const standing = await organiser.createSale({ tickets: 50 });
+  const full = await organiser.createSale({ tickets: 50, threshold: 1 });
+  const draw = await organiser.createSale({
+    tickets: 50,
+    lottery: { gatherSeconds: 1_800, opensInSeconds: 3_600 },
+  });
+  await organiser.dispose();
+
+  const other = await otherFan('inside');
+  await enter(other, full);
+  await other.dispose();
+  await join(api, artist.id);
+  const bought = await holdSeats(api, seated, [0, 1, 2]);
+  await payNow(api, { reservationId: bought });
+  const listed = await holdSeats(api, seated, [6]);
+  await payNow(api, { reservationId: listed });
+  await send(api.post('/api/transfers', { data: { reservationId: listed }, headers: SAME_ORIGIN }));
+  const pending = await holdTickets(api, standing);
+  const { membershipId } = await send(
+    api.post('/api/memberships/subscribe', {
+      data: { artistId: await firstArtist(page) },
+      headers: SAME_ORIGIN,
+    }),
+  );
+  const { payments } = await send(api.get('/api/payments'));
+  const upcoming = await eventWith(page, 'upcoming');
+  await send(api.put(`/api/alerts/events/${upcoming}/sale`, { headers: SAME_ORIGIN }));
+  const { post } = await send(
+    api.post('/api/community/posts', {
+      data: { artistId: artist.id, title: '어제 공연 후기', content: '좋았어요. Wonderful!' },
+      headers: { ...SAME_ORIGIN, 'idempotency-key': crypto.randomUUID() },
+    }),
+  );
+  const paths: Record<string, [path: string, ready: string, press?: string]> = {
+    'the room of a full event': [`/queue/${full}`, 'h1'],
+    'a seat map': [`/events/${seated}/seats`, '[role="application"]'],
+    'a seat list': [`/events/${seated}/seats`, '[role="application"]', '.views button:last-child'],
+    'best seats': [`/events/${seated}/seats`, '[role="application"]', '.tools > .button'],
+    'standing tickets': [`/events/${standing}/book`, 'ul h2'],
+    'a checkout': [`/checkout/reservation/${pending}`, 'form'],
+    'the checkout of a membership': [`/checkout/membership/${membershipId}`, 'form'],
+    'a result': [`/checkout/reservation/${bought}/result?orderId=${payments[0].orderId}`, 'h1'],
+    'a draw': [`/draws/${draw}`, 'h1'],
+    'bought tickets': [`/my/reservations/${bought}`, 'img, svg'],
+    'cancelling tickets': [`/my/reservations/${bought}`, 'img, svg', '.actions .danger'],
+    'a ticket for sale': [`/my/reservations/${listed}`, '.notice'],
+    'a list of reservations': ['/my/reservations', 'li'],
+    'a list of memberships': ['/my/memberships', 'li'],
+    'a list of transfers': ['/my/transfers', 'li'],
+    'a list of alerts': ['/my/notifications', 'li'],
+    'a post of one’s own': [`/community/${post.id}`, 'article h1'],
+    'editing a post': [`/community/${post.id}/edit`, 'form textarea'],
+    'the page of a joined artist': [`/artists/${artist.id}`, '.panel'],
+  };
+  return Object.entries(paths).map(([name, [path, ready, press]]) => ({
+    name,
+    path: () => path,
+    ready,
+    press,
+  }));
+}
+
+async function send(sent: Promise<import('@playwright/test').APIResponse>) {
+  const response = await sent;
+  expect(response.ok(), `${response.url()}: ${await response.text()}`).toBe(true);
+  return response.json().catch(() => null);
+}
+
+/** What is wrong with the layout of a page, in words. */
+function findProblems(page: Page): Promise<string[]> {
+  return page.evaluate(async () => {
+    await document.fonts.ready;
+    await new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)));
+    const problems: string[] = [];
+    const { scrollWidth, clientWidth } = document.documentElement;
+
+    const nameOf = (element: Element) =>
+      `${element.tagName.toLowerCase()}.${[...element.classList].join('.')}`;
+    const scrolls = (element: Element | null): boolean =>
+      element !== null &&
+      (/auto|scroll/.test(getComputedStyle(element).overflowX) || scrolls(element.parentElement));
+    if (scrollWidth > clientWidth) {
+      const wide = [...document.body.querySelectorAll('*')].filter(
+        (one) => one.getBoundingClientRect().right > clientWidth + 1 && !scrolls(one),
+      );
+      problems.push(`is ${scrollWidth} wide: ${wide.slice(-3).map(nameOf).join(', ')}`);
+    }
+    for (const dialog of document.querySelectorAll('dialog[open]'))
+      if (dialog.scrollWidth > dialog.clientWidth)
+        problems.push(`has a dialog of ${dialog.scrollWidth} in ${dialog.clientWidth}`);
+
+    // Words: letters and digits in one piece. What people wrote may be too long for any line.
+    const WORDS =
+      'header, nav, dialog, main :is(button, a, h1, h2, h3, th, dt, label, legend, summary)';
+    const isSeen = (element: Element) =>
+      element.checkVisibility({ visibilityProperty: true }) &&
+      !element.closest('.visually-hidden, [translate="no"], .name');
+    const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) {
+      const parent = walker.currentNode.parentElement;
+      if (!parent?.closest(WORDS) || !isSeen(parent)) continue;
+      for (const word of (walker.currentNode.nodeValue ?? '').matchAll(/[\p{L}\p{N}]+/gu)) {
+        const range = document.createRange();
+        range.setStart(walker.currentNode, word.index);
+        range.setEnd(walker.currentNode, word.index + word[0].length);
+        const boxes = [...range.getClientRects()].filter((box) => box.width > 0);
+        const lines = new Set(boxes.map((box) => Math.round(box.top)));
+        if (lines.size > 1) problems.push(`breaks “${word[0]}” in ${nameOf(parent)}`);
+        const isOutside = boxes.some((box) => box.left < -1 || box.right > clientWidth + 1);
+        if (isOutside && !scrolls(parent))
+          problems.push(`cuts off “${word[0]}” in ${nameOf(parent)}`);
+      }
+    }
+    return [...new Set(problems)];
+  });
+}
+
+async function showAs(page: Page, { width, height, text }: (typeof SIZES)[number]): Promise<void> {
+  await page.setViewportSize({ width, height });
+  await page.evaluate((pixels) => {
+    document.documentElement.style.fontSize = `${pixels}px`;
+  }, text);
+}
+
+/** Opens every page once and looks at it in all sizes. */
+async function walk(page: Page, pages: readonly EnlargedPage[]): Promise<string[]> {
+  const found: string[] = [];
+  for (const { name, path, ready, press } of pages) {
+    await page.goto(await path(page));
+    await expect(page.locator(`main :is(${ready})`).first(), name).toBeVisible();
+    if (press) await page.locator(press).click();
+    await expect(page.locator('main [aria-busy="true"]'), name).toHaveCount(0);
+    for (const size of SIZES) {
+      await showAs(page, size);
+      const problems = await findProblems(page);
+      found.push(...problems.map((one) => `${name}, ${size.name}: ${one}`));
+    }
+  }
+  return found;
+}
+
+for (const locale of ['ko-KR', 'en-GB'])
+  test.describe(locale, () => {
+    test.use({ locale });
+
+    test('pages for everybody', async ({ page }) => {
+      test.slow();
+      expect(
+        await walk(
+          page,
+          PAGES.filter(({ fan }) => !fan),
+        ),
+      ).toEqual([]);
+    });
+
+    test('pages behind a login', async ({ page }) => {
+      test.slow();
+      await logIn(page, await verifiedFan('enlarged'));
+      const empty = PAGES.filter(({ fan }) => fan);
+      const found = await walk(page, empty);
+      found.push(...(await walk(page, await pagesWithContent(page))));
+      expect(found).toEqual([]);
+    });
+  });
+
+test('a page that is too wide is noticed, and a broken word', async ({ page }) => {
+  await page.goto('/help');
+  const [size] = SIZES;
+  await showAs(page, size);
+  expect(await findProblems(page)).toEqual([]);
+  await page.evaluate(() => {
+    document.querySelector<HTMLElement>('main h1')!.style.width = '1em';
+    document.querySelector<HTMLElement>('main h2')!.style.width = '400px';
+  });
+  const problems = (await findProblems(page)).join('\n');
+  expect(problems).toMatch(/is 4\d\d wide/);
+  expect(problems).toMatch(/breaks “/);
+});
