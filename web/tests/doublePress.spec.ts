@@ -106,7 +106,7 @@ test('seats are held, paid and cancelled, all on a slow network', async ({ page 
   await page.getByRole('button', { name: '목록', exact: true }).click(patient);
   await page.locator('[data-section="0"]').click();
   await page.locator('.seat[aria-pressed="false"]').first().click();
-  await press(page, page.locator('.bar .line .button'), {
+  await press(page, page.locator('.bar .line .lg'), {
     change: /\/api\/seats\/reserve$/,
     done: () => page.waitForURL(/\/checkout\/reservation\//, patient),
   });
@@ -137,7 +137,7 @@ test('standing tickets and the best seats are held, and given up', async ({ page
   await logIn(page, await registerFan('holder'));
   await page.goto(`/events/${standing}/book`);
   await page.getByRole('button', { name: '하나 늘리기' }).first().click();
-  await press(page, page.locator('.bar .line .button'), {
+  await press(page, page.locator('.bar .line .lg'), {
     change: /\/api\/reservations$/,
     done: () => page.waitForURL(/\/checkout\/reservation\//),
   });
