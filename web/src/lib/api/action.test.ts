@@ -38,9 +38,8 @@ describe('every change that a fan makes', () => {
 
   it('is found', () => expect(changing.length).toBeGreaterThan(20));
 
-  it.each(changing.filter(([path]) => !AUTOMATIC.includes(path)))(
-    '%s is an action',
-    (_, text) => expect(text).toMatch(/= new Action\(\)/),
+  it.each(changing.filter(([path]) => !AUTOMATIC.includes(path)))('%s is an action', (_, text) =>
+    expect(text).toMatch(/= new Action\(\)/),
   );
 
   it.each(Object.entries(sources))('%s has no other way to be busy', (_, text) =>
