@@ -26,7 +26,7 @@ const SIZES = [
   { name: '640 pixels wide', width: 640, height: 512, text: 16 },
   { name: 'large text', width: 1280, height: 900, text: 32 },
   // A line has room for five large letters: only the header is looked at for words.
-  { name: 'large text on a phone', width: 390, height: 844, text: 32, words: 'header, nav' },
+  { name: 'large text on a phone', width: 390, height: 844, text: 32, words: 'header.header, nav' },
 ] as const;
 
 const LABELS =
