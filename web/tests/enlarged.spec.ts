@@ -131,7 +131,11 @@ function findProblems(page: Page, labels = LABELS): Promise<string[]> {
       const wide = [...document.body.querySelectorAll('*')].filter(
         (one) => one.getBoundingClientRect().right > clientWidth + 1 && !scrolls(one),
       );
-      problems.push(`is ${scrollWidth} wide: ${wide.slice(-3).map(nameOf).join(', ')}`);
+      const hidden = [...document.body.querySelectorAll('.visually-hidden')].filter(
+        (one) => one.getBoundingClientRect().right > clientWidth,
+      );
+      const names = [...wide, ...hidden].slice(-3).map(nameOf).join(', ');
+      problems.push(`is ${scrollWidth} wide: ${names}`);
     }
     for (const dialog of document.querySelectorAll('dialog[open]'))
       if (dialog.scrollWidth > dialog.clientWidth)
