@@ -22,7 +22,7 @@ use urr_test::servers::{self, Server};
 use self::failures::FailureRun;
 use self::shop::ClusterShop;
 use self::smtp::MailServer;
-use crate::process::{CommandOutput, Installation, Process, eventually};
+use crate::process::{CommandOutput, Installation, Process, eventually_within};
 
 /// Twenty-four processes of a debug build on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(420);
@@ -100,7 +100,7 @@ impl TestCluster {
     fn check_audit(&self) -> Result<()> {
         let audit = ["audit", "--config", "cluster/operator.toml"];
         let mut last = None;
-        let clean = eventually("the audit is clean", || {
+        let clean = eventually_within(PATIENCE, "the audit is clean", || {
             let command = command(&self.installation, env!("CARGO_BIN_EXE_urr"), &audit);
             let audited = Process::start(command)?.await_end_within(PATIENCE)?;
             let is_clean = audited.status.success();
