@@ -140,13 +140,15 @@ async fn buy_one(shop: &ClusterShop, seen: &CrowdRecord) -> Option<()> {
 }
 
 async fn read(shop: Arc<ClusterShop>, seen: Arc<CrowdRecord>) {
-    let Ok(account) = shop.account().await else { return seen.fail("no login".to_owned()) };
     while !seen.is_over() {
+        // An account has so many sessions, and each reader logs in again and again.
+        let session = shop.log_in().await;
+        let Some(session) = seen.judge("login", &session, 200) else { continue };
+        let account = shop.fan_with_session(&session);
         for path in PAGES {
             seen.judge(path, &shop.get(&account, path).await, 200);
         }
         seen.judge("page", &shop.page().await, 200);
-        seen.judge("login", &shop.log_in().await, 200);
     }
 }
 

@@ -190,8 +190,13 @@ impl ClusterShop {
 
     /// The one who has an account, and so an address for mail.
     pub async fn account(&self) -> Result<ShopFan> {
-        let token = text(&self.log_in().await.is(200)?["token"]);
-        Ok(ShopFan { number: self.fans.fetch_add(1, Ordering::Relaxed), token })
+        Ok(self.fan_with_session(&self.log_in().await.is(200)?))
+    }
+
+    /// The one who was logged in by this answer.
+    pub fn fan_with_session(&self, session: &Value) -> ShopFan {
+        let number = self.fans.fetch_add(1, Ordering::Relaxed);
+        ShopFan { number, token: text(&session["token"]) }
     }
 
     pub async fn page(&self) -> ShopAnswer {
@@ -201,6 +206,11 @@ impl ClusterShop {
     /// Comes to the room of an event.
     pub async fn join(&self, fan: &ShopFan, event_id: Uuid) -> ShopAnswer {
         self.post(fan, &format!("/api/queue/check/{event_id}"), Value::Null).await
+    }
+
+    /// Gives the turn at the sale to somebody else.
+    pub async fn leave(&self, fan: &ShopFan) -> ShopAnswer {
+        self.post(fan, &format!("/api/queue/leave/{}", self.event_id), Value::Null).await
     }
 
     /// Asks for the place in the line of the later event.
