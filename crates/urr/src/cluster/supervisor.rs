@@ -196,7 +196,11 @@ impl Supervisor {
     async fn await_ready(&self, member: &ClusterMember) -> Result<()> {
         let ends_at = Instant::now() + READY_WITHIN;
         while member.role.is_some() && !member.is_ready() {
-            ensure!(Instant::now() < ends_at, "{} is not ready after {READY_WITHIN:?}", member.name);
+            ensure!(
+                Instant::now() < ends_at,
+                "{} is not ready after {READY_WITHIN:?}",
+                member.name
+            );
             self.probe(member).await;
             sleep(WARNING).await;
         }

@@ -19,9 +19,8 @@ const WAITING: usize = 20;
 const BUYERS: usize = 2;
 const READERS: usize = 2;
 /// Consumers before publishers, as an upgrade does it.
-const ROLES: [&str; 9] = [
-    "stats", "mail", "community", "queue", "payment", "ticket", "catalog", "auth", "gateway",
-];
+const ROLES: [&str; 9] =
+    ["stats", "mail", "community", "queue", "payment", "ticket", "catalog", "auth", "gateway"];
 /// What readers ask for: something of every role that answers the public.
 const PAGES: [&str; 6] = [
     "/api/artists",

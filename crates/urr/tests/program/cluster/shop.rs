@@ -171,8 +171,7 @@ impl ClusterShop {
     }
 
     fn fan_of(&self, role: UserRole) -> ShopFan {
-        let (user_id, id, family_id) =
-            (self.ids.next_id(), self.ids.next_id(), self.ids.next_id());
+        let (user_id, id, family_id) = (self.ids.next_id(), self.ids.next_id(), self.ids.next_id());
         let (issued_at, lifetime) = (Clock::System.now(), HOUR);
         let facts = TokenFacts { subject: user_id.to_string(), id, issued_at, lifetime };
         let (email, email_verified) = (format!("{user_id}@example.com"), true);
