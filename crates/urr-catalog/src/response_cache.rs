@@ -14,14 +14,15 @@ mod state;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use serde::Serialize;
 use tokio::sync::watch;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use urr_kernel::{Clock, Timestamp};
 use urr_service::{ApiError, ETag};
-use urr_storage::{Db, DbResult};
+use urr_storage::{Db, DbResult, StorageError};
 
 use crate::revision::revision_load;
 use crate::settings::CacheSettings;
@@ -96,6 +97,8 @@ struct Inner {
     checks: AtomicU64,
 }
 
+/// A request whose response is in memory waits so long for the revision.
+const REVISION_WAIT: Duration = Duration::from_secs(1);
 /// How often a request loads again when a change overtook the load it waited for.
 const ATTEMPTS_MAX: u32 = 3;
 
@@ -260,7 +263,13 @@ impl ResponseCache {
         }
         self.0.checks.fetch_add(1, Ordering::Relaxed);
         let known = self.state().known_revision();
-        let loaded: DbResult<i64> = self.0.db.read(revision_load).await;
+        let reading = self.0.db.read(revision_load);
+        let is_in_memory = self.state().has_response(key);
+        let loaded: DbResult<i64> = match is_in_memory {
+            // A database that does not answer must not keep back what is in memory.
+            true => timeout(REVISION_WAIT, reading).await.unwrap_or(Err(StorageError::Timeout)),
+            false => reading.await,
+        };
         // The interval starts when the read has ended, so that those who waited do not read again.
         let mut state = self.state();
         state.note_check(Instant::now());

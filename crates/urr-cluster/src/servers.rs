@@ -30,7 +30,7 @@ use anyhow::{Result, bail};
 
 pub use self::certificates::ServerCertificates;
 pub use self::kafka::KafkaServer;
-pub use self::placed::{ServerLogin, ServerPlace, form_redis_cluster};
+pub use self::placed::{ServerLogin, ServerPlace, form_redis_cluster, set_redis_full};
 pub use self::port::free as free_port;
 pub use self::postgres::PostgresServer;
 pub use self::process::{Recipe, ServerProcess, TestServer, end_process, start_time_of};

@@ -185,12 +185,28 @@ impl QueueService {
         Ok(self.count_errors(self.0.rooms.leave(request).await)?)
     }
 
+    /// Reads the events again if one of these slots is at an event that this process has not read
+    /// yet: another process did, and has admitted someone since.
+    pub(crate) async fn learn_events(&self, checks: &[SlotCheck]) -> Result<(), RoomError> {
+        let index = &self.0.event_index;
+        let is_unknown = |check: &SlotCheck| index.get(check.event_id).is_none();
+        if !index.is_loaded() || !checks.iter().any(is_unknown) {
+            return Ok(());
+        }
+        self.load().await.map_err(|error| {
+            tracing::warn!(%error, "slots of an unknown event cannot be checked");
+            RoomError::Unavailable
+        })
+    }
+
     /// Whether a user may book by this slot now. If so, the user is marked as seen.
     pub async fn is_slot_live(&self, check: SlotCheck) -> Result<bool, RoomError> {
         let SlotCheck { event_id, user_id, slot_id } = check;
         let EventContext { phase, rules, now, .. } = match self.event_context(event_id) {
             Ok(context) => context,
             Err(QueueError::Room(error)) => return Err(error),
+            // Somebody was admitted to it, so it will be there.
+            Err(QueueError::RoomNotReady) => return Err(RoomError::Unavailable),
             Err(_) => return Ok(false),
         };
         if phase.has_ended() {

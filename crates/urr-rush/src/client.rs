@@ -22,6 +22,9 @@ use urr_kernel::Uuid;
 
 /// A fan gives up after this time.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+/// Shorter than a process that stops is not ready: a browser would repeat a request whose connection
+/// was closed meanwhile, and a fan does not.
+const IDLE_MAX: Duration = Duration::from_secs(2);
 const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
 const ENTRY_TOKEN: HeaderName = HeaderName::from_static("x-queue-entry-token");
 const PROOF_OF_WORK: HeaderName = HeaderName::from_static("x-proof-of-work");
@@ -245,7 +248,7 @@ fn connect(origin: Option<IpAddr>, connections: usize, tls: ClientConfig) -> Htt
     let https = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1();
     Client::builder(TokioExecutor::new())
         .pool_timer(TokioTimer::new())
-        .pool_idle_timeout(Duration::from_secs(10))
+        .pool_idle_timeout(IDLE_MAX)
         .pool_max_idle_per_host(connections)
         .build(https.wrap_connector(tcp))
 }

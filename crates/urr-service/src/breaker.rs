@@ -13,7 +13,8 @@ use urr_kernel::Clock;
 
 const WINDOW: usize = 20;
 const CALLS_MIN: usize = 10;
-const OPEN_FOR: Duration = Duration::from_secs(10);
+/// Users of a service that is back find it back within seconds.
+const OPEN_FOR: Duration = Duration::from_secs(5);
 const PROBES: u32 = 3;
 /// When to come back while others probe.
 const PROBE_PAUSE: Duration = Duration::from_secs(1);
@@ -222,13 +223,13 @@ mod tests {
     }
 
     #[test]
-    fn it_lets_three_probes_through_after_ten_seconds() {
+    fn it_lets_three_probes_through_after_five_seconds() {
         let (breaker, clock) = breaker();
         calls(&breaker, "----------");
-        clock.advance(Duration::from_secs(4));
+        clock.advance(Duration::from_secs(2));
         let open = breaker.admit().unwrap_err();
-        assert_eq!(open.retry_after, Duration::from_secs(6));
-        clock.advance(Duration::from_secs(6));
+        assert_eq!(open.retry_after, Duration::from_secs(3));
+        clock.advance(Duration::from_secs(3));
         let probes: Vec<_> = (0..3).map(|_| breaker.admit().unwrap()).collect();
         assert!(breaker.admit().is_err(), "three at most");
         for probe in probes {
@@ -239,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_probe_opens_it_again_for_ten_seconds() {
+    fn a_failed_probe_opens_it_again_for_as_long() {
         let (breaker, clock) = breaker();
         calls(&breaker, "----------");
         clock.advance(OPEN_FOR);

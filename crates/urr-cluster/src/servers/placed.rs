@@ -92,6 +92,11 @@ impl ServerPlace<'_> {
     }
 }
 
+/// Lets a node of Redis store nothing more, or as much as it can.
+pub fn set_redis_full(port: u16, login: &ServerLogin<'_>, is_full: bool) -> Result<()> {
+    redis::set_memory_max(port, &redis::login_arguments(login), u8::from(is_full))
+}
+
 /// Makes a Redis Cluster of started nodes, unless they are one already.
 pub fn form_redis_cluster(ports: &[u16], login: &ServerLogin<'_>) -> Result<()> {
     redis::form_cluster(ports, &redis::login_arguments(login))

@@ -123,6 +123,15 @@ pub(super) fn form_cluster(ports: &[u16], login: &[&str]) -> Result<()> {
     Ok(())
 }
 
+/// In bytes; 0 means no limit. What is stored already stays.
+pub(super) fn set_memory_max(port: u16, login: &[&str], bytes: u8) -> Result<()> {
+    let (port, bytes) = (port.to_string(), bytes.to_string());
+    let set = ["config", "set", "maxmemory", &bytes];
+    let said = program::run(redis_cli()?.args(login).args(["-p", &port]).args(set))?;
+    anyhow::ensure!(said.trim() == "OK", "Redis did not take the limit: {said}");
+    Ok(())
+}
+
 pub(super) fn find_programs() -> Result<()> {
     program::find("Redis", "redis-server")?;
     redis_cli()?;

@@ -33,6 +33,7 @@ async fn check_slots(
         let sentence = format!("At most {SLOT_CHECKS_MAX} slots can be checked at once.");
         return Err(ApiError::bad_request("TOO_MANY_SLOT_CHECKS", sentence));
     }
+    queue.learn_events(&call.checks).await.map_err(room_error)?;
     let live = call.checks.into_iter().map(|check| queue.is_slot_live(check));
     Ok(CheckSlotsAnswer { live: try_join_all(live).await.map_err(room_error)? })
 }

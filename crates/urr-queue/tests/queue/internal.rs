@@ -1,15 +1,27 @@
 //! What the ticket service asks and says.
 
+use axum::Router;
 use serde_json::json;
 use urr_kernel::Uuid;
-use urr_queue::QueueSettings;
+use urr_queue::{QueueService, QueueSettings};
 use urr_service::{Caller, Metrics, RequestLimits, ServiceKit};
 
 use crate::contract;
-use crate::fixture::{HOUR, SECOND, call};
+use crate::fixture::{HOUR, SECOND, World, call};
 
 const SLOTS: &str = "/internal/queue/slots";
 const FINISH: &str = "/internal/queue/finish";
+
+/// Another process, as the ticket service reaches it.
+fn router_of(world: &World, queue: &QueueService) -> Router {
+    let kit = ServiceKit {
+        clock: world.clock.clone(),
+        ids: world.ids.clone(),
+        metrics: Metrics::new(),
+        limits: RequestLimits::default(),
+    };
+    queue.service(&kit).local_router()
+}
 
 contract! {
     async fn only_the_ticket_office_is_answered(world: World) {
@@ -78,13 +90,7 @@ contract! {
         let fan = world.fan();
         let slot = world.read_token(&fan.check(event).await.ok()).id;
         let fresh = world.another(QueueSettings::default());
-        let kit = ServiceKit {
-            clock: world.clock.clone(),
-            ids: world.ids.clone(),
-            metrics: Metrics::new(),
-            limits: RequestLimits::default(),
-        };
-        let router = fresh.service(&kit).local_router();
+        let router = router_of(&world, &fresh);
         let request = json!({"eventId": event, "userId": fan.id, "slotId": slot});
         let body = json!({ "checks": [request] });
         let answer = call(&router, Caller::Ticket, SLOTS, &body).await;
@@ -92,6 +98,26 @@ contract! {
         fresh.load().await.unwrap();
         let told = call(&router, Caller::Ticket, SLOTS, &body).await.ok();
         assert_eq!(told, json!({"live": [true]}));
+    }
+
+    /// Each process reads the events once a second: one may admit somebody before the other knows
+    /// the event.
+    async fn a_process_that_has_not_read_a_new_event_reads_it_before_it_judges(world: World) {
+        world.open_event().await;
+        let late = world.another(QueueSettings::default());
+        late.load().await.unwrap();
+        let event = world.open_event().await;
+        let fan = world.fan();
+        let slot = world.read_token(&fan.check(event).await.ok()).id;
+        let router = router_of(&world, &late);
+        let ask = async |event: Uuid| {
+            let request = json!({"eventId": event, "userId": fan.id, "slotId": slot});
+            call(&router, Caller::Ticket, SLOTS, &json!({ "checks": [request] })).await
+        };
+        world.at(&late, &fan).status(event).await.refused(409, "ROOM_NOT_READY");
+        assert_eq!(ask(event).await.ok(), json!({"live": [true]}));
+        let unheard = world.ids.next_id();
+        ask(unheard).await.refused(503, "QUEUE_UNAVAILABLE");
     }
 
     async fn a_purchase_ends_the_turn_at_once_and_an_old_one_ends_no_newer_turn(world: World) {

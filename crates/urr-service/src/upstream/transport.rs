@@ -41,9 +41,9 @@ use crate::request_layer::LocalCalls;
 use crate::{ApiError, Service, panics};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
-/// Shorter than the idle timeout of our servers: a request must not be sent on a connection that the
-/// server is closing.
-const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Shorter than the idle timeout of our servers, and than a stopping one is not ready behind a
+/// balancer: a request must not be sent on a connection that the server is closing.
+const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(2);
 const POOL_IDLE_PER_HOST_MAX: usize = 256;
 
 /// The HTTP client of a process: one pool of connections for all upstreams. Clones share it.

@@ -44,6 +44,8 @@ pub enum ControlAction {
     Silence,
     Garble,
     Close,
+    /// Lets a node of Redis store nothing more.
+    Fill,
 }
 
 impl ControlAction {

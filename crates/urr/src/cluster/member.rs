@@ -18,6 +18,8 @@ pub struct ClusterMember {
     pub port: u16,
     /// Whether it said so when it was last asked.
     is_ready: AtomicBool,
+    /// Whether it is about to stop: what it says meanwhile does not count.
+    is_leaving: AtomicBool,
     state: Mutex<MemberState>,
 }
 
@@ -37,6 +39,7 @@ impl ClusterMember {
             role,
             port,
             is_ready: AtomicBool::new(false),
+            is_leaving: AtomicBool::new(false),
             state: Mutex::new(state),
         }
     }
@@ -51,6 +54,18 @@ impl ClusterMember {
 
     pub fn set_ready(&self, is_ready: bool) {
         self.is_ready.store(is_ready, Ordering::Relaxed);
+    }
+
+    pub fn is_ready(&self) -> bool {
+        self.is_ready.load(Ordering::Relaxed)
+    }
+
+    pub fn set_leaving(&self, is_leaving: bool) {
+        self.is_leaving.store(is_leaving, Ordering::Relaxed);
+    }
+
+    pub fn is_leaving(&self) -> bool {
+        self.is_leaving.load(Ordering::Relaxed)
     }
 
     /// Starts it, if it does not run, and waits until it serves.
@@ -130,7 +145,7 @@ impl ClusterMember {
             },
         };
         let is_ready = match self.role {
-            Some(_) => self.is_ready.load(Ordering::Relaxed),
+            Some(_) => self.is_ready(),
             None => state == "running",
         };
         let (name, port, state) = (self.name.clone(), self.port, state.to_owned());

@@ -65,8 +65,8 @@ impl<'a> ClusterSettings<'a> {
         set("internal.token", json!(self.token(role.name()).expose()));
         set("internal.tls_certificate_path", self.certificate(role.name(), "pem"));
         set("internal.tls_key_path", self.certificate(role.name(), "key"));
-        // Whoever has a connection is told before it is closed.
-        set("server.not_ready_seconds", json!("1"));
+        // Longer than any of us keeps a silent connection: whoever has one is told before it closes.
+        set("server.not_ready_seconds", json!("3"));
         if role == ProcessRole::Gateway {
             if self.state.options.tls {
                 set("server.tls_certificate_path", self.certificate(role.name(), "pem"));
@@ -217,6 +217,13 @@ impl<'a> ClusterSettings<'a> {
         let password = self.redis_password();
         let login = ServerLogin { user: USER, password: password.expose() };
         urr_cluster::servers::form_redis_cluster(&ports, &login)
+    }
+
+    /// Fills a node of Redis, or ends that.
+    pub fn set_full(&self, node: &str, is_full: bool) -> Result<()> {
+        let password = self.redis_password();
+        let login = ServerLogin { user: USER, password: password.expose() };
+        urr_cluster::servers::set_redis_full(self.state.port(node), &login, is_full)
     }
 
     fn with_certificate(

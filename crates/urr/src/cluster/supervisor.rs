@@ -1,16 +1,16 @@
 //! Starts the members of a cluster, watches them, and ends them in order.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, ensure};
 use axum::http::HeaderMap;
 use tokio::task::{JoinSet, spawn_blocking};
-use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use urr_cluster::Balancer;
@@ -34,6 +34,8 @@ const PROBE_INTERVAL: Duration = Duration::from_millis(300);
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 /// The balancers know that a process is not ready, before it stops.
 const WARNING: Duration = Duration::from_millis(200);
+/// A process that has started is ready within this time, if what it needs is there.
+const READY_WITHIN: Duration = Duration::from_mins(1);
 
 pub struct Supervisor {
     folder: ClusterFolder,
@@ -43,6 +45,8 @@ pub struct Supervisor {
     balancers: BTreeMap<String, Balancer>,
     client: Outbound,
     is_up: AtomicBool,
+    /// The nodes of Redis that store nothing more.
+    full: Mutex<BTreeSet<String>>,
     /// Somebody asked for the end.
     pub ending: CancellationToken,
 }
@@ -83,6 +87,7 @@ impl Supervisor {
             members,
             client: client()?,
             is_up: AtomicBool::new(false),
+            full: Mutex::default(),
             ending: CancellationToken::new(),
         });
         let _control = control::serve(&socket, &supervisor)?;
@@ -152,6 +157,12 @@ impl Supervisor {
             }
             _ => {}
         }
+        if action == ControlAction::Fill {
+            return self.set_full(name, true).await;
+        }
+        if action == ControlAction::Heal && self.full().contains(name) {
+            self.set_full(name, false).await?;
+        }
         if let Some(fault) = action.line_fault() {
             self.balancer(name)?.set_fault(fault);
             return Ok(());
@@ -159,19 +170,61 @@ impl Supervisor {
         let found = self.members.iter().find(|member| member.name == name);
         let member = Arc::clone(found.with_context(|| self.unknown(name))?);
         if matches!(action, ControlAction::Stop | ControlAction::Restart) {
+            member.set_leaving(true);
             self.set_ready(&member, false);
             sleep(WARNING).await;
         }
+        let changed = Arc::clone(&member);
         let done = spawn_blocking(move || match action {
-            ControlAction::Start => member.start(),
-            ControlAction::Stop => member.stop(),
-            ControlAction::Restart => member.restart(),
-            ControlAction::Kill => member.kill(),
-            ControlAction::Pause => member.pause(),
-            _ => member.resume(),
+            ControlAction::Start => changed.start(),
+            ControlAction::Stop => changed.stop(),
+            ControlAction::Restart => changed.restart(),
+            ControlAction::Kill => changed.kill(),
+            ControlAction::Pause => changed.pause(),
+            _ => changed.resume(),
         });
-        done.await?.with_context(|| name.to_owned())?;
+        let done = done.await;
+        member.set_leaving(false);
+        done?.with_context(|| name.to_owned())?;
+        if action == ControlAction::Restart {
+            self.await_ready(&member).await?;
+        }
         self.write_state()
+    }
+
+    /// Waits until a process says that it is ready, and so until its balancer knows.
+    async fn await_ready(&self, member: &ClusterMember) -> Result<()> {
+        let ends_at = Instant::now() + READY_WITHIN;
+        while member.role.is_some() && !member.is_ready() {
+            ensure!(
+                Instant::now() < ends_at,
+                "{} is not ready after {READY_WITHIN:?}",
+                member.name
+            );
+            self.probe(member).await;
+            sleep(WARNING).await;
+        }
+        Ok(())
+    }
+
+    fn full(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.full.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Only Redis can be filled: a PostgreSQL or Kafka whose disk is full ends.
+    async fn set_full(&self, name: &str, is_full: bool) -> Result<()> {
+        let nodes = server_names().into_iter().filter(|name| name.starts_with("redis"));
+        let nodes: Vec<String> = nodes.collect();
+        let is_node = nodes.iter().any(|node| node == name);
+        ensure!(is_node, "{name:?} cannot be filled; there are {}", nodes.join(", "));
+        let (folder, state, node) = (self.folder.clone(), self.state.clone(), name.to_owned());
+        let change = move || ClusterSettings::new(&folder, &state)?.set_full(&node, is_full);
+        spawn_blocking(change).await??;
+        match is_full {
+            true => self.full().insert(name.to_owned()),
+            false => self.full().remove(name),
+        };
+        Ok(())
     }
 
     fn unknown(&self, name: &str) -> String {
@@ -207,7 +260,8 @@ impl Supervisor {
         };
         let url = format!("{url}/health/ready");
         let answer = self.client.get_json(&url, HeaderMap::new(), PROBE_TIMEOUT).await;
-        self.set_ready(member, answer.is_ok_and(|answer| answer.status.is_success()));
+        let is_ready = answer.is_ok_and(|answer| answer.status.is_success());
+        self.set_ready(member, is_ready && !member.is_leaving());
     }
 
     async fn end(&self) -> Result<()> {

@@ -70,8 +70,8 @@ enum ClusterCommand {
     /// Harm or heal all connections to a role, or to a server with --fault-lines
     Line {
         name: String,
-        /// heal, silence, garble, close, or slow with --ms
-        #[arg(value_parser = ["heal", "slow", "silence", "garble", "close"])]
+        /// heal, silence, garble, close, slow with --ms, or fill a node of Redis
+        #[arg(value_parser = ["heal", "slow", "silence", "garble", "close", "fill"])]
         fault: String,
         /// By how much every piece of an answer is late
         #[arg(long, default_value_t = 200)]
@@ -126,6 +126,7 @@ pub fn run(args: ClusterArgs) -> Result<()> {
                 "silence" => ControlAction::Silence,
                 "garble" => ControlAction::Garble,
                 "close" => ControlAction::Close,
+                "fill" => ControlAction::Fill,
                 _ => ControlAction::Heal,
             };
             ask(action, &name)

@@ -1,16 +1,26 @@
-//! `urr cluster`: two processes of each role and their servers on this machine, killed during a sale.
+//! `urr cluster`: two processes of each role and their servers on this machine, restarted, harmed and
+//! killed during a sale.
+
+mod failure_table;
+mod failures;
+mod rolling_restart;
+mod shop;
 
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
+use tokio::runtime::Runtime;
 use urr_test::servers::{self, Server};
 
-use crate::process::{CommandOutput, Installation, Process};
+use self::failures::FailureRun;
+use self::shop::ClusterShop;
+use crate::process::{CommandOutput, Installation, Process, eventually_within};
 
 /// Twenty-four processes of a debug build on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(420);
@@ -50,9 +60,9 @@ impl TestCluster {
         let up = ["--pdeathsig", "TERM", "--", env!("CARGO_BIN_EXE_urr"), "cluster", "up"];
         let up = [&up[..], settings].concat();
         let mut supervisor = Process::start(command(&installation, "setpriv", &up))?;
-        let ends_at = std::time::Instant::now() + PATIENCE;
+        let ends_at = Instant::now() + PATIENCE;
         while !run(&installation, &["status"])?.status.success() {
-            let is_there = supervisor.is_running()? && std::time::Instant::now() < ends_at;
+            let is_there = supervisor.is_running()? && Instant::now() < ends_at;
             ensure!(is_there, "the cluster did not start: {}", supervisor.stderr()?);
             thread::sleep(Duration::from_millis(500));
         }
@@ -71,6 +81,32 @@ impl TestCluster {
     fn folder(&self) -> PathBuf {
         self.installation.path("cluster")
     }
+
+    fn members(&self) -> Result<Vec<Value>> {
+        Ok(self.status()?["members"].as_array().context("a list")?.clone())
+    }
+
+    fn await_ready(&self, patience: Duration) -> Result<()> {
+        let ends_at = Instant::now() + patience;
+        while !self.run(&["status"])?.status.success() {
+            ensure!(Instant::now() < ends_at, "not everything is ready: {:?}", self.status()?);
+        }
+        Ok(())
+    }
+
+    /// Everything agrees, when what is under way has come to its end.
+    fn check_audit(&self) -> Result<()> {
+        let audit = ["audit", "--config", "cluster/operator.toml"];
+        let mut last = None;
+        let clean = eventually_within(PATIENCE, "the audit is clean", || {
+            let command = command(&self.installation, env!("CARGO_BIN_EXE_urr"), &audit);
+            let audited = Process::start(command)?.await_end_within(PATIENCE)?;
+            let is_clean = audited.status.success();
+            last = Some(audited);
+            Ok(is_clean)
+        });
+        clean.with_context(|| format!("{last:?}"))
+    }
 }
 
 fn rights(mode: u32) -> fs::Permissions {
@@ -78,17 +114,30 @@ fn rights(mode: u32) -> fs::Permissions {
     fs::Permissions::from_mode(mode)
 }
 
+/// The settings of the cluster: quick to give up, patient with one who asks much.
+const SETTINGS: [&str; 11] = [
+    "queue.threshold=40",
+    "payments.timeout_seconds=4",
+    "database.statement_timeout_ms=2000",
+    "gateway.timeout_seconds=8",
+    "gateway.payment_timeout_seconds=10",
+    "gateway.queue_timeout_seconds=6",
+    "auth.bot_check_bits=4",
+    "gateway.rate_limit_auth_rpm=100000",
+    "gateway.rate_limit_general_rpm=100000",
+    "gateway.rate_limit_login_account_rpm=100000",
+    "gateway.rate_limit_login_address_rpm=100000",
+];
+
 #[test]
-fn a_cluster_sells_is_killed_and_ends() -> Result<()> {
+fn a_cluster_sells_is_restarted_harmed_killed_and_ends() -> Result<()> {
     if !has_servers()? {
         return Ok(());
     }
-    let cluster = TestCluster::start(&[
-        "--set",
-        "queue.threshold=40",
-        "--set",
-        "payments.timeout_seconds=2",
-    ])?;
+    let runtime = Runtime::new()?;
+    let settings = SETTINGS.iter().flat_map(|setting| ["--set", *setting]);
+    let arguments: Vec<&str> = ["--fault-lines"].into_iter().chain(settings).collect();
+    let cluster = TestCluster::start(&arguments)?;
     let second = cluster.run(&["up"])?;
     second.refused_with(&["runs already"]);
     let smoke = cluster.run(&["smoke"])?.succeeded()?.stdout;
@@ -96,6 +145,12 @@ fn a_cluster_sells_is_killed_and_ends() -> Result<()> {
     let unknown = cluster.run(&["kill", "ticket-3"])?;
     ensure!(unknown.stderr.contains("is no part of the cluster"), "{unknown:?}");
     check_own_secrets(&cluster)?;
+    let shop = Arc::new(runtime.block_on(ClusterShop::open(&cluster))?);
+    rolling_restart::check(&cluster, &runtime, &shop)?;
+    cluster.check_audit()?;
+    let (runtime, shop) = (&runtime, &shop);
+    FailureRun { cluster: &cluster, runtime, shop }.check()?;
+    cluster.check_audit()?;
     check_chaos(&cluster)?;
     check_end(cluster)
 }
@@ -143,10 +198,9 @@ fn check_chaos(cluster: &TestCluster) -> Result<()> {
 
 /// Nothing of it runs on, and its data stays until it is removed.
 fn check_end(cluster: TestCluster) -> Result<()> {
-    let status = cluster.status()?;
-    let members = status["members"].as_array().context("a list")?.clone();
+    let members = cluster.members()?;
     let pids: Vec<u64> = members.iter().filter_map(|member| member["pid"].as_u64()).collect();
-    assert_eq!(pids.len(), 24, "{status}");
+    assert_eq!(pids.len(), 24, "{members:?}");
     cluster.run(&["down"])?.succeeded()?;
     for pid in pids {
         ensure!(!PathBuf::from(format!("/proc/{pid}")).exists(), "{pid} runs on");

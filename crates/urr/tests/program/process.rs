@@ -215,7 +215,7 @@ pub fn eventually(what: &str, is_so: impl FnMut() -> Result<bool>) -> Result<()>
     eventually_within(PATIENCE, what, is_so)
 }
 
-fn eventually_within(
+pub fn eventually_within(
     patience: Duration,
     what: &str,
     mut is_so: impl FnMut() -> Result<bool>,

@@ -139,24 +139,11 @@ impl Journey {
 
     /// Reserves a seat and pays for it. Returns the reservation.
     async fn buy(&mut self, event_id: Uuid, entry_token: &str) -> Result<String> {
-        let ends_at = Instant::now() + PATIENCE;
-        let (mut refusals, mut entry_token) = (0, entry_token.to_owned());
-        let held = loop {
-            let body = json!({ "eventId": event_id, "seatIds": [0] });
-            let reserve = FanRequest::post("/api/seats/reserve").token(&self.token);
-            let answer = self.send(reserve.entry_token(&entry_token).body(body)).await?;
-            if answer.status.is_success() {
-                break answer.body;
-            }
-            // A queue process that has not heard of a new event yet knows none of its slots.
-            let is_early = answer.code() == "ENTRY_TOKEN_INVALID" && Instant::now() < ends_at;
-            ensure!(is_early, "not reserved: {} {}", answer.status, answer.body);
-            refusals += 1;
-            sleep(PAUSE).await;
-            entry_token = self.enter(event_id).await?;
-        };
+        let body = json!({ "eventId": event_id, "seatIds": [0] });
+        let reserve = FanRequest::post("/api/seats/reserve").token(&self.token);
+        let held = self.ask(reserve.entry_token(entry_token).body(body)).await?;
         let id = held["reservation"]["id"].as_str().context("a reservation has an id")?.to_owned();
-        self.tell(&format!("a seat is reserved, after {refusals} refusals"))?;
+        self.tell("a seat is reserved")?;
         let body = json!({ "reservationId": id, "paymentMethod": "approve" });
         let pay = FanRequest::post("/api/payments/process").token(&self.token).body(body);
         let paid = self.ask(pay).await?;

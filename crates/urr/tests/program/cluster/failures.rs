@@ -1,0 +1,242 @@
+//! Lets every row of the table of failures happen on one cluster, compares what fans are answered,
+//! and heals: everything is back within seconds, and everybody has what they had.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use tokio::runtime::Runtime;
+use tokio::time::sleep;
+
+use super::TestCluster;
+use super::failure_table::{Act, Failure, FailureRow, KAFKA, PROVIDER, ROWS, table};
+use super::shop::{ClusterShop, ShopAnswer, ShopFan, place_number, reservation_id};
+
+const RECOVERY_MAX: Duration = Duration::from_secs(10);
+/// The gateway gives up a request after this time, as the settings of the cluster say.
+const ANSWER_MAX: Duration = Duration::from_secs(11);
+/// A payment in flight is taken over by then.
+const RESUMED_WITHIN: Duration = Duration::from_secs(120);
+const PAUSE: Duration = Duration::from_millis(100);
+const SLOW_BY: Duration = Duration::from_millis(50);
+
+/// The documentation shows the table that is tested.
+#[test]
+fn the_table_of_failures_is_documented() -> Result<()> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/OPERATIONS.md");
+    let text = fs::read_to_string(&path)?;
+    let (head, rest) = text.split_once("| part | fails |").context("the table is there")?;
+    let (_, tail) = rest.split_once("\n\n").context("something follows")?;
+    let expected = format!("{head}{}\n{tail}", table());
+    if std::env::var_os("URR_TEST_UPDATE").is_some() {
+        fs::write(&path, &expected)?;
+    }
+    ensure!(fs::read_to_string(&path)? == expected, "URR_TEST_UPDATE=1 writes the table");
+    Ok(())
+}
+
+/// Where everything fails.
+pub struct FailureRun<'a> {
+    pub cluster: &'a TestCluster,
+    pub runtime: &'a Runtime,
+    pub shop: &'a Arc<ClusterShop>,
+}
+
+/// People in every state of a purchase, before the failure.
+struct Cast {
+    new: ShopFan,
+    waiting: ShopFan,
+    number: i64,
+    admitted: ShopFan,
+    entry_token: String,
+    buyer: ShopFan,
+    reservation: String,
+    sold_seats: i64,
+}
+
+impl Cast {
+    async fn assemble(shop: &ClusterShop) -> Result<Cast> {
+        let (waiting, admitted, buyer) = (shop.fan(), shop.fan(), shop.fan());
+        let told = shop.join(&waiting, shop.later_event_id).await.is(200)?;
+        let token = shop.enter(&buyer).await?;
+        let held = shop.hold(&buyer, &token).await.is(201)?;
+        Ok(Cast {
+            new: shop.fan(),
+            number: place_number(&told)?,
+            waiting,
+            entry_token: shop.enter(&admitted).await?,
+            admitted,
+            reservation: reservation_id(&held),
+            buyer,
+            sold_seats: shop.sold_seats().await?,
+        })
+    }
+
+    async fn act(&self, shop: &ClusterShop, act: Act, card: &str) -> ShopAnswer {
+        match act {
+            Act::Page => shop.page().await,
+            Act::Login => shop.log_in().await,
+            Act::Join => shop.join(&self.new, shop.event_id).await,
+            Act::Place => shop.place(&self.waiting).await,
+            Act::Hold => shop.hold(&self.admitted, &self.entry_token).await,
+            Act::Pay => shop.pay(&self.buyer, &self.reservation, card).await,
+            Act::Mine => shop.own_reservations(&self.buyer).await,
+        }
+    }
+}
+
+impl FailureRun<'_> {
+    /// All rows, and the proof that nothing was lost by any of them.
+    pub fn check(&self) -> Result<()> {
+        let mut buyers = Vec::new();
+        let mut wrong = Vec::new();
+        for row in ROWS {
+            for failure in row.failures {
+                let name = format!("{} {failure}", row.part);
+                let cast = self.runtime.block_on(Cast::assemble(self.shop));
+                let cast = cast.with_context(|| format!("before {name}"))?;
+                let begun = Instant::now();
+                let found = self.happen(row, *failure, &cast).with_context(|| name.clone())?;
+                found.iter().for_each(|found| tell(&format!("{name}: {found}")));
+                wrong.extend(found.into_iter().map(|found| format!("{name}: {found}")));
+                let broken = begun.elapsed();
+                let back = self.recover(row, &cast).with_context(|| format!("after {name}"))?;
+                tell(&format!("{name}: {broken:.1?}, back after {back:.1?}"));
+                if back > RECOVERY_MAX {
+                    wrong.push(format!("{name}: back after {back:?}"));
+                }
+                buyers.push((name, cast.buyer, cast.reservation));
+            }
+        }
+        self.check_buyers(&buyers)?;
+        ensure!(wrong.is_empty(), "{wrong:#?}");
+        Ok(())
+    }
+
+    /// Lets the part fail. Returns what was answered otherwise than the table says.
+    fn happen(&self, row: &FailureRow, failure: Failure, cast: &Cast) -> Result<Vec<String>> {
+        self.harm(row, failure)?;
+        let card = card(row, failure);
+        let acts = Act::ALL.map(|act| async move {
+            let begun = Instant::now();
+            (act, cast.act(self.shop, act, card).await.text(), begun.elapsed())
+        });
+        let answers = self.runtime.block_on(futures_util::future::join_all(acts));
+        let mut wrong = Vec::new();
+        for (act, answer, took) in answers {
+            let expected = row.expected(act);
+            if !expected.contains(&answer.as_str()) || took > ANSWER_MAX {
+                wrong.push(format!("{act} {answer} after {took:.1?} instead of {expected:?}"));
+            }
+        }
+        Ok(wrong)
+    }
+
+    fn harm(&self, row: &FailureRow, failure: Failure) -> Result<()> {
+        let word = match failure {
+            Failure::Refused => "close",
+            Failure::Slow => "slow",
+            Failure::Dead => "silence",
+            Failure::Wrong => "garble",
+            Failure::Full => "fill",
+        };
+        let late_ms = SLOW_BY.as_millis().to_string();
+        for line in row.lines {
+            self.cluster.run(&["line", line, word, "--ms", &late_ms])?.succeeded()?;
+        }
+        Ok(())
+    }
+
+    /// Heals the part. Returns how long it took until everything worked again.
+    fn recover(&self, row: &FailureRow, cast: &Cast) -> Result<Duration> {
+        for line in row.lines {
+            self.cluster.run(&["line", line, "heal"])?.succeeded()?;
+        }
+        let healed = Instant::now();
+        self.runtime.block_on(async {
+            self.retry(healed, async || self.shop.page().await.is(200).map(drop)).await?;
+            self.retry(healed, async || self.shop.log_in().await.is(200).map(drop)).await?;
+            self.retry(healed, async || self.shop.buy(&self.shop.fan()).await).await?;
+            self.retry(healed, async || {
+                let told = self.shop.place(&cast.waiting).await.is(200)?;
+                ensure!(place_number(&told)? == cast.number, "the place is lost: {told}");
+                self.shop.own_reservations(&cast.buyer).await.is(200).map(drop)
+            })
+            .await?;
+            // Who was admitted still is; the hold may have been made before.
+            self.retry(healed, async || {
+                let held = self.shop.hold(&cast.admitted, &cast.entry_token).await;
+                let is_held = ["201", "409 HOLD_IN_PROGRESS", "409 SEAT_LIMIT"];
+                ensure!(is_held.contains(&held.text().as_str()), "{held:?}");
+                Ok(())
+            })
+            .await?;
+            // What happened meanwhile, and since, reaches everybody.
+            if row.part != KAFKA {
+                return Ok(());
+            }
+            self.retry(healed, async || {
+                let sold = self.shop.sold_seats().await?;
+                ensure!(sold >= cast.sold_seats + 2, "the statistics know of {sold} seats");
+                Ok(())
+            })
+            .await
+        })?;
+        let took = healed.elapsed();
+        // Turns are few, and this row needs no more.
+        self.runtime.block_on(async {
+            for fan in [&cast.new, &cast.admitted] {
+                self.shop.leave(fan).await.is(200)?;
+            }
+            Ok(took)
+        })
+    }
+
+    /// Tries until it works; how long it took is judged elsewhere.
+    async fn retry(&self, healed: Instant, act: impl AsyncFn() -> Result<()>) -> Result<()> {
+        loop {
+            match act().await {
+                Ok(()) => return Ok(()),
+                Err(error) if healed.elapsed() > 6 * RECOVERY_MAX => return Err(error),
+                Err(_) => sleep(PAUSE).await,
+            }
+        }
+    }
+
+    /// Everybody who held a seat when a part failed gets it: by the payment that was interrupted,
+    /// or by paying again.
+    fn check_buyers(&self, buyers: &[(String, ShopFan, String)]) -> Result<()> {
+        let ends_at = Instant::now() + RESUMED_WITHIN;
+        self.runtime.block_on(async {
+            for (name, fan, reservation) in buyers {
+                loop {
+                    let status = self.shop.status_of(fan, reservation).await?;
+                    if status == "confirmed" {
+                        break;
+                    }
+                    ensure!(Instant::now() < ends_at, "{name}: {status}");
+                    self.shop.pay(fan, reservation, "approve").await;
+                    sleep(PAUSE).await;
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+/// The sandbox does what its test cards say.
+fn card(row: &FailureRow, failure: Failure) -> &'static str {
+    match failure {
+        _ if row.part != PROVIDER => "approve",
+        Failure::Slow => "slow",
+        Failure::Dead => "charge-timeout",
+        _ => "charge-500",
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "how long each part took is worth knowing")]
+fn tell(line: &str) {
+    eprintln!("{line}");
+}
