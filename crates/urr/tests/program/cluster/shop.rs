@@ -187,11 +187,6 @@ impl ClusterShop {
         self.send(number, FanRequest::post("/api/auth/login").body(body)).await
     }
 
-    /// The one who has an account, and so an address for mail.
-    pub async fn account(&self) -> Result<ShopFan> {
-        Ok(self.fan_with_session(&self.log_in().await.is(200)?))
-    }
-
     /// The one who was logged in by this answer.
     pub fn fan_with_session(&self, session: &Value) -> ShopFan {
         let number = self.fans.fetch_add(1, Ordering::Relaxed);
