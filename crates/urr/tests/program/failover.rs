@@ -63,48 +63,60 @@ fn sell_while(
 
 impl Buyers<'_> {
     fn buy_until_it_is_over(&self) {
-        let mut seat = self.next_seat();
-        while !self.is_over.load(Ordering::SeqCst) {
-            match self.buy(seat) {
-                Ok(true) => seat = self.next_seat(),
-                Ok(false) | Err(_) => thread::sleep(RETRY_PAUSE),
+        while self.is_open() {
+            let user_id = self.run.ids.next_id();
+            // A refusal is one of the moment: the next person tries.
+            let begun = Instant::now();
+            if let Ok(Some(reservation_id)) = self.buy(user_id) {
+                let mut bought = self.bought.lock().expect("nobody panics with it");
+                bought.push(Purchase { begun, user_id, reservation_id });
             }
         }
     }
 
-    fn next_seat(&self) -> u32 {
-        self.run.next_seat.fetch_add(1, Ordering::SeqCst)
+    fn is_open(&self) -> bool {
+        !self.is_over.load(Ordering::SeqCst)
     }
 
-    /// Somebody new waits, holds a seat and pays. Whether the seat is used up.
-    fn buy(&self, seat: u32) -> Result<bool> {
-        let (begun, run, user_id) = (Instant::now(), self.run, self.run.ids.next_id());
-        let Some(entry) = self.enter(user_id)? else { return Ok(false) };
+    /// Somebody new waits, holds a seat and pays. Nothing: they leave without a ticket.
+    fn buy(&self, user_id: Uuid) -> Result<Option<String>> {
+        let run = self.run;
+        let seat = run.next_seat.fetch_add(1, Ordering::SeqCst);
         let body = json!({"eventId": run.event_id, "seatIds": [seat]});
-        let path = "/api/seats/reserve";
-        let held = run.send_with(self.port, user_id, "POST", path, &body, Some(&entry))?;
-        if held.status != 201 {
-            return Ok(held.status == 409);
-        }
-        let reservation_id = text(&held.json()?["reservation"]["id"]);
-        let paid = run.pay(self.port, user_id, &reservation_id, TestCard::Approve)?;
-        if paid.status == 200 {
-            let mut bought = self.bought.lock().expect("nobody panics with it");
-            bought.push(Purchase { begun, user_id, reservation_id });
-        }
-        Ok(true)
-    }
-
-    fn enter(&self, user_id: Uuid) -> Result<Option<String>> {
-        let path = format!("/api/queue/check/{}", self.run.event_id);
-        while !self.is_over.load(Ordering::SeqCst) {
-            let told = self.run.send(self.port, user_id, "POST", &path, &Value::Null)?.json()?;
-            if let Some(entry) = told["entryToken"].as_str() {
-                return Ok(Some(entry.to_owned()));
+        while self.is_open() {
+            let entry = self.ask_queue(user_id, "check")?["entryToken"].as_str().map(str::to_owned);
+            let path = "/api/seats/reserve";
+            let held = match &entry {
+                Some(_) => run.send_with(self.port, user_id, "POST", path, &body, entry.as_deref()),
+                None => {
+                    thread::sleep(RETRY_PAUSE);
+                    continue;
+                }
+            }?;
+            match held.status {
+                201 => {
+                    let id = text(&held.json()?["reservation"]["id"]);
+                    let paid = run.pay(self.port, user_id, &id, TestCard::Approve)?;
+                    if paid.status == 200 {
+                        return Ok(Some(id));
+                    }
+                    break;
+                }
+                // An attempt before has got it after all.
+                409 => break,
+                _ => thread::sleep(RETRY_PAUSE),
             }
+        }
+        // Others wait for the slot.
+        while self.is_open() && self.ask_queue(user_id, "leave")?["code"].is_string() {
             thread::sleep(RETRY_PAUSE);
         }
         Ok(None)
+    }
+
+    fn ask_queue(&self, user_id: Uuid, verb: &str) -> Result<Value> {
+        let path = format!("/api/queue/{verb}/{}", self.run.event_id);
+        self.run.send(self.port, user_id, "POST", &path, &Value::Null)?.json()
     }
 
     fn count(&self, counts: impl Fn(&Purchase) -> bool) -> usize {
@@ -161,7 +173,7 @@ fn a_sale_goes_on_when_the_standby_of_postgresql_is_promoted() -> Result<()> {
     let url = url.replace(&first, &format!("{second},{first}"));
     installation.set("URR_DATABASE_URL", &format!("{url}?target_session_attrs=read-write"));
     let urr = installation.up(&[])?;
-    installation.run(&["doctor"])?.succeeded()?;
+    check_doctor(&installation, "a standby has every sale")?;
     let run = PaymentRun::open(installation, urr.port)?;
     let bought = sell_while(&run, urr.port, |buyers| {
         buyers.await_sales()?;
@@ -170,7 +182,14 @@ fn a_sale_goes_on_when_the_standby_of_postgresql_is_promoted() -> Result<()> {
         buyers.await_sales_from_now_on("people buy from the promoted standby")
     })?;
     check_bought(&run, urr.port, &bought)?;
+    check_doctor(&run.installation, "PostgreSQL waits for no standby")?;
     urr.stop("TERM")?.succeeded()?;
+    Ok(())
+}
+
+fn check_doctor(installation: &Installation, said: &str) -> Result<()> {
+    let doctor = installation.run(&["doctor"])?.succeeded()?.stdout;
+    ensure!(doctor.contains(said), "{said:?} is not in {doctor}");
     Ok(())
 }
 
@@ -183,7 +202,7 @@ fn a_sale_goes_on_when_a_replica_of_redis_takes_over() -> Result<()> {
     let mut installation = installation()?;
     installation.set("REDIS_CLUSTER_NODES", &redis.addresses().join(","));
     // Most of the buyers wait.
-    installation.set("URR_QUEUE_THRESHOLD", "1");
+    installation.set("URR_QUEUE_THRESHOLD", "2");
     installation.set("URR_QUEUE_ADMISSION_INTERVAL_MS", "100");
     let urr = installation.up(&[])?;
     let run = PaymentRun::open(installation, urr.port)?;

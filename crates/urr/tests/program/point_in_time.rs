@@ -10,7 +10,7 @@ use urr_kernel::Clock;
 use urr_test::servers::{self, PostgresServer, Server};
 
 use crate::backup::{RUSH, explained, sell};
-use crate::process::{Installation, Process};
+use crate::process::{Installation, Process, eventually};
 use crate::rush::event_on_sale;
 use crate::whole_audit::check_whole_audit;
 
@@ -58,11 +58,16 @@ fn postgresql_goes_back_to_a_moment_and_what_was_paid_since_goes_back_too() -> R
     let event = event_on_sale(&installation)?;
     installation.run(&["rush", "prepare", "--fans", "150"])?.succeeded()?;
 
-    let mut rush =
-        Process::start(installation.command(&[&RUSH[..], &["--event", &event]].concat()))?;
+    let endless = ["--fans", "150", "--rate", "10", "--event", &event];
+    let mut rush = Process::start(
+        installation.command(&[&RUSH[..2], &RUSH[4..], &endless].concat()),
+    )?;
+    eventually("fans have arrived", || Ok(rush.stderr()?.contains("fans arrived")))?;
     postgres.back_up()?;
     ensure!(rush.is_running()?, "it was copied while it sold");
-    rush.await_end()?.succeeded()?;
+    rush.signal("INT")?;
+    rush.await_end()?;
+    sell(&installation, &event, "1")?;
     let since = json!(Clock::System.now()).as_str().unwrap_or_default().to_owned();
     postgres.name_moment("before_the_loss")?;
     sell(&installation, &event, "2")?;
