@@ -54,9 +54,9 @@ pub(crate) struct ConnectFailure {
     pub is_refused: bool,
 }
 
-impl From<ConnectFailure> for StorageError {
-    fn from(failure: ConnectFailure) -> StorageError {
-        let reasons = failure.reasons.join("; ");
+impl ConnectFailure {
+    pub fn into_error(self) -> StorageError {
+        let reasons = self.reasons.join("; ");
         StorageError::Unavailable(format!("cannot connect to PostgreSQL at {reasons}"))
     }
 }

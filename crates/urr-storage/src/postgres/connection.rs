@@ -17,7 +17,7 @@ use tokio_postgres::{Client, Statement};
 use urr_kernel::{causes, error_chain};
 
 use self::ahead::{FailedStatement, StatementFailure, StatementsAhead};
-use super::address::PostgresServerAddress;
+use super::address::{ConnectFailure, PostgresServerAddress};
 use crate::db::PostgresOptions;
 use crate::{ConstraintKind, DbResult, Row, StorageError, Value};
 
@@ -68,7 +68,7 @@ impl PostgresConnection {
             .enable_all()
             .build()
             .map_err(|error| StorageError::Unavailable(error.to_string()))?;
-        let client = runtime.block_on(address.connect())?;
+        let client = runtime.block_on(address.connect()).map_err(ConnectFailure::into_error)?;
         let mut connection = PostgresConnection {
             runtime,
             client,
@@ -93,7 +93,7 @@ impl PostgresConnection {
         match runtime.block_on(address.connect()) {
             Ok(_connected) => Ok(()),
             Err(failure) if failure.is_refused => Ok(()),
-            Err(failure) => Err(failure.into()),
+            Err(failure) => Err(failure.into_error()),
         }
     }
 
