@@ -120,12 +120,16 @@ impl KafkaBus {
         admin: &KafkaAdmin,
         topics: &[NamedTopic],
     ) -> Result<(), BusError> {
+        let copies = self.options.replication_factor;
+        // A publication that one broker alone has would be lost with it, and its outbox row is
+        // marked already.
+        let copies_min = (copies - 1).max(1).to_string();
         let new: Vec<NewTopic<'_>> = topics
             .iter()
             .map(|topic| {
-                let replication = TopicReplication::Fixed(self.options.replication_factor);
-                NewTopic::new(&topic.name, topic.partitions, replication)
+                NewTopic::new(&topic.name, topic.partitions, TopicReplication::Fixed(copies))
                     .set("retention.ms", &topic.retention_ms)
+                    .set("min.insync.replicas", &copies_min)
             })
             .collect();
         let results = admin.create_topics(&new, &admin_options()).await;

@@ -29,7 +29,7 @@ use std::sync::OnceLock;
 use anyhow::{Result, bail};
 
 pub use self::certificates::ServerCertificates;
-pub use self::kafka::KafkaServer;
+pub use self::kafka::{KafkaCluster, KafkaServer};
 pub use self::placed::{ServerLogin, ServerPlace, form_redis_cluster, set_redis_full};
 pub use self::port::free as free_port;
 pub use self::postgres::PostgresServer;

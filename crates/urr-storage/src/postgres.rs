@@ -1,5 +1,6 @@
 //! The PostgreSQL engine: a bounded set of worker threads, each with a connection of its own.
 
+mod address;
 mod batch;
 mod connection;
 mod provisioning;

@@ -260,6 +260,10 @@ mod tests {
         );
         check("postgresql://host/urr?user=admin", "postgresql://svc:p%40ss%2Fw%3Ard@host/urr");
         check("postgresql://host/urr", "postgresql://svc:p%40ss%2Fw%3Ard@host/urr");
+        check(
+            "postgres://admin:x@a:1,b:2/urr?target_session_attrs=read-write",
+            "postgres://svc:p%40ss%2Fw%3Ard@a:1,b:2/urr?target_session_attrs=read-write",
+        );
         check("postgres://host", "postgres://svc:p%40ss%2Fw%3Ard@host");
     }
 }

@@ -112,20 +112,23 @@ fn databases(config: &Config) -> Vec<Hop> {
         let used = used.map(|(key, url)| (key, url.expose()));
         urls.extend(used.filter(|used| !urls.contains(used)));
     }
-    let hop = |(key, url): (String, &str)| {
-        let host = host_of(url.split_once("://").map_or(url, |(_, rest)| rest));
-        Hop {
-            peer: format!("PostgreSQL at {host} ({key})"),
-            host: host.to_owned(),
+    let hops = |(key, url): (String, &str)| {
+        let place = url.split_once("://").map_or(url, |(_, place)| place);
+        let place = place.rsplit_once('@').map_or(place, |(_, place)| place);
+        let hosts = place.split(['/', '?']).next().unwrap_or(place);
+        let hop = |host: &str| Hop {
+            peer: format!("PostgreSQL at {} ({key})", host_of(host)),
+            host: host_of(host).to_owned(),
             protection: match postgres_protection(url) {
                 Ok(PostgresProtection::Verified) => HopProtection::Verified,
                 Ok(PostgresProtection::Unverified) => HopProtection::Unverified,
                 Ok(PostgresProtection::Plain) | Err(_) => HopProtection::Plain,
             },
             remedy: "add sslmode=verify-full&sslrootcert=FILE to its address",
-        }
+        };
+        hosts.split(',').map(hop).collect::<Vec<Hop>>()
     };
-    urls.into_iter().map(hop).collect()
+    urls.into_iter().flat_map(hops).collect()
 }
 
 fn redis(config: &Config) -> Vec<Hop> {
@@ -223,7 +226,7 @@ mod tests {
     #[test]
     fn every_connection_without_tls_is_found() {
         let plain = [
-            ("URR_DATABASE_URL", "postgres://admin:p@db:5432/urr"),
+            ("URR_DATABASE_URL", "postgres://admin:p@db:5432,standby:5432/urr"),
             ("TICKET_DB_URL", "postgres://tickets/urr?sslmode=disable"),
             ("REDIS_CLUSTER_NODES", "r1:6379,r2:6379"),
             ("AUTH_SERVICE_URL", "http://auth:3001"),
@@ -240,6 +243,7 @@ mod tests {
                 "our other processes on 0.0.0.0:3001",
                 "our other processes on 0.0.0.0:3002",
                 "PostgreSQL at db (database.url)",
+                "PostgreSQL at standby (database.url)",
                 "PostgreSQL at tickets (database.ticket.url)",
                 "Kafka at k1:9092",
                 "Kafka at k2:9092",

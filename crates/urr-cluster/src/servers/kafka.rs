@@ -1,4 +1,4 @@
-//! A private Kafka: one node that is broker and controller.
+//! A private Kafka: one node that is broker and controller, or three.
 
 use std::ffi::OsString;
 use std::fs;
@@ -6,13 +6,17 @@ use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::Path;
 use std::process::Command;
+use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 
 use super::folder::ServerFolder;
-use super::process::{Recipe, TestServer};
+use super::process::{Recipe, ServerProcess, TestServer};
 use super::{Server, ServerCertificates, ServerLogin, folder, port, program};
+
+const HEAP: &str = "-Xmx512m";
+const HEAP_OF_THREE: &str = "-Xmx256m";
 
 /// A Kafka broker. Topics are not created by use.
 pub type KafkaServer = TestServer<KafkaKind>;
@@ -45,6 +49,55 @@ impl KafkaServer {
     }
 }
 
+/// Three nodes, each broker and controller: what three have copied survives the loss of one.
+pub struct KafkaCluster {
+    nodes: Vec<ServerProcess>,
+}
+
+impl KafkaCluster {
+    /// Of ours, whatever the environment names.
+    pub fn start() -> Result<KafkaCluster> {
+        let ports = |_| Ok([port::free()?, port::free()?]);
+        let ports = (0..3).map(ports).collect::<Result<Vec<[u16; 2]>>>()?;
+        let voters = ports.iter().zip(1..).map(|([_, own], id)| format!("{id}@127.0.0.1:{own}"));
+        let voters = voters.collect::<Vec<String>>().join(",");
+        let start = |id: u16, [port, controller_port]: [u16; 2]| {
+            let listener = format!("BROKER://127.0.0.1:{port}");
+            let node = KafkaNode { id, voters: &voters, copies: 3, controller_port };
+            let properties = node.properties(&listener, &listener);
+            let answers = |port| coordinates_groups(port).unwrap_or(false);
+            let mut recipe = recipe_with(folder::create("kafka")?, port, &properties, &[])?;
+            let heap = recipe.command.iter_mut().filter(|argument| *argument == HEAP);
+            heap.for_each(|argument| *argument = HEAP_OF_THREE.into());
+            let mut process = ServerProcess::new(Recipe { answers, ..recipe });
+            // None of them is ready before all of them run.
+            process.start_again()?;
+            anyhow::Ok(process)
+        };
+        let nodes = thread::scope(|scope| {
+            let start = &start;
+            let starting: Vec<_> = (1..)
+                .zip(&ports)
+                .map(|(id, ports)| scope.spawn(move || start(id, *ports)))
+                .collect();
+            let started = starting.into_iter().map(|node| node.join().expect("it does not panic"));
+            started.collect::<Result<Vec<ServerProcess>>>()
+        })?;
+        Ok(KafkaCluster { nodes })
+    }
+
+    /// The value of `bootstrap.servers`.
+    pub fn bootstrap(&self) -> String {
+        let addresses = self.nodes.iter().map(|node| format!("127.0.0.1:{}", node.port()));
+        addresses.collect::<Vec<String>>().join(",")
+    }
+
+    /// Kills a node. Of a topic of three partitions it led one.
+    pub fn lose_node(&mut self) -> Result<()> {
+        self.nodes.first_mut().context("three nodes")?.kill()
+    }
+}
+
 pub(super) fn find_programs() -> Result<()> {
     program::find("Kafka", "java")?;
     program::find_jars("Kafka", "kafka")?;
@@ -53,7 +106,7 @@ pub(super) fn find_programs() -> Result<()> {
 
 fn recipe(folder: ServerFolder, port: u16) -> Result<Recipe> {
     let listener = format!("BROKER://127.0.0.1:{port}");
-    let properties = properties(&listener, &listener, port::free()?);
+    let properties = single_properties(&listener, &listener)?;
     let answers = |port| coordinates_groups(port).unwrap_or(false);
     Ok(Recipe { answers, ..recipe_with(folder, port, &properties, &[])? })
 }
@@ -89,7 +142,7 @@ listener.name.client.plain.sasl.jaas.config={PLAIN_MODULE} required user_{user}=
     certificates.write(folder.path())?;
     let store = format!("{}{}", certificates.key, certificates.certificate);
     folder::write_private(&folder.path().join("keystore.pem"), &store)?;
-    let properties = properties(&listeners, &announced, port::free()?) + &settings;
+    let properties = single_properties(&listeners, &announced)? + &settings;
     recipe_with(folder, port, &properties, &users)
 }
 
@@ -127,7 +180,7 @@ fn java_command(folder: &Path) -> Result<Vec<OsString>> {
     temporary_files.push(folder);
     Ok(vec![
         program::find("Kafka", "java")?.into(),
-        "-Xmx512m".into(),
+        HEAP.into(),
         "-XX:+UseSerialGC".into(),
         // Starts a fifth sooner; peak speed is not what tests need.
         "-XX:TieredStopAtLevel=1".into(),
@@ -142,11 +195,31 @@ fn java_command(folder: &Path) -> Result<Vec<OsString>> {
 const SCRAM_MODULE: &str = "org.apache.kafka.common.security.scram.ScramLoginModule";
 const PLAIN_MODULE: &str = "org.apache.kafka.common.security.plain.PlainLoginModule";
 
-fn properties(listeners: &str, announced: &str, controller_port: u16) -> String {
-    format!(
-        "process.roles=broker,controller
-node.id=1
-controller.quorum.voters=1@127.0.0.1:{controller_port}
+/// A node of a Kafka.
+struct KafkaNode<'a> {
+    id: u16,
+    /// Every node: its id and the address of its controller.
+    voters: &'a str,
+    /// How many nodes keep what Kafka itself remembers.
+    copies: u16,
+    controller_port: u16,
+}
+
+/// Of the only node.
+fn single_properties(listeners: &str, announced: &str) -> Result<String> {
+    let controller_port = port::free()?;
+    let voters = format!("1@127.0.0.1:{controller_port}");
+    let node = KafkaNode { id: 1, voters: &voters, copies: 1, controller_port };
+    Ok(node.properties(listeners, announced))
+}
+
+impl KafkaNode<'_> {
+    fn properties(&self, listeners: &str, announced: &str) -> String {
+        let KafkaNode { id, voters, copies, controller_port } = self;
+        format!(
+            "process.roles=broker,controller
+node.id={id}
+controller.quorum.voters={voters}
 listeners={listeners},CONTROLLER://127.0.0.1:{controller_port}
 advertised.listeners={announced}
 listener.security.protocol.map=BROKER:PLAINTEXT,CONTROLLER:PLAINTEXT,CLIENT:SASL_SSL
@@ -154,12 +227,12 @@ inter.broker.listener.name=BROKER
 controller.listener.names=CONTROLLER
 log.dirs=data
 auto.create.topics.enable=false
-offsets.topic.replication.factor=1
+offsets.topic.replication.factor={copies}
 offsets.topic.num.partitions=1
-transaction.state.log.replication.factor=1
+transaction.state.log.replication.factor={copies}
 transaction.state.log.min.isr=1
 transaction.state.log.num.partitions=1
-share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.replication.factor={copies}
 share.coordinator.state.topic.min.isr=1
 share.coordinator.state.topic.num.partitions=1
 group.initial.rebalance.delay.ms=0
@@ -168,7 +241,8 @@ broker.session.timeout.ms=2000
 broker.heartbeat.interval.ms=500
 log.cleaner.dedupe.buffer.size=4194304
 "
-    )
+        )
+    }
 }
 
 /// Whether consumer groups find their coordinator. That takes a broker that knows that it may

@@ -99,5 +99,5 @@ pub fn set_redis_full(port: u16, login: &ServerLogin<'_>, is_full: bool) -> Resu
 
 /// Makes a Redis Cluster of started nodes, unless they are one already.
 pub fn form_redis_cluster(ports: &[u16], login: &ServerLogin<'_>) -> Result<()> {
-    redis::form_cluster(ports, &redis::login_arguments(login))
+    redis::form_cluster(ports, &redis::login_arguments(login), 0)
 }

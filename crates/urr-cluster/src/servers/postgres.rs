@@ -1,5 +1,7 @@
 //! A private PostgreSQL: durable, and with passwords that count.
 
+mod copies;
+
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -59,12 +61,18 @@ impl PostgresServer {
             "a database is named by at most 40 of a-z, 0-9 and _, not {name:?}"
         );
         let database = format!("{name}_{:016x}", port::random());
-        program::run(
+        self.ask(&format!("create database {database}"))?;
+        Ok(with_database(self.url(), &database))
+    }
+
+    /// Runs a statement as the administrator and gives its rows as lines.
+    pub fn ask(&self, sql: &str) -> Result<String> {
+        let said = program::run(
             Command::new(program::find_postgres("psql")?)
                 .args(["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--dbname", self.url()])
-                .args(["--command", &format!("create database {database}")]),
+                .args(["--tuples-only", "--no-align", "--command", sql]),
         )?;
-        Ok(with_database(self.url(), &database))
+        Ok(said.trim_end().to_owned())
     }
 }
 
@@ -81,9 +89,7 @@ pub(super) fn recipe(
     password: &str,
     certificates: Option<&ServerCertificates<'_>>,
 ) -> Result<Recipe> {
-    // The owner of our own entry in /proc is the user we run as.
-    let is_root = fs::metadata("/proc/self")?.uid() == 0;
-    let user = is_root.then_some(UNPRIVILEGED_USER);
+    let user = other_user()?;
     if let Some(certificates) = certificates {
         certificates.write(folder.path())?;
     }
@@ -122,27 +128,37 @@ pub(super) fn recipe(
             command.extend(["-c", setting].map(OsString::from));
         }
     }
-    let ready_line = "database system is ready to accept connections";
+    // A standby accepts connections that only read.
+    let ready_line = "database system is ready to accept";
     let recipe = Recipe::new("PostgreSQL", folder, port, command, ready_line);
     // QUIT is its immediate shutdown: as quick as KILL, but it frees its System V shared memory, of
     // which the kernel has only 4096 pieces.
     Ok(Recipe { user, stop_signal: "INT", end_signal: "QUIT", ..recipe })
 }
 
+/// The user to run PostgreSQL as, if it may not be ours.
+fn other_user() -> Result<Option<&'static str>> {
+    // The owner of our own entry in /proc is the user we run as.
+    let is_root = fs::metadata("/proc/self")?.uid() == 0;
+    Ok(is_root.then_some(UNPRIVILEGED_USER))
+}
+
+/// A program that runs as that user.
+fn command_as(user: Option<&str>, program: &Path) -> Result<Command> {
+    let Some(user) = user else { return Ok(Command::new(program)) };
+    let mut command = Command::new(program::find("util-linux", "setpriv")?);
+    command.args(["--reuid", user, "--regid", user, "--init-groups", "--"]).arg(program);
+    Ok(command)
+}
+
 /// Creates the data folder `data` and hands everything to the user that will run the server.
 fn initialise(folder: &Path, user: Option<&str>, password: &str) -> Result<()> {
     let password_file = folder.join("password");
     fs::write(&password_file, password)?;
-    let initdb = program::find_postgres("initdb")?;
-    let mut command = match user {
-        Some(user) => {
-            hand_over(folder, user)?;
-            let mut command = Command::new(program::find("util-linux", "setpriv")?);
-            command.args(["--reuid", user, "--regid", user, "--init-groups", "--"]).arg(initdb);
-            command
-        }
-        None => Command::new(initdb),
-    };
+    if let Some(user) = user {
+        hand_over(folder, user)?;
+    }
+    let mut command = command_as(user, &program::find_postgres("initdb")?)?;
     command
         .current_dir(folder)
         .args(["--pgdata=data", "--encoding=UTF8", "--locale=C", "--auth=scram-sha-256"])
@@ -160,9 +176,7 @@ fn hand_over(folder: &Path, user: &str) -> Result<()> {
     program::run(
         Command::new("chown").args(["--recursive", &format!("{user}:{user}")]).arg(folder),
     )?;
-    let mut reach = Command::new(program::find("util-linux", "setpriv")?);
-    reach.args(["--reuid", user, "--regid", user, "--init-groups", "--", "ls"]).arg(folder);
-    program::run(&mut reach).with_context(|| {
+    program::run(command_as(Some(user), Path::new("ls"))?.arg(folder)).with_context(|| {
         let folder = folder.display();
         format!("PostgreSQL runs as {user}, who cannot get to {folder}; choose another folder")
     })?;

@@ -10,7 +10,7 @@ use std::fs::{self, File};
 use std::io;
 use std::marker::PhantomData;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{LazyLock, Mutex};
@@ -114,6 +114,10 @@ impl ServerProcess {
 
     pub fn name(&self) -> &str {
         &self.recipe.name
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        self.recipe.folder.path()
     }
 
     /// Starts it on the same port and data, and waits until it serves.
@@ -295,6 +299,11 @@ impl<K> TestServer<K> {
 
     pub(super) fn address(&self) -> &str {
         &self.address
+    }
+
+    /// The folder of its data, if it is ours.
+    pub(super) fn folder(&mut self) -> Result<PathBuf> {
+        Ok(self.ours()?.folder().to_owned())
     }
 
     /// The process, if it is ours to stop and start.

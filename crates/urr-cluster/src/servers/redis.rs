@@ -1,4 +1,4 @@
-//! A private Redis, and a private Redis Cluster of three nodes.
+//! A private Redis, and a private Redis Cluster of three nodes or of six.
 
 use std::ffi::OsString;
 use std::process::Command;
@@ -49,10 +49,10 @@ impl RedisServer {
     }
 }
 
-/// A Redis Cluster of three nodes without replicas, which together serve every slot.
+/// A Redis Cluster of three masters, which together serve every slot, with or without replicas.
 pub struct RedisCluster {
-    /// Held for its `Drop`; empty if the environment named the cluster.
-    _nodes: Vec<ServerProcess>,
+    /// Empty if the environment named the cluster.
+    nodes: Vec<ServerProcess>,
     urls: Vec<String>,
 }
 
@@ -60,12 +60,21 @@ impl RedisCluster {
     pub fn start() -> Result<RedisCluster> {
         if let Some(urls) = Server::RedisCluster.external() {
             let urls = urls.split(',').map(|url| url.trim().to_owned()).collect();
-            return Ok(RedisCluster { _nodes: Vec::new(), urls });
+            return Ok(RedisCluster { nodes: Vec::new(), urls });
         }
+        RedisCluster::start_plain(3, 0)
+    }
+
+    /// One of ours whose masters have a replica each, so that it survives the loss of a node.
+    pub fn start_with_replicas() -> Result<RedisCluster> {
+        RedisCluster::start_plain(6, 1)
+    }
+
+    fn start_plain(nodes: usize, replicas: usize) -> Result<RedisCluster> {
         let plain = |port, settings: &[[&str; 2]]| recipe(folder::create("redis")?, port, settings);
-        let nodes = (0..3).map(|_| start_node(plain)).collect::<Result<Vec<_>>>()?;
+        let nodes = (0..nodes).map(|_| start_node(plain)).collect::<Result<Vec<_>>>()?;
         let urls = nodes.iter().map(|node| url_of(node.port())).collect();
-        RedisCluster::of(nodes, urls, &[])
+        RedisCluster::of(nodes, urls, &[], replicas)
     }
 
     /// One that speaks only TLS, as [`RedisServer::start_with_tls`] does.
@@ -76,18 +85,81 @@ impl RedisCluster {
         };
         let nodes = (0..3).map(|_| start_node(recipe)).collect::<Result<Vec<_>>>()?;
         let urls = nodes.iter().map(|node| tls_url_of(node.port())).collect();
-        RedisCluster::of(nodes, urls, &login_arguments(&LOGIN))
+        RedisCluster::of(nodes, urls, &login_arguments(&LOGIN), 0)
     }
 
-    fn of(nodes: Vec<ServerProcess>, urls: Vec<String>, login: &[&str]) -> Result<RedisCluster> {
+    fn of(
+        nodes: Vec<ServerProcess>,
+        urls: Vec<String>,
+        login: &[&str],
+        replicas: usize,
+    ) -> Result<RedisCluster> {
         let ports: Vec<u16> = nodes.iter().map(ServerProcess::port).collect();
-        form_cluster(&ports, login)?;
-        Ok(RedisCluster { _nodes: nodes, urls })
+        form_cluster(&ports, login, replicas)?;
+        Ok(RedisCluster { nodes, urls })
     }
 
     pub fn urls(&self) -> &[String] {
         &self.urls
     }
+
+    /// The addresses without the scheme.
+    pub fn addresses(&self) -> Vec<String> {
+        self.nodes.iter().map(|node| format!("127.0.0.1:{}", node.port())).collect()
+    }
+
+    /// Kills the master of a key, whose replica has all of it, and waits until that is the master.
+    pub fn lose_master_of(&mut self, key: &str) -> Result<()> {
+        for node in &self.nodes {
+            poll(TAKEOVER_MAX, || {
+                let replication = ask(node.port(), &[], &["info", "replication"])?;
+                let lags = replication.contains("role:slave")
+                    && !replication.contains("master_link_status:up");
+                Ok((!lags).then_some(()))
+            })?
+            .context("a replica did not follow its master")?;
+        }
+        let first = self.nodes.first().context("a cluster of ours")?.port();
+        let lost = master_of(first, key)?.context("every slot has a master")?;
+        let master = self.nodes.iter_mut().find(|node| node.port() == lost);
+        master.context("a node of ours")?.kill()?;
+        let others = self.nodes.iter().map(ServerProcess::port).find(|port| *port != lost);
+        let other = others.context("a node that is left")?;
+        poll(TAKEOVER_MAX, || Ok(master_of(other, key)?.filter(|port| *port != lost)))?
+            .context("no replica took over")?;
+        Ok(())
+    }
+}
+
+/// For what takes some times the timeout of a node.
+const TAKEOVER_MAX: Duration = Duration::from_secs(60);
+
+fn ask(port: u16, login: &[&str], question: &[&str]) -> Result<String> {
+    let port = port.to_string();
+    program::run(redis_cli()?.args(login).args(["-p", &port]).args(question))
+}
+
+/// The port of the master that has a key, as a node sees it.
+fn master_of(node: u16, key: &str) -> Result<Option<u16>> {
+    let slot: u16 = ask(node, &[], &["cluster", "keyslot", key])?.trim().parse()?;
+    let has_slot = |range: &str| match range.split_once('-') {
+        Some((first, last)) => {
+            first.parse().is_ok_and(|first: u16| first <= slot)
+                && last.parse().is_ok_and(|last: u16| slot <= last)
+        }
+        None => range.parse() == Ok(slot),
+    };
+    // Each line: id, address, flags, master, ping, pong, epoch, state, slots.
+    let nodes = ask(node, &[], &["cluster", "nodes"])?;
+    let found = nodes.lines().find_map(|line| {
+        let fields: Vec<&str> = line.split(' ').collect();
+        let flags: Vec<&str> = fields.get(2)?.split(',').collect();
+        let is_master = flags.contains(&"master") && !flags.contains(&"fail");
+        let is_it = is_master && fields.iter().skip(8).any(|range| has_slot(range));
+        let (address, _) = fields[1].split_once('@')?;
+        address.rsplit(':').next()?.parse().ok().filter(|_| is_it)
+    });
+    Ok(found)
 }
 
 /// What a client of a server with TLS says.
@@ -97,25 +169,21 @@ pub(super) fn login_arguments<'a>(login: &ServerLogin<'a>) -> [&'a str; 7] {
 }
 
 /// Makes a cluster of nodes that do not know each other yet, and waits until it serves.
-pub(super) fn form_cluster(ports: &[u16], login: &[&str]) -> Result<()> {
-    let ask = |port: u16, question: &[&str]| {
-        let port = port.to_string();
-        program::run(redis_cli()?.args(login).args(["-p", &port]).args(question))
-    };
+pub(super) fn form_cluster(ports: &[u16], login: &[&str], replicas: usize) -> Result<()> {
     let first = ports.first().context("a cluster has nodes")?;
-    let known = ask(*first, &["cluster", "info"])?;
+    let known = ask(*first, login, &["cluster", "info"])?;
     if known.lines().any(|line| line.trim() == "cluster_known_nodes:1") {
         program::run(
             redis_cli()?
                 .args(login)
                 .args(["--cluster", "create"])
                 .args(ports.iter().map(|port| format!("127.0.0.1:{port}")))
-                .args(["--cluster-replicas", "0", "--cluster-yes"]),
+                .args(["--cluster-replicas", &replicas.to_string(), "--cluster-yes"]),
         )?;
     }
     for port in ports {
         poll(Duration::from_secs(60), || {
-            let info = ask(*port, &["cluster", "info"])?;
+            let info = ask(*port, login, &["cluster", "info"])?;
             Ok(info.contains("cluster_state:ok").then_some(()))
         })?
         .context("the Redis Cluster did not form")?;

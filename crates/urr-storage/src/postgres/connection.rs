@@ -13,25 +13,22 @@ use tokio::runtime::Runtime;
 use tokio_postgres::binary_copy::BinaryCopyInWriter;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Config, Statement};
+use tokio_postgres::{Client, Statement};
 use urr_kernel::{causes, error_chain};
 
 use self::ahead::{FailedStatement, StatementFailure, StatementsAhead};
-use super::tls::PostgresServerAddress;
+use super::address::{ConnectFailure, PostgresServerAddress};
 use crate::db::PostgresOptions;
 use crate::{ConstraintKind, DbResult, Row, StorageError, Value};
-
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The server ends what takes too long. If it does not say so within this time, it is gone.
 const ANSWER_MARGIN: Duration = Duration::from_secs(2);
 
-/// A peer that acknowledges nothing for this long is dead.
-const PEER_SILENT_MAX: Duration = Duration::from_secs(10);
-
 /// Prepared statements take memory on both sides. More texts than this come from a search with many
 /// forms; then all of them are prepared anew.
 const STATEMENTS_MAX: usize = 500;
+
+const BEGIN_WRITE: &str = "begin read write";
 
 pub(crate) struct PostgresConnection {
     runtime: Runtime,
@@ -53,7 +50,7 @@ impl PostgresConnection {
         // Read-only unless a transaction says otherwise: a statement whose `begin` failed in front
         // of it would else be committed alone. Without sequential scans: a plan that was made when a
         // table was nearly empty is kept, and the sale fills the table within seconds.
-        address.config.options(format!(
+        address.set_options(&format!(
             "-c search_path={} -c statement_timeout={timeout_ms} -c lock_timeout={timeout_ms} \
              -c idle_in_transaction_session_timeout={timeout_ms} \
              -c default_transaction_read_only=on -c enable_seqscan=off -c jit=off",
@@ -71,13 +68,7 @@ impl PostgresConnection {
             .enable_all()
             .build()
             .map_err(|error| StorageError::Unavailable(error.to_string()))?;
-        let connecting = async { tokio::time::timeout(CONNECT_TIMEOUT, address.connect()).await };
-        let (client, connection) = match runtime.block_on(connecting) {
-            Ok(connected) => connected.map_err(|error| explain_connect(&address.config, &error))?,
-            Err(_) => return Err(unreachable_at(&address.config, "no answer in time")),
-        };
-        // It moves the bytes. How it ends, the client tells with every statement.
-        runtime.spawn(connection);
+        let client = runtime.block_on(address.connect()).map_err(ConnectFailure::into_error)?;
         let mut connection = PostgresConnection {
             runtime,
             client,
@@ -99,15 +90,10 @@ impl PostgresConnection {
             .enable_all()
             .build()
             .map_err(|error| StorageError::Unavailable(error.to_string()))?;
-        let connecting = async { tokio::time::timeout(CONNECT_TIMEOUT, address.connect()).await };
-        match runtime.block_on(connecting) {
-            Err(_) => Err(unreachable_at(&address.config, "no answer in time")),
-            Ok(Ok(_connected)) => Ok(()),
-            Ok(Err(error)) => match error.code() {
-                // It refuses us, and will do so in a minute.
-                Some(code) if !is_passing(code) => Ok(()),
-                _ => Err(explain_connect(&address.config, &error)),
-            },
+        match runtime.block_on(address.connect()) {
+            Ok(_connected) => Ok(()),
+            Err(failure) if failure.is_refused => Ok(()),
+            Err(failure) => Err(failure.into_error()),
         }
     }
 
@@ -131,7 +117,7 @@ impl PostgresConnection {
         self.only_reads = read_only;
         self.ahead.begin(match read_only {
             true => "begin isolation level repeatable read, read only",
-            false => "begin read write",
+            false => BEGIN_WRITE,
         });
     }
 
@@ -389,37 +375,10 @@ fn as_parameters<V: ToSql + Sync>(params: &[V]) -> Vec<&(dyn ToSql + Sync)> {
     params.iter().map(|value| value as &(dyn ToSql + Sync)).collect()
 }
 
-/// Reads a connection URL and adds the limits that every connection of ours has.
+/// Reads a connection URL.
 pub(crate) fn parse_url(url: &str) -> DbResult<PostgresServerAddress> {
-    let mut address = PostgresServerAddress::parse(url).map_err(|error| {
-        StorageError::Unavailable(format!("the database URL is wrong: {error}"))
-    })?;
-    address
-        .config
-        .application_name("urr")
-        .connect_timeout(CONNECT_TIMEOUT)
-        .tcp_user_timeout(PEER_SILENT_MAX)
-        .keepalives_idle(PEER_SILENT_MAX)
-        .keepalives_interval(Duration::from_secs(2))
-        .keepalives_retries(3);
-    Ok(address)
-}
-
-/// Says where we tried to connect: the password stays out.
-pub(crate) fn explain_connect(config: &Config, error: &tokio_postgres::Error) -> StorageError {
-    let mut reason =
-        error.as_db_error().map_or_else(|| error_chain(error), |db| db.message().to_owned());
-    if urr_tls::is_certificate_refused(error) {
-        reason.push_str("; sslrootcert names the authority, and the host is a name of the server");
-    }
-    unreachable_at(config, &reason)
-}
-
-fn unreachable_at(config: &Config, reason: &str) -> StorageError {
-    let hosts: Vec<String> = config.get_hosts().iter().map(|host| format!("{host:?}")).collect();
-    let user = config.get_user().unwrap_or("?");
-    let place = format!("{} port {:?} as {user}", hosts.join(","), config.get_ports());
-    StorageError::Unavailable(format!("cannot connect to PostgreSQL at {place}: {reason}"))
+    PostgresServerAddress::parse(url)
+        .map_err(|error| StorageError::Unavailable(format!("the database URL is wrong: {error}")))
 }
 
 pub(crate) fn explain(error: &tokio_postgres::Error, sql: &str) -> StorageError {
@@ -452,6 +411,10 @@ pub(crate) fn explain(error: &tokio_postgres::Error, sql: &str) -> StorageError 
         }
         &SqlState::QUERY_CANCELED | &SqlState::LOCK_NOT_AVAILABLE => StorageError::Timeout,
         &SqlState::DISK_FULL => StorageError::DiskFull,
+        // So a standby refuses `begin read write`.
+        &SqlState::FEATURE_NOT_SUPPORTED if sql == BEGIN_WRITE => {
+            StorageError::Unavailable(db.message().to_owned())
+        }
         // Prepared against tables that have changed since: prepared anew, it works.
         _ if is_stale_statement(error) => StorageError::Contention,
         code if is_passing(code) => StorageError::Unavailable(db.message().to_owned()),
@@ -465,7 +428,7 @@ pub(crate) fn explain(error: &tokio_postgres::Error, sql: &str) -> StorageError 
 /// Failures of the server or the way to it, which pass: lost connections (08), lack of resources
 /// (53), shutdowns (57), errors of its disk (58), and a server that only reads, as it does while
 /// another one takes over.
-fn is_passing(code: &SqlState) -> bool {
+pub(super) fn is_passing(code: &SqlState) -> bool {
     ["08", "53", "57", "58"].into_iter().any(|class| code.code().starts_with(class))
         || *code == SqlState::READ_ONLY_SQL_TRANSACTION
         || *code == SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT

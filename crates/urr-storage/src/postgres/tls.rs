@@ -11,21 +11,16 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio_postgres::config::SslMode;
+use tokio_postgres::Socket;
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect};
-use tokio_postgres::{Client, Config, NoTls, Socket};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::rustls::pki_types::ServerName;
 use urr_kernel::percent;
-use urr_tls::{ClientTls, IdentityFiles, ServerCheck, TlsError, TrustFiles};
+use urr_tls::{ClientTls, IdentityFiles, ServerCheck, TrustFiles};
 
-/// A server and how the connection to it is protected.
-pub(crate) struct PostgresServerAddress {
-    pub config: Config,
-    tls: Option<Arc<ClientConfig>>,
-}
+use super::address::servers_of;
 
 /// What a URL says about the protection of the connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +34,8 @@ pub enum PostgresProtection {
 
 /// How a database URL protects its connection; the error says what is wrong with it.
 pub fn postgres_protection(url: &str) -> Result<PostgresProtection, String> {
-    let (_, parameters) = TlsParameters::take(url)?;
+    let (url, parameters) = TlsParameters::take(url)?;
+    servers_of(&url)?;
     Ok(match parameters.client()? {
         None => PostgresProtection::Plain,
         Some(tls) if tls.check == ServerCheck::Nothing => PostgresProtection::Unverified,
@@ -47,38 +43,9 @@ pub fn postgres_protection(url: &str) -> Result<PostgresProtection, String> {
     })
 }
 
-type ConnectionTask = Pin<Box<dyn Future<Output = ()> + Send>>;
-
-impl PostgresServerAddress {
-    /// Files are read now: replaced ones count from the next connection on.
-    pub fn parse(url: &str) -> Result<PostgresServerAddress, String> {
-        let (url, parameters) = TlsParameters::take(url)?;
-        let mut config: Config = url.parse().map_err(|error| format!("{error}"))?;
-        let tls = parameters.client()?;
-        config.ssl_mode(if tls.is_some() { SslMode::Require } else { SslMode::Disable });
-        let tls = tls.map(|tls| urr_tls::client_config(&tls).map(Arc::new)).transpose();
-        Ok(PostgresServerAddress { config, tls: tls.map_err(|error: TlsError| error.to_string())? })
-    }
-
-    /// The client, and what moves its bytes.
-    pub async fn connect(&self) -> Result<(Client, ConnectionTask), tokio_postgres::Error> {
-        Ok(match &self.tls {
-            None => {
-                let (client, connection) = self.config.connect(NoTls).await?;
-                (client, Box::pin(async move { drop(connection.await) }))
-            }
-            Some(tls) => {
-                let connector = PostgresTlsConnector(Arc::clone(tls));
-                let (client, connection) = self.config.connect(connector).await?;
-                (client, Box::pin(async move { drop(connection.await) }))
-            }
-        })
-    }
-}
-
 /// The parameters of a URL that are about TLS.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct TlsParameters {
+pub(super) struct TlsParameters {
     mode: Option<String>,
     root: Option<PathBuf>,
     certificate: Option<PathBuf>,
@@ -87,7 +54,7 @@ struct TlsParameters {
 
 impl TlsParameters {
     /// The URL without these parameters, and the parameters.
-    fn take(url: &str) -> Result<(String, TlsParameters), String> {
+    pub(super) fn take(url: &str) -> Result<(String, TlsParameters), String> {
         let mut found = TlsParameters::default();
         let authority_start = url.find("://").map_or(0, |at| at + "://".len());
         let authority_end =
@@ -113,7 +80,7 @@ impl TlsParameters {
     }
 
     /// None: without TLS.
-    fn client(self) -> Result<Option<ClientTls>, String> {
+    pub(super) fn client(self) -> Result<Option<ClientTls>, String> {
         let identity = match (self.certificate, self.key) {
             (Some(certificate), Some(key)) => Some(IdentityFiles { certificate, key }),
             (None, None) => None,
@@ -147,7 +114,13 @@ impl TlsParameters {
 
 /// Makes TLS connections for the driver.
 #[derive(Clone)]
-struct PostgresTlsConnector(Arc<ClientConfig>);
+pub(super) struct PostgresTlsConnector(Arc<ClientConfig>);
+
+impl PostgresTlsConnector {
+    pub(super) fn new(config: Arc<ClientConfig>) -> PostgresTlsConnector {
+        PostgresTlsConnector(config)
+    }
+}
 
 impl MakeTlsConnect<Socket> for PostgresTlsConnector {
     type Stream = PostgresTlsStream;
@@ -160,7 +133,7 @@ impl MakeTlsConnect<Socket> for PostgresTlsConnector {
     }
 }
 
-struct PostgresTlsHandshake {
+pub(super) struct PostgresTlsHandshake {
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
 }
@@ -178,7 +151,7 @@ impl TlsConnect<Socket> for PostgresTlsHandshake {
     }
 }
 
-struct PostgresTlsStream(Box<TlsStream<Socket>>);
+pub(super) struct PostgresTlsStream(Box<TlsStream<Socket>>);
 
 impl tokio_postgres::tls::TlsStream for PostgresTlsStream {
     /// Verifying the certificate does what channel binding would do.

@@ -7,6 +7,7 @@ use anyhow::{Result, bail};
 use urr_auth::AuthService;
 use urr_contracts::events::TOPICS;
 use urr_kernel::Clock;
+use urr_storage::StorageError;
 
 use super::{block_on, print_line, with_storage};
 use crate::compose::{ClockAndIds, auth_parts, terms_texts};
@@ -55,6 +56,7 @@ fn check_all(config: &Config) -> Vec<CheckResult> {
     results.extend(check_data_key(config));
     results.push(check_port(config));
     results.extend(check_storage(config));
+    results.extend(check_standbys(config));
     results.push(check_bus(config));
     results.push(check_redis(config));
     results.extend(check_rooms(config));
@@ -125,6 +127,32 @@ fn check_storage(config: &Config) -> Vec<CheckResult> {
         });
     }
     results
+}
+
+/// Of several servers: whether a standby has everything that was sold when it is promoted.
+fn check_standbys(config: &Config) -> Option<CheckResult> {
+    let url = config.database.url.as_ref()?;
+    let on_postgres = |role: &ProcessRole| engines::is_on_postgres(config, *role);
+    let role = ProcessRole::ALL.into_iter().find(on_postgres)?;
+    if !engines::place_of(url).contains(',') {
+        return None;
+    }
+    let sql = "select current_setting('synchronous_standby_names') as names";
+    let names = block_on(with_storage(config, role, async |db| {
+        let names: Result<String, StorageError> =
+            db.read(move |tx| tx.query_one(sql, &[], |row| row.get("names"))).await;
+        Ok(names?)
+    }));
+    match names {
+        Ok(names) if names.is_empty() => Some(CheckResult::Note(
+            "PostgreSQL waits for no standby, which may lack the last sales when it takes over; \
+             set synchronous_standby_names"
+                .into(),
+        )),
+        Ok(_) => Some(CheckResult::Good("PostgreSQL: a standby has every sale".into())),
+        // The check of the storage tells why it cannot be opened.
+        Err(_) => None,
+    }
 }
 
 /// Whether the accounts can be read with the configured key.

@@ -73,6 +73,7 @@ struct MovedTables {
 pub fn run(config: &Config, args: &MoveArgs) -> Result<()> {
     let target = target_config(config, args)?;
     let url = target.database.url.clone().context("there is a target")?;
+    args.secrets_to.as_deref().map_or(Ok(()), require_new)?;
     let shop = EmbeddedShop::open(&config.data.dir)?;
     if args.dry_run {
         return dry_run(&shop, &target, &url);
@@ -279,6 +280,15 @@ async fn finish(target: &Config) -> Result<()> {
         Some(redis) => StoredRooms::finish(&redis).await.context("the mark of the move in Redis"),
         None => Ok(()),
     }
+}
+
+/// It is written at the very end, when a refusal would come too late.
+fn require_new(file: &Path) -> Result<()> {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    ensure!(folder.is_dir(), "the secrets cannot be written: there is no {}", folder.display());
+    ensure!(!file.exists(), "{} exists; name a new file for the secrets", file.display());
+    Ok(())
 }
 
 fn write_secrets(file: &Path, secrets: &[(String, String)]) -> Result<()> {

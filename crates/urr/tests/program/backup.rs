@@ -12,7 +12,7 @@ use crate::process::{CommandOutput, Installation, Process, Running, eventually};
 use crate::rush::event_on_sale;
 
 /// Fans are quick, so that the test is.
-const RUSH: [&str; 10] =
+pub const RUSH: [&str; 10] =
     ["rush", "run", "--fans", "150", "--choosing", "0.2", "--paying", "0.2", "--max-minutes", "3"];
 
 /// The names of the backups, the oldest first.
@@ -29,7 +29,7 @@ fn backups(installation: &Installation) -> Result<Vec<String>> {
 }
 
 /// What the audit of a running or stopped folder says, when everything is explained.
-fn explained(installation: &Installation, folder: &str) -> Result<Value> {
+pub fn explained(installation: &Installation, folder: &str) -> Result<Value> {
     let arguments = ["audit", "money", "--json", "--data", folder];
     let mut report = Value::Null;
     eventually("every won is explained", || {
@@ -176,7 +176,7 @@ impl ProviderMemory {
     }
 }
 
-fn sell(installation: &Installation, event: &str, seed: &str) -> Result<CommandOutput> {
+pub fn sell(installation: &Installation, event: &str, seed: &str) -> Result<CommandOutput> {
     let more = ["--event", event, "--seed", seed, "--fans", "20", "--expect", "bought>=3"];
     installation.run(&[&RUSH[..2], &RUSH[4..], &more].concat())?.succeeded()
 }

@@ -32,18 +32,18 @@ const SLOW_TO_FAIL: [&str; 2] = [TestCard::TimeOut.as_str(), TestCard::UnknownCo
 const HEALED_WHOLLY_WITHIN: Duration = Duration::from_secs(600);
 
 /// A running program and its public listener.
-struct PaymentRun {
-    installation: Installation,
+pub struct PaymentRun {
+    pub installation: Installation,
     token_key: TokenKey,
-    ids: IdSource,
-    event_id: String,
-    next_seat: AtomicU32,
+    pub ids: IdSource,
+    pub event_id: String,
+    pub next_seat: AtomicU32,
     /// What buyers were told: the reservation, and the last that was said of it.
     told: Mutex<BTreeMap<String, &'static str>>,
 }
 
 impl PaymentRun {
-    fn open(installation: Installation, port: u16) -> Result<PaymentRun> {
+    pub fn open(installation: Installation, port: u16) -> Result<PaymentRun> {
         let overrides = CommandLineOverrides {
             data_dir: Some("data".into()),
             ..CommandLineOverrides::default()
@@ -91,7 +91,7 @@ impl PaymentRun {
     }
 
     /// As someone who has logged in; nobody's id is an administrator's.
-    fn send(
+    pub fn send(
         &self,
         port: u16,
         user_id: Uuid,
@@ -102,7 +102,7 @@ impl PaymentRun {
         self.send_with(port, user_id, method, path, body, None)
     }
 
-    fn send_with(
+    pub fn send_with(
         &self,
         port: u16,
         user_id: Uuid,
@@ -149,7 +149,7 @@ impl PaymentRun {
         Ok((user_id, text(&held.json()?["reservation"]["id"])))
     }
 
-    fn pay(&self, port: u16, user_id: Uuid, id: &str, card: TestCard) -> Result<Reply> {
+    pub fn pay(&self, port: u16, user_id: Uuid, id: &str, card: TestCard) -> Result<Reply> {
         let body = json!({"reservationId": id, "paymentMethod": card.as_str()});
         self.send(port, user_id, "POST", "/api/payments/process", &body)
     }

@@ -57,6 +57,10 @@ fn check_refusals(installation: &Installation, server: &PostgresServer) -> Resul
     none.refused_with(&["there is no shop in elsewhere"]);
     assert!(!installation.path("elsewhere").exists());
 
+    let secrets = |file| move_to(installation, &url, &["--secrets-to", file]);
+    secrets("data/secrets.toml")?.refused_with(&["data/secrets.toml exists"]);
+    secrets("nowhere/secrets.env")?.refused_with(&["there is no nowhere"]);
+
     let looked = move_to(installation, &url, &["--dry-run"])?.succeeded()?.stdout;
     assert!(looked.contains("Nothing was changed"), "{looked}");
     assert!(looked.contains("reservation_service.reservations"), "{looked}");
