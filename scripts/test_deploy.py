@@ -138,6 +138,26 @@ class Compose(Case):
             given = {one if isinstance(one, str) else one["target"] for one in given}
             self.assertEqual({pathlib.Path(file).name for file in files} - given, set(), name)
 
+    def test_only_the_migration_has_the_secret_of_all_passwords(self):
+        for name, service in self.services.items():
+            has_it = "database_role_secret" in service.get("secrets", [])
+            self.assertEqual(has_it, name == "migrate", name)
+
+    def test_passwords_are_those_that_the_program_derives(self):
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copy(DEPLOY / "make-secrets.sh", folder)
+            self.accepts("bash", f"{folder}/make-secrets.sh")
+            secrets = pathlib.Path(folder, "secrets")
+            env = {"PATH": os.environ["PATH"]}
+            env["URR_DATABASE_ROLE_SECRET_FILE"] = str(secrets / "database_role_secret")
+            for role in ROLES:
+                printed = run(PROGRAM, "credentials", "--database", role, env=env, cwd=folder)
+                if role == "gateway":
+                    self.assertIn("has no database", printed.stderr)
+                    continue
+                made = (secrets / f"database_password_{role}").read_text()
+                self.assertEqual(printed.stdout.strip(), made, role)
+
     def test_the_program_takes_every_setting(self):
         for name, service in self.own().items():
             with tempfile.TemporaryDirectory() as folder:
@@ -180,6 +200,13 @@ class Kubernetes(Case):
             paths = [item["path"] for item in self.volume(deployment)["items"]]
             files = [value for value in (shared | own).values() if value.startswith("/run/secrets/")]
             self.assertEqual({pathlib.Path(file).name for file in files}, set(paths), name)
+
+    def test_only_the_migration_has_the_secret_of_all_passwords(self):
+        of_role = [self.volume(one)["items"] for one in self.of_kind("Deployment").values()]
+        of_job = self.volume(self.of_kind("Job")["urr-migrate"])["items"]
+        keys = {item["key"] for items in of_role for item in items}
+        self.assertNotIn("database_role_secret", keys)
+        self.assertIn("database_role_secret", {item["key"] for item in of_job})
 
     def volume(self, deployment):
         return deployment["spec"]["template"]["spec"]["volumes"][0]["secret"]
