@@ -22,6 +22,7 @@ const PURGE_KEYS_EVERY: Duration = Duration::from_secs(60);
 const KEYS_PER_PURGE: u32 = 10_000;
 const ERASE_GUESTS_EVERY: Duration = Duration::from_secs(60 * 60);
 const GUESTS_PER_ERASURE: u32 = 500;
+const SHARE_BOOKINGS_EVERY: Duration = Duration::from_secs(1);
 const AUDIT_EVERY: Duration = Duration::from_secs(300);
 
 impl TicketService {
@@ -87,6 +88,7 @@ impl TicketService {
                         }
                     }
                 }),
+                run_every("share_bookings", SHARE_BOOKINGS_EVERY, || self.share_bookings()),
                 run_every("audit_reservations", AUDIT_EVERY, || async {
                     auditor.lock().await.run().await
                 }),
