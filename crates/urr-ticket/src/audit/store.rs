@@ -251,11 +251,29 @@ fn hold_read(row: &Row<'_>, kind: AuditDifferenceKind) -> DbResult<AuditDifferen
     })
 }
 
-/// Events after `after` with the number of their last change.
-pub fn event_list(tx: &mut Tx<'_>, after: Uuid, limit: u32) -> DbResult<Vec<(Uuid, i64)>> {
+/// An event that can be audited.
+#[derive(Clone, Copy, Debug)]
+pub struct AuditedEvent {
+    pub event_id: Uuid,
+    /// The number of its last change.
+    pub fence: i64,
+    pub seats_total: i64,
+    pub starts_at: Timestamp,
+}
+
+impl AuditedEvent {
+    /// About how many rows it has: seats, and what every change left.
+    pub fn rows(&self) -> u64 {
+        u64::try_from(self.fence + self.seats_total).unwrap_or(0).max(1)
+    }
+}
+
+/// The next events after `after`.
+pub fn event_list(tx: &mut Tx<'_>, after: Uuid, limit: u32) -> DbResult<Vec<AuditedEvent>> {
     tx.query(
-        "select event_id, fence from sales where event_id > $1 order by event_id limit $2",
+        "select event_id, fence, seats_total, starts_at from sales where event_id > $1 \
+         order by event_id limit $2",
         params![after, limit],
-        |row| Ok((row.get("event_id")?, row.get("fence")?)),
+        |row| Ok(from_row!(row => AuditedEvent { event_id, fence, seats_total, starts_at })),
     )
 }
