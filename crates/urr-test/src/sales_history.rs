@@ -138,18 +138,32 @@ impl Sql {
         Sql { is_postgres: tx.is_postgres() }
     }
 
-    /// The id of a kind by its number. Ids follow each other, and those of today come after them.
+    /// The id of what a reservation has, by its number: it begins with the time, as ids do.
     fn id(self, kind: IdKind, number: &str) -> String {
-        let prefix = format!("018c0000000{:x}", kind as u8);
+        self.id_at(kind, "t", number)
+    }
+
+    fn id_at(self, kind: IdKind, micros: &str, number: &str) -> String {
+        let kind = kind as u8;
         match self.is_postgres {
-            true => format!("('{prefix}' || lpad(to_hex({number}), 20, '0'))::uuid"),
-            false => format!("unhex(printf('{prefix}%020x', {number}))"),
+            true => format!(
+                "(lpad(to_hex(({micros}) / 1000), 12, '0') || '{kind:x}' || \
+                 lpad(to_hex({number}), 19, '0'))::uuid"
+            ),
+            false => {
+                format!("unhex(printf('%012x{kind:x}%019x', ({micros}) / 1000, {number}))")
+            }
         }
+    }
+
+    /// The event, in rows of its reservations.
+    fn event(self) -> String {
+        self.id_at(IdKind::Event, "0", "e")
     }
 
     /// A fan of a million, in no order.
     fn user(self) -> String {
-        self.id(IdKind::User, "x * 2654435761 % 1000003")
+        self.id_at(IdKind::User, "0", "x * 2654435761 % 1000003")
     }
 
     /// A moment by its microseconds.

@@ -130,6 +130,7 @@ pub const SCHEMA: Schema = Schema {
         3 "transfers" => "../migrations/0003_transfers.sql",
         4 "alerts" => "../migrations/0004_alerts.sql",
         5 "booking_reports" => "../migrations/0005_booking_reports.sql",
+        6 "event_sums" => "../migrations/0006_event_sums.sql",
     ],
 };
 

@@ -51,7 +51,7 @@ pub(super) fn fill(tx: &mut Tx<'_>, sale: &PastSale) -> DbResult<()> {
 fn payments_insert(tx: &mut Tx<'_>, sale: &PastSale) -> DbResult<()> {
     let sql = sale.sql;
     let (payment, user) = (sql.id(IdKind::Payment, "x"), sql.user());
-    let (reservation, event) = (sql.id(IdKind::Reservation, "x"), sql.id(IdKind::Event, "e"));
+    let (reservation, event) = (sql.id(IdKind::Reservation, "x"), sql.event());
     let (created, paid) = (sql.after(0), sql.after(PAID_AFTER));
     let message = sql.id(IdKind::Message, "x * 8");
     sale.insert(

@@ -19,7 +19,7 @@ const HOUR: i64 = 12;
 pub(super) fn fill(tx: &mut Tx<'_>, sale: &PastSale) -> DbResult<()> {
     facts_insert(tx, sale)?;
     messages_insert(tx, sale)?;
-    let event = sale.sql.id(IdKind::Event, "e");
+    let event = sale.sql.event();
     sale.insert(
         tx,
         "sold_seats (event_id, seat_id, sold)",
@@ -30,7 +30,7 @@ pub(super) fn fill(tx: &mut Tx<'_>, sale: &PastSale) -> DbResult<()> {
 
 fn facts_insert(tx: &mut Tx<'_>, sale: &PastSale) -> DbResult<()> {
     let sql = sale.sql;
-    let (event, user) = (sql.id(IdKind::Event, "e"), sql.user());
+    let (event, user) = (sql.event(), sql.user());
     let (reservation, message) = (sql.id(IdKind::Reservation, "x"), sql.id(IdKind::Message, "x"));
     let (created, paid) = (sql.after(0), sql.after(PAID_AFTER));
     let (cancelled, expired) = (sql.after(CANCELLED_AFTER), sql.after(EXPIRED_AFTER));
@@ -124,7 +124,7 @@ fn counters_insert(tx: &mut Tx<'_>, sale: &PastSale) -> DbResult<()> {
     ];
     let columns = counters.map(|(name, _)| name).join(", ");
     let values = counters.map(|(_, value)| value.to_string()).join(", ");
-    let event = sale.sql.id(IdKind::Event, &sale.event.to_string());
+    let event = sale.sql.id_at(IdKind::Event, "0", &sale.event.to_string());
     let insert = |into: &str, key: &str| format!("insert into {into}, {columns}) values ({key}, {values})");
     tx.execute(&insert("hour_counters (day, hour", &format!("'{day}', {HOUR}")), &[])?;
     tx.execute(&insert("event_counters (event_id, day", &format!("{event}, '{day}'")), &[])?;

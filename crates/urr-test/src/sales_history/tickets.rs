@@ -10,7 +10,7 @@ use super::{
 pub(super) fn fill(tx: &mut Tx<'_>, sale: &PastSale) -> DbResult<()> {
     sale_insert(tx, sale)?;
     let sql = sale.sql;
-    let (event, reservation) = (sql.id(IdKind::Event, "e"), sql.id(IdKind::Reservation, "x"));
+    let (event, reservation) = (sql.event(), sql.id(IdKind::Reservation, "x"));
     sale.insert(
         tx,
         "seats (event_id, seat_id, status, reservation_id, fence)",
@@ -50,7 +50,7 @@ fn sale_insert(tx: &mut Tx<'_>, sale: &PastSale) -> DbResult<()> {
          layout, prices, seats_total, is_complete, fence, created_at) select {event}, 1, 'seated', \
          'open', '지난 공연', '강변 홀', {starts}, {opens}, {closes}, false, 4, false, \
          '{layout}', '{{\"R\": {PRICE}}}', {seats}, true, {seats}, {created}",
-        event = sql.id(IdKind::Event, "$1::bigint"),
+        event = sql.id_at(IdKind::Event, "0", "$1::bigint"),
         starts = time(30),
         opens = time(0),
         closes = time(10),
@@ -64,7 +64,7 @@ fn sale_insert(tx: &mut Tx<'_>, sale: &PastSale) -> DbResult<()> {
 fn reservations_insert(tx: &mut Tx<'_>, sale: &PastSale) -> DbResult<()> {
     let sql = sale.sql;
     let reservation = sql.id(IdKind::Reservation, "x");
-    let (event, user) = (sql.id(IdKind::Event, "e"), sql.user());
+    let (event, user) = (sql.event(), sql.user());
     let payment = sql.id(IdKind::Payment, "x");
     let starts = sql.time(&format!("t - n * 1000 + {}", 30 * MICROS_PER_DAY));
     let (created, ends) = (sql.after(0), sql.after(EXPIRED_AFTER));

@@ -243,6 +243,9 @@ fn words(kind: AuditDifferenceKind) -> (&'static str, &'static str) {
         AuditDifferenceKind::Transfer => {
             ("transfer", "what is for sale or was sold is not in the right hands")
         }
+        AuditDifferenceKind::EventSums => {
+            ("eventSums", "the sums of an event that is over are not those of its reservations")
+        }
         AuditDifferenceKind::Overdue => ("overdue", "a hold was not ended in time"),
         AuditDifferenceKind::OldPin => ("oldPin", "a payment has pinned it for too long"),
         AuditDifferenceKind::Gate => {

@@ -44,6 +44,8 @@ pub enum AuditDifferenceKind {
     Overdue,
     /// A payment has pinned a hold or a transfer for too long: it must have been forgotten.
     OldPin,
+    /// The stored sums of an event that is over are not those of its reservations.
+    EventSums,
     /// Somebody has returned seats that were for fans who were told, and was not told.
     Gate,
 }
@@ -60,7 +62,7 @@ pub struct AuditDifference {
 }
 
 /// Each check takes the event as `$1` and the limit of rows as `$2`.
-const CHECKS: [(AuditDifferenceKind, &str); 13] = [
+const CHECKS: [(AuditDifferenceKind, &str); 14] = [
     (
         AuditDifferenceKind::SeatCount,
         "select null::uuid as reservation_id, null::integer as seat_id, \
@@ -186,6 +188,16 @@ const CHECKS: [(AuditDifferenceKind, &str); 13] = [
              ) or (r.user_id = t.buyer_id and r.payment_id = t.payment_id \
                  and r.total_amount + r.cancelled_amount = t.original_price + t.fee) \
              else true end) order by t.id limit $2",
+    ),
+    (
+        AuditDifferenceKind::EventSums,
+        "select null::uuid as reservation_id, null::integer as seat_id, \
+         null::uuid as ticket_type_id from sales as e join event_sums as s \
+         on s.event_id = e.event_id and s.fence = e.fence where e.event_id = $1 \
+         and (s.confirmed <> (select count(*) from reservations as r \
+             where r.event_id = $1 and r.status = 'confirmed') \
+         or s.revenue <> (select coalesce(sum(r.total_amount), 0) from reservations as r \
+             where r.event_id = $1 and r.status = 'confirmed')) limit $2",
     ),
 ];
 
