@@ -245,25 +245,20 @@ mod tests {
         assert!(text.contains("\nurr_served_total 4\n"), "{text}");
     }
 
-    fn answered(route: &str, exported: Option<(TraceContext, Timestamp)>) -> AnsweredRequest<'_> {
-        AnsweredRequest {
-            service: "test",
-            method: &Method::GET,
-            route,
-            status: StatusCode::OK,
-            took: Duration::from_millis(3),
-            exported,
-        }
-    }
-
     #[test]
     fn a_bucket_has_the_trace_of_its_last_request_that_is_exported() {
         let metrics = Metrics::new().with_traces(50);
         let now = "2026-12-01T12:00:00.25Z".parse().unwrap();
         for number in [149, 150] {
             let trace = TraceContext::root(urr_kernel::Uuid::from_u128(number));
-            let exported = metrics.is_exported(trace).then_some((trace, now));
-            metrics.count_answer(&answered("/seats", exported));
+            metrics.count_answer(&AnsweredRequest {
+                service: "test",
+                method: &"GET".parse().unwrap(),
+                route: "/seats",
+                status: StatusCode::OK,
+                took: Duration::from_millis(3),
+                exported: metrics.is_exported(trace).then_some((trace, now)),
+            });
         }
         let text = metrics.text();
         let bucket = |bound: &str| {

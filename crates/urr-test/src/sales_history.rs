@@ -12,7 +12,7 @@ use urr_kernel::Timestamp;
 use urr_storage::{Db, DbResult, Tx, params};
 
 /// What a ticket costs.
-const PRICE: i64 = 100_000;
+pub const PRICE: i64 = 100_000;
 /// From the hold to the payment, to the cancellation, and to the end of a hold, in seconds.
 const PAID_AFTER: i64 = 20;
 const CANCELLED_AFTER: i64 = 40;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use urr_storage::{Db, Schema, SqliteOptions};
-use urr_test::sales_history::SalesHistory;
+use urr_test::sales_history::{PRICE, SalesHistory};
 
 use crate::process::{Installation, Process};
 
@@ -62,7 +62,13 @@ fn audit_peak_kib(installation: &Installation, reservations: u64) -> Result<u64>
     let (outcome, peak) = process.await_end_and_peak(PATIENCE)?;
     let outcome = outcome.succeeded()?;
     let facts = format!("{} facts counted again", reservations / 10 * FACTS_PER_TEN);
-    ensure!(outcome.stdout.contains(&facts), "{facts}: {outcome:?}");
+    let (paid, kept) = (reservations / 10 * 9, reservations / 10 * 8 * PRICE.unsigned_abs());
+    let books = format!(
+        "{paid} payments and {paid} paid reservations, {kept} won with the provider"
+    );
+    for said in [facts, books] {
+        ensure!(outcome.stdout.contains(&said), "{said}: {outcome:?}");
+    }
     ensure!(peak > 0, "the audit ended before it was looked at");
     Ok(peak)
 }
