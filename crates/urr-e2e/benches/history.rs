@@ -47,11 +47,8 @@ fn main() -> Result<()> {
     for role in ProcessRole::ALL {
         urr::migrate_storage(&config, role, Clock::System.now())?;
     }
-    let few = SalesHistory {
-        first_event: 0,
-        last_event: EVENTS_FEW,
-        seats_per_event: SEATS_PER_EVENT,
-    };
+    let few =
+        SalesHistory { first_event: 0, last_event: EVENTS_FEW, seats_per_event: SEATS_PER_EVENT };
     let before = runtime.block_on(measure(&config, server.url(), few))?;
     let more = SalesHistory { first_event: EVENTS_FEW, last_event: EVENTS_MANY, ..few };
     let after = runtime.block_on(measure(&config, server.url(), more))?;
@@ -135,6 +132,7 @@ fn configure(data_dir: PathBuf, database_url: &str) -> Config {
         CommandLineOverrides { data_dir: Some(data_dir), ..CommandLineOverrides::default() };
     let args = LoadOptions { mode: LoadMode::Embedded, config_file: None, overrides };
     let environment = [("URR_DATABASE_URL", database_url)];
-    let environment = environment.map(|(name, value)| (OsString::from(name), OsString::from(value)));
+    let environment =
+        environment.map(|(name, value)| (OsString::from(name), OsString::from(value)));
     config::load(args, environment.into_iter()).unwrap_or_else(|errors| panic!("{errors}"))
 }

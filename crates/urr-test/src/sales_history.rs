@@ -63,8 +63,7 @@ impl SalesHistory {
         for event in self.first_event..self.last_event {
             let seats = self.seats_per_event;
             db.write(move |tx| {
-                let sale =
-                    PastSale { event: event.into(), seats: seats.into(), sql: Sql::of(tx) };
+                let sale = PastSale { event: event.into(), seats: seats.into(), sql: Sql::of(tx) };
                 write(tx, &sale)
             })
             .await?;

@@ -90,9 +90,7 @@ impl TicketService {
                     }
                 }),
                 run_every("share_bookings", SHARE_BOOKINGS_EVERY, || self.share_bookings()),
-                run_every("sum_past_events", SUM_PAST_EVENTS_EVERY, || async {
-                    self.sum_past_events().await.map(|n| log_ended(n, "events were summed up"))
-                }),
+                run_every("sum_past_events", SUM_PAST_EVENTS_EVERY, || self.sum_past_events()),
                 run_every("audit_reservations", AUDIT_EVERY, || async {
                     auditor.lock().await.run().await
                 }),

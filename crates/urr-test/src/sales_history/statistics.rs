@@ -125,7 +125,8 @@ fn counters_insert(tx: &mut Tx<'_>, sale: &PastSale) -> DbResult<()> {
     let columns = counters.map(|(name, _)| name).join(", ");
     let values = counters.map(|(_, value)| value.to_string()).join(", ");
     let event = sale.sql.id_at(IdKind::Event, "0", &sale.event.to_string());
-    let insert = |into: &str, key: &str| format!("insert into {into}, {columns}) values ({key}, {values})");
+    let insert =
+        |into: &str, key: &str| format!("insert into {into}, {columns}) values ({key}, {values})");
     tx.execute(&insert("hour_counters (day, hour", &format!("'{day}', {HOUR}")), &[])?;
     tx.execute(&insert("event_counters (event_id, day", &format!("{event}, '{day}'")), &[])?;
     tx.execute(

@@ -62,8 +62,7 @@ impl TicketService {
                 self.db.write(share).await?
             }
         };
-        let mut known =
-            self.shared_bookings.others.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.shared_bookings.others.lock().unwrap_or_else(PoisonError::into_inner);
         *known = Some((others, now));
         Ok(())
     }
@@ -91,9 +90,10 @@ fn report_write(
 fn others_read(tx: &mut Tx<'_>, process_id: Uuid, now: Timestamp) -> DbResult<BookingTotals> {
     let sql = "select answered, failed, by_duration from booking_reports \
                where process_id <> $1 and reported_at > $2 and reported_at < $3";
-    let recent = params![process_id, now - REPORT_TTL, now + REPORT_TTL];
-    let reports = tx.query(sql, recent, |row: &Row<'_>| {
-        let count = |name: &str| row.get::<i64>(name).map(|count| u64::try_from(count).unwrap_or(0));
+    let (oldest, newest) = (now - REPORT_TTL, now + REPORT_TTL);
+    let reports = tx.query(sql, params![process_id, oldest, newest], |row: &Row<'_>| {
+        let count =
+            |name: &str| row.get::<i64>(name).map(|count| u64::try_from(count).unwrap_or(0));
         let durations: Vec<(usize, u64)> = row.get_json("by_duration")?;
         Ok::<_, StorageError>(BookingTotals::new(count("answered")?, count("failed")?, &durations))
     })?;

@@ -44,8 +44,8 @@ fn secrets_of(row: &RoleConnections) -> Vec<SecretFile> {
         (password, "database_password", role != Gateway),
     ];
     let own = own.map(|(setting, path, needed)| (setting, path, format!("{path}_{role}"), needed));
-    let shared = shared
-        .map(|(setting, path, needed)| (setting.to_owned(), path, path.to_owned(), needed));
+    let shared =
+        shared.map(|(setting, path, needed)| (setting.to_owned(), path, path.to_owned(), needed));
     let needed = own.into_iter().chain(shared).filter(|(.., needed)| *needed);
     needed.map(|(setting, path, key, _)| SecretFile { setting, path, key }).collect()
 }

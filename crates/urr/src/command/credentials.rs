@@ -53,8 +53,7 @@ fn print_credentials(config: &Config, caller: Caller, to: Option<ProcessRole>) -
     );
     let called =
         ProcessRole::SERVICES.into_iter().filter(|role| callers_of(*role).contains(&caller));
-    let called: Vec<ProcessRole> =
-        called.filter(|role| to.is_none_or(|to| to == *role)).collect();
+    let called: Vec<ProcessRole> = called.filter(|role| to.is_none_or(|to| to == *role)).collect();
     ensure!(!called.is_empty(), "{caller} does not call it, so nothing has to be accepted");
     for role in called {
         let credential = config.internal.credentials().for_call(caller, role.name());

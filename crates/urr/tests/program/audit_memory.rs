@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use urr_storage::{Db, Schema, SqliteOptions};
 use urr_test::sales_history::{PRICE, SalesHistory};
 
@@ -63,9 +63,8 @@ fn audit_peak_kib(installation: &Installation, reservations: u64) -> Result<u64>
     let outcome = outcome.succeeded()?;
     let facts = format!("{} facts counted again", reservations / 10 * FACTS_PER_TEN);
     let (paid, kept) = (reservations / 10 * 9, reservations / 10 * 8 * PRICE.unsigned_abs());
-    let books = format!(
-        "{paid} payments and {paid} paid reservations, {kept} won with the provider"
-    );
+    let books =
+        format!("{paid} payments and {paid} paid reservations, {kept} won with the provider");
     for said in [facts, books] {
         ensure!(outcome.stdout.contains(&said), "{said}: {outcome:?}");
     }
