@@ -30,11 +30,27 @@ callers_of() {
     esac
 }
 
+# The login of a service on PostgreSQL; the same test compares it.
+database_user_of() {
+    case $1 in
+    auth) echo user_svc_user ;;
+    catalog) echo event_svc_user ;;
+    queue) echo queue_svc_user ;;
+    ticket) echo reservation_svc_user ;;
+    payment) echo payment_svc_user ;;
+    stats) echo stats_svc_user ;;
+    mail) echo mail_svc_user ;;
+    community) echo community_svc_user ;;
+    esac
+}
+
+# What follows from a secret for a purpose.
+derive() { printf '%s' "$2" | openssl dgst -sha256 -hmac "$(<"secrets/$1")" | sed 's/.* //'; }
+
 # What a caller proves itself with to a service, as `urr credentials` prints it.
 credential() {
     printf '%s=' "$1"
-    printf 'urr-internal-call:%s:%s' "$1" "$2" |
-        openssl dgst -sha256 -hmac "$(<"secrets/internal_token_$1")" | sed 's/.* //'
+    derive "internal_token_$1" "urr-internal-call:$1:$2"
 }
 
 services=(auth catalog queue ticket payment stats mail community)
@@ -47,5 +63,8 @@ for service in "${services[@]}"; do
     put "internal_accepted_$service" "$(for caller in $(callers_of "$service"); do
         credential "$caller" "$service"
     done | paste -sd, -)"
+    # As `urr credentials --database` prints it. Only `urr migrate` has the secret of all passwords.
+    put "database_password_$service" \
+        "$(derive database_role_secret "urr-database-role:$(database_user_of "$service")")"
 done
 put database_admin_url "postgres://postgres:$(<secrets/postgres_password)@postgres:5432/urr"

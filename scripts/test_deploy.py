@@ -1,6 +1,7 @@
 """Tests of deploy/: every file is accepted by the tool that knows its form, refused by it once broken, and
 names only settings, metrics, paths and alerts that exist."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -138,6 +139,26 @@ class Compose(Case):
             given = {one if isinstance(one, str) else one["target"] for one in given}
             self.assertEqual({pathlib.Path(file).name for file in files} - given, set(), name)
 
+    def test_only_the_migration_has_the_secret_of_all_passwords(self):
+        for name, service in self.services.items():
+            has_it = "database_role_secret" in service.get("secrets", [])
+            self.assertEqual(has_it, name == "migrate", name)
+
+    def test_passwords_are_those_that_the_program_derives(self):
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copy(DEPLOY / "make-secrets.sh", folder)
+            self.accepts("bash", f"{folder}/make-secrets.sh")
+            secrets = pathlib.Path(folder, "secrets")
+            env = {"PATH": os.environ["PATH"]}
+            env["URR_DATABASE_ROLE_SECRET_FILE"] = str(secrets / "database_role_secret")
+            for role in ROLES:
+                printed = run(PROGRAM, "credentials", "--database", role, env=env, cwd=folder)
+                if role == "gateway":
+                    self.assertIn("has no database", printed.stderr)
+                    continue
+                made = (secrets / f"database_password_{role}").read_text()
+                self.assertEqual(printed.stdout.strip(), made, role)
+
     def test_the_program_takes_every_setting(self):
         for name, service in self.own().items():
             with tempfile.TemporaryDirectory() as folder:
@@ -180,6 +201,13 @@ class Kubernetes(Case):
             paths = [item["path"] for item in self.volume(deployment)["items"]]
             files = [value for value in (shared | own).values() if value.startswith("/run/secrets/")]
             self.assertEqual({pathlib.Path(file).name for file in files}, set(paths), name)
+
+    def test_only_the_migration_has_the_secret_of_all_passwords(self):
+        of_role = [self.volume(one)["items"] for one in self.of_kind("Deployment").values()]
+        of_job = self.volume(self.of_kind("Job")["urr-migrate"])["items"]
+        keys = {item["key"] for items in of_role for item in items}
+        self.assertNotIn("database_role_secret", keys)
+        self.assertIn("database_role_secret", {item["key"] for item in of_job})
 
     def volume(self, deployment):
         return deployment["spec"]["template"]["spec"]["volumes"][0]["secret"]
@@ -232,6 +260,29 @@ class Figures(Case):
         shown = shown_metrics()
         self.assertGreater(len(shown), 40)
         self.assertLessEqual(shown, self.exported)
+
+    def test_prometheus_takes_the_metrics_and_their_exemplars(self):
+        command = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]["prometheus"]["command"]
+        exemplars = "--enable-feature=exemplar-storage"
+        self.assertIn(exemplars, command)
+        with running_program() as (public, internal), tempfile.TemporaryDirectory() as folder:
+            get(f"{public}/api/events")
+            port, config = free_port(), pathlib.Path(folder, "prometheus.yml")
+            target = {"targets": [internal.removeprefix("http://")]}
+            job = {"job_name": "urr", "scrape_interval": "1s", "static_configs": [target]}
+            config.write_text(yaml.safe_dump({"scrape_configs": [job]}))
+            started = ["prometheus", f"--config.file={config}", f"--storage.tsdb.path={folder}/data"]
+            with process_of([*started, f"--web.listen-address=127.0.0.1:{port}", exemplars]):
+                api = f"http://127.0.0.1:{port}/api/v1"
+                query = "query=urr_http_request_duration_seconds_bucket&start=0&end=9999999999"
+                found = eventually(
+                    "there are exemplars",
+                    lambda: json.loads(get(f"{api}/query_exemplars?{query}"))["data"],
+                )
+                health = json.loads(get(f"{api}/targets"))["data"]["activeTargets"][0]
+        self.assertEqual(health["lastError"], "")
+        labels = [one["labels"] for series in found for one in series["exemplars"]]
+        self.assertRegex(labels[0]["trace_id"], "^[0-9a-f]{32}$")
 
     def test_metrics_exist(self):
         self.assertNotIn("urr_queue_wating", self.exported, "the control")
@@ -311,11 +362,46 @@ def registered_metrics():
     return names
 
 
-def shown_metrics():
-    """The names in `/metrics` of a running program."""
+def free_port():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+        return free.getsockname()[1]
+
+
+def get(url):
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        return answer.read().decode()
+
+
+def eventually(what, look):
+    """The first answer of `look` that is not empty. Servers that do not answer yet are asked again."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        try:
+            if found := look():
+                return found
+        except OSError:
+            pass
+        time.sleep(0.1)
+    raise AssertionError(f"waited in vain: {what}")
+
+
+@contextlib.contextmanager
+def process_of(command, **options):
+    process = subprocess.Popen(
+        [str(part) for part in command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **options
+    )
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@contextlib.contextmanager
+def running_program():
+    """Starts the program. Gives the addresses of its public and of its internal listener."""
+    port = free_port()
     with tempfile.TemporaryDirectory() as folder:
         env = {"PATH": os.environ["PATH"], "URR_DEMO_SEED": "false"}
         # Notices and spans have metrics only where they are sent.
@@ -323,26 +409,18 @@ def shown_metrics():
         env |= {"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "a key of this test"}
         env |= {"AWS_SQS_ENDPOINT": "http://127.0.0.1:9", "URR_TRACES_OTLP_URL": "http://127.0.0.1:9"}
         command = [PROGRAM, "up", "--port", str(port), "--data", f"{folder}/data"]
-        process = subprocess.Popen(
-            command, env=env, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        try:
+        with process_of(command, env=env, cwd=folder):
             internal = pathlib.Path(folder, "data/internal-url")
-            deadline = time.monotonic() + 60
-            while True:
-                try:
-                    with urllib.request.urlopen(f"{internal.read_text().strip()}/metrics") as answer:
-                        text = answer.read().decode()
-                    if "urr_gateway_revoked_tokens_age_seconds" in text:
-                        break
-                except OSError:
-                    pass
-                if time.monotonic() > deadline or process.poll() is not None:
-                    raise AssertionError("the program does not start")
-                time.sleep(0.1)
-        finally:
-            process.terminate()
-            process.wait()
+            address = eventually("the program starts", lambda: internal.read_text().strip())
+            ready = "urr_gateway_revoked_tokens_age_seconds"
+            eventually("the gateway is ready", lambda: ready in get(f"{address}/metrics"))
+            yield f"http://127.0.0.1:{port}", address
+
+
+def shown_metrics():
+    """The names in `/metrics` of a running program."""
+    with running_program() as (_, internal):
+        text = get(f"{internal}/metrics")
     return set(re.findall(r"^# TYPE (urr_[a-z_]+)", text, re.MULTILINE))
 
 

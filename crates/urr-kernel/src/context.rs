@@ -62,6 +62,16 @@ impl TraceContext {
         self.sampled
     }
 
+    /// Whether it is exported where so many of a hundred traces are.
+    pub fn is_exported(self, sampled_percent: u8) -> bool {
+        self.sampled && TraceContext::is_number_exported(self.trace_id, sampled_percent)
+    }
+
+    /// The id decides, so that all processes export the same traces.
+    pub fn is_number_exported(trace_number: u128, sampled_percent: u8) -> bool {
+        trace_number % 100 < u128::from(sampled_percent)
+    }
+
     /// The trace id as logs and error bodies show it.
     pub fn trace_id(self) -> String {
         format!("{:032x}", self.trace_id)

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use jiff::Timestamp;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use uuid::Uuid;
@@ -50,6 +51,15 @@ impl IdSource {
         id
     }
 }
+
+/// The smallest id of a time: ids that are made then or later are not below it, as far as clocks agree.
+pub fn first_id_at(time: Timestamp) -> Uuid {
+    let millis = u128::try_from(time.as_millisecond()).unwrap_or(0);
+    Uuid::from_u128((millis & MILLIS_MAX) << 80)
+}
+
+/// An id has 48 bits of time.
+const MILLIS_MAX: u128 = (1 << 48) - 1;
 
 /// The next id in order that still has the version and variant bits of a UUIDv7.
 fn successor(id: Uuid) -> Uuid {

@@ -30,7 +30,7 @@ pub use causes::{causes, error_chain};
 pub use clock::{Clock, truncate_to_micros};
 pub use context::{CallContext, InvalidTraceparent, TraceContext};
 pub use event::{DecodeEventError, DomainEvent, EventData, SPEC_VERSION};
-pub use id::IdSource;
+pub use id::{IdSource, first_id_at};
 pub use idempotency::{IdempotencyKey, InvalidIdempotencyKey};
 pub use jiff::Timestamp;
 pub use korea::{KOREA, start_of_korean_date, start_of_korean_day};

@@ -12,6 +12,8 @@ use crate::store::ledger::{self, EntryMark, LedgerRange};
 
 /// How many differences are listed. One is too many.
 const LISTED_MAX: usize = 100;
+/// How many ranges are a part: what is read in a second or two.
+const RANGES_PER_PART: usize = 20;
 /// How many payments, or entries, one transaction reads.
 const READ_AT_ONCE: u32 = 1_000;
 
@@ -31,6 +33,22 @@ pub struct LedgerProof {
 }
 
 impl LedgerProof {
+    fn of(sums: LedgerSums) -> LedgerProof {
+        let mut unexplained = sums.unexplained_of_all();
+        unexplained.splice(0..0, sums.unexplained.into_iter().take(LISTED_MAX));
+        let balance = |account: LedgerAccount| {
+            (account, Won::new(sums.balances.get(account.as_str()).copied().unwrap_or(0)))
+        };
+        LedgerProof {
+            charged: Won::new(sums.charged),
+            refunded: Won::new(sums.refunded),
+            sold: Won::new(sums.sold),
+            cancelled: Won::new(sums.cancelled),
+            balances: LedgerAccount::ALL.into_iter().map(balance).collect(),
+            unexplained,
+        }
+    }
+
     pub fn balance(&self, account: LedgerAccount) -> Won {
         let found = self.balances.iter().find(|(of, _)| *of == account);
         found.map_or(Won::ZERO, |(_, balance)| *balance)
@@ -51,6 +69,14 @@ impl LedgerProof {
     }
 }
 
+/// The proof of some payments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LedgerPart {
+    pub proof: LedgerProof,
+    /// The last of its payments; none if it was the last part.
+    pub next: Option<Uuid>,
+}
+
 impl PaymentService {
     /// Proves the whole ledger, a range at a time. Each payment is read in one transaction.
     pub async fn prove_ledger(&self) -> DbResult<LedgerProof> {
@@ -59,19 +85,19 @@ impl PaymentService {
         while let Some(until) = self.add_payments(after, &mut sums).await? {
             after = until;
         }
-        let mut unexplained = sums.unexplained_of_all();
-        unexplained.splice(0..0, sums.unexplained.into_iter().take(LISTED_MAX));
-        let balance = |account: LedgerAccount| {
-            (account, Won::new(sums.balances.get(account.as_str()).copied().unwrap_or(0)))
-        };
-        Ok(LedgerProof {
-            charged: Won::new(sums.charged),
-            refunded: Won::new(sums.refunded),
-            sold: Won::new(sums.sold),
-            cancelled: Won::new(sums.cancelled),
-            balances: LedgerAccount::ALL.into_iter().map(balance).collect(),
-            unexplained,
-        })
+        Ok(LedgerProof::of(sums))
+    }
+
+    /// Proves the next payments after one. All entries of a payment are in its part, so the accounts
+    /// of each part add up by themselves.
+    pub async fn prove_ledger_part(&self, after: Option<Uuid>) -> DbResult<LedgerPart> {
+        let mut sums = LedgerSums::default();
+        let mut next = Some(after.unwrap_or(Uuid::nil()));
+        for _ in 0..RANGES_PER_PART {
+            let Some(after) = next else { break };
+            next = self.add_payments(after, &mut sums).await?;
+        }
+        Ok(LedgerPart { proof: LedgerProof::of(sums), next })
     }
 
     /// Adds the next payments. Returns the last of them; none if there are no more.

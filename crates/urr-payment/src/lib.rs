@@ -49,7 +49,7 @@ pub use domain::refund::{Refund, RefundId, RefundOrigin, RefundStatus};
 pub use domain::settlement::Settlement;
 pub use fault_points::{FaultMoment, FaultPoint, FaultPoints};
 use keyed_mutex::KeyedMutex;
-pub use ledger_audit::LedgerProof;
+pub use ledger_audit::{LedgerPart, LedgerProof};
 use metrics::PaymentMetrics;
 use provider::ProviderClient;
 pub use provider_reconciliation::{ProviderDifference, Reconciliation};

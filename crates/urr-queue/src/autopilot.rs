@@ -6,10 +6,9 @@
 //! answers much slower than usual, cut the rate to seven tenths; a good second raises it a little.
 //! The usual response time is learnt slowly, from good seconds alone.
 //!
-//! Every process has its own autopilots, which see the ticket replica that answers them. A room
-//! counts the admissions of all processes but obeys the rate of each call, so the highest rate of
-//! all processes is in force. If booking fails everywhere, all processes lower their rates within
-//! seconds; if one of several replicas fails, the rate changes little.
+//! Every process has its own autopilots. The ticket process that answers them answers for all ticket
+//! processes, so they see the same. A room counts the admissions of all processes but obeys the rate
+//! of each call, so the highest rate of all processes is in force: within seconds all lower theirs.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};

@@ -143,7 +143,10 @@ impl RequestRecord {
             }
             .record();
         }
-        kit.metrics.count_answer(&AnsweredRequest { service, method, route, status, took });
+        let trace = self.context.trace;
+        let exported = kit.metrics.is_exported(trace).then(|| (trace, kit.clock.now()));
+        let answered = AnsweredRequest { service, method, route, status, took, exported };
+        kit.metrics.count_answer(&answered);
         self.span.in_scope(|| tracing::debug!(status = status.as_u16(), ?took, "answered"));
     }
 }

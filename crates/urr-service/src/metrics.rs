@@ -4,7 +4,7 @@ mod answers;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use axum::Router;
 use axum::http::{Method, StatusCode, header};
@@ -14,10 +14,11 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::{ConstCounter, Counter};
+use prometheus_client::metrics::exemplar::HistogramWithExemplars;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::ConstGauge;
-use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry};
+use urr_kernel::{Timestamp, TraceContext};
 
 use self::answers::AnswerCounters;
 use crate::ApiError;
@@ -34,11 +35,16 @@ pub struct Metrics {
     registry: Arc<Mutex<Registry>>,
     requests: Family<Labels<4>, Counter>,
     answer_counters: AnswerCounters,
-    durations: Family<Labels<2>, Histogram, fn() -> Histogram>,
+    durations: Family<Labels<2>, DurationHistogram, fn() -> DurationHistogram>,
     errors: Family<Labels<2>, Counter>,
     upstream_calls: Family<Labels<3, &'static str>, Counter>,
     upstream_retries: Family<Labels<2, &'static str>, Counter>,
+    /// How many of a hundred traces are exported: those can be examples of a duration.
+    sampled_percent: u8,
 }
+
+/// Durations; each bucket has the trace of the last request that fell into it.
+type DurationHistogram = HistogramWithExemplars<Labels<1>>;
 
 /// The names of labels with their values.
 type Labels<const N: usize, V = String> = [(&'static str, V); N];
@@ -50,6 +56,16 @@ pub(crate) struct AnsweredRequest<'a> {
     pub route: &'a str,
     pub status: StatusCode,
     pub took: Duration,
+    /// Its trace and when it was answered, if the trace is exported.
+    pub exported: Option<(TraceContext, Timestamp)>,
+}
+
+impl AnsweredRequest<'_> {
+    fn observe(&self, durations: &DurationHistogram) {
+        let trace = self.exported.map(|(trace, _)| [("trace_id", trace.trace_id())]);
+        let answered_at = self.exported.map(|(_, at)| SystemTime::from(at));
+        durations.observe(self.took.as_secs_f64(), trace, answered_at);
+    }
 }
 
 impl Default for Metrics {
@@ -64,10 +80,13 @@ impl Metrics {
             registry: Arc::new(Mutex::new(Registry::default())),
             requests: Family::default(),
             answer_counters: AnswerCounters::default(),
-            durations: Family::new_with_constructor(|| Histogram::new(DURATION_BUCKETS)),
+            durations: Family::new_with_constructor(|| {
+                DurationHistogram::new(DURATION_BUCKETS.into_iter())
+            }),
             errors: Family::default(),
             upstream_calls: Family::default(),
             upstream_retries: Family::default(),
+            sampled_percent: 0,
         };
         let all = &metrics;
         all.register("urr_http_requests", "Requests answered", all.requests.clone());
@@ -79,6 +98,16 @@ impl Metrics {
         let retries = all.upstream_retries.clone();
         all.register("urr_upstream_retries", "Calls that were repeated", retries);
         metrics
+    }
+
+    /// So many of a hundred traces are exported.
+    pub fn with_traces(self, sampled_percent: u8) -> Metrics {
+        Metrics { sampled_percent, ..self }
+    }
+
+    /// Whether a trace is exported, so that it is an example that can be looked up.
+    pub(crate) fn is_exported(&self, trace: TraceContext) -> bool {
+        trace.is_exported(self.sampled_percent)
     }
 
     /// Adds a metric or a family of metrics. A counter's name goes without `_total`, which the
@@ -134,7 +163,7 @@ impl Metrics {
         let labels = [service, method_label, route, ("status", status.to_string())];
         let count = self.requests.get_or_create_owned(&labels);
         count.inc();
-        durations.observe(answered.took.as_secs_f64());
+        answered.observe(&durations);
         self.answer_counters.insert(method, answered, count, durations);
     }
 
@@ -217,6 +246,33 @@ mod tests {
     }
 
     #[test]
+    fn a_bucket_has_the_trace_of_its_last_request_that_is_exported() {
+        let metrics = Metrics::new().with_traces(50);
+        let now = "2026-12-01T12:00:00.25Z".parse().unwrap();
+        for number in [149, 150] {
+            let trace = TraceContext::root(urr_kernel::Uuid::from_u128(number));
+            metrics.count_answer(&AnsweredRequest {
+                service: "test",
+                method: &"GET".parse().unwrap(),
+                route: "/seats",
+                status: StatusCode::OK,
+                took: Duration::from_millis(3),
+                exported: metrics.is_exported(trace).then_some((trace, now)),
+            });
+        }
+        let text = metrics.text();
+        let bucket = |bound: &str| {
+            let labels = format!(r#"{{le="{bound}",service="test",route="/seats"}}"#);
+            let start = format!("urr_http_request_duration_seconds_bucket{labels} ");
+            text.lines().find_map(|line| line.strip_prefix(&start)).unwrap_or(&text)
+        };
+        let example = r#" # {trace_id="00000000000000000000000000000095"} 0.003 1796126400.25"#;
+        assert_eq!(bucket("0.005"), format!("2{example}"));
+        assert_eq!(bucket("0.01"), "2");
+        assert!(!Metrics::new().is_exported(TraceContext::root(urr_kernel::Uuid::from_u128(100))));
+    }
+
+    #[test]
     fn invented_methods_share_one_label() {
         let metrics = Metrics::new();
         for name in ["GET", "BREW", "BAKE"] {
@@ -226,6 +282,7 @@ mod tests {
                 route: "/seats/{id}",
                 status: StatusCode::OK,
                 took: Duration::from_millis(3),
+                exported: None,
             });
         }
         let text = metrics.text();

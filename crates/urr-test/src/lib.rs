@@ -5,6 +5,7 @@ pub mod consistency;
 pub mod engines;
 mod eventually;
 pub mod figures;
+pub mod sales_history;
 pub mod snapshot;
 
 pub use eventually::eventually;

@@ -10,13 +10,13 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use serde::Serialize;
-use urr_kernel::Uuid;
+use urr_kernel::{Timestamp, Uuid};
 use urr_storage::{DbResult, StorageError, Tx};
 use utoipa::ToSchema;
 
 use crate::TicketService;
 use crate::audit::store as audit;
-use crate::audit::store::AuditDifference;
+use crate::audit::store::{AuditDifference, AuditedEvent};
 
 /// More differences than this are not listed.
 pub const DIFFERENCES_MAX: usize = 100;
@@ -37,35 +37,44 @@ pub struct AuditReport {
     pub differences: Vec<AuditDifference>,
 }
 
-/// Audits repeatedly and skips events that agreed and have not changed since.
+/// What a run reads beside the events that changed, in rows: the others are audited in turn, because
+/// tables can also be changed by hand. With ten million reservations their turn comes about once a day.
+const ROWS_IN_TURN_MAX: u64 = 300_000;
+
+/// Audits repeatedly: events that changed or differ in every run, the others in turn.
 pub struct Auditor {
     ticket: TicketService,
-    agreed: HashMap<Uuid, i64>,
-    runs: u32,
+    rows_in_turn_max: u64,
+    /// The number of the last change of each event that need not be audited before its turn.
+    known: HashMap<Uuid, i64>,
+    /// The last event that had its turn.
+    in_turn_after: Uuid,
 }
 
-/// After this many runs over changed events one run covers all of them: the tables can also be
-/// changed by hand.
-const RUNS_BETWEEN_FULL_AUDITS: u32 = 12;
+/// No event has this number: one that differs is audited again in every run.
+const FENCE_OF_DIFFERING: i64 = -1;
 
 impl TicketService {
     /// Audits every event.
     pub async fn audit(&self) -> DbResult<AuditReport> {
-        self.auditor().run().await
+        self.auditor_in_turns(u64::MAX).run().await
     }
 
     pub fn auditor(&self) -> Auditor {
-        Auditor { ticket: self.clone(), agreed: HashMap::new(), runs: 0 }
+        self.auditor_in_turns(ROWS_IN_TURN_MAX)
+    }
+
+    /// An auditor that reads about so many rows of events whose turn it is.
+    pub fn auditor_in_turns(&self, rows_in_turn_max: u64) -> Auditor {
+        let (ticket, known) = (self.clone(), HashMap::new());
+        Auditor { ticket, rows_in_turn_max, known, in_turn_after: Uuid::nil() }
     }
 }
 
 impl Auditor {
-    /// Audits the events that changed since the last run. Differences are logged and counted.
+    /// Audits the events that changed since the last run, those that differed, and some others. The
+    /// first run begins with events that are not over. Differences are logged and counted.
     pub async fn run(&mut self) -> DbResult<AuditReport> {
-        if self.runs.is_multiple_of(RUNS_BETWEEN_FULL_AUDITS) {
-            self.agreed.clear();
-        }
-        self.runs = self.runs.wrapping_add(1);
         let limit = u32::try_from(DIFFERENCES_MAX).expect("it is small");
         let now = self.ticket.clock.now();
         let stuck = move |tx: &mut Tx<'_>| {
@@ -75,29 +84,62 @@ impl Auditor {
         };
         let differences = self.ticket.db.read(stuck).await?;
         let mut report = AuditReport { events: 0, differences };
-        let mut after = Uuid::nil();
+        let (mut after, mut rows_left) = (Uuid::nil(), self.rows_in_turn_max);
         loop {
             let list = move |tx: &mut Tx<'_>| audit::event_list(tx, after, EVENTS_AT_ONCE);
-            let events: Vec<(Uuid, i64)> = self.ticket.db.read(list).await?;
-            let Some((last, _)) = events.last() else { break };
-            after = *last;
-            for (event_id, fence) in events {
-                if self.agreed.get(&event_id) == Some(&fence) {
-                    continue;
+            let events: Vec<AuditedEvent> = self.ticket.db.read(list).await?;
+            let Some(last) = events.last() else { break };
+            after = last.event_id;
+            for event in events {
+                let is_due = self.is_due(&event, now);
+                if is_due || self.takes_turn(&event, &mut rows_left) {
+                    report.events += 1;
+                    report.differences.extend(self.audit_event(&event, limit).await?);
                 }
-                let run = move |tx: &mut Tx<'_>| audit::event_audit(tx, event_id, limit);
-                let differences: Vec<AuditDifference> = self.ticket.db.read(run).await?;
-                report.events += 1;
-                match differences.is_empty() {
-                    true => self.agreed.insert(event_id, fence),
-                    false => self.agreed.remove(&event_id),
-                };
-                report.differences.extend(differences);
             }
+        }
+        if rows_left > 0 {
+            // All had their turn.
+            self.in_turn_after = Uuid::nil();
         }
         report.differences.extend(self.ticket.audit_gates(DIFFERENCES_MAX).await?);
         report.differences.truncate(DIFFERENCES_MAX);
         self.ticket.metrics.record_audit(&report);
         Ok(report)
+    }
+
+    /// Whether an event has to be audited now. One that is over and was never seen waits for its turn,
+    /// or a start would audit everything that was ever sold.
+    fn is_due(&mut self, event: &AuditedEvent, now: Timestamp) -> bool {
+        match self.known.get(&event.event_id) {
+            Some(fence) => *fence != event.fence,
+            None if event.starts_at < now => {
+                self.known.insert(event.event_id, event.fence);
+                false
+            }
+            None => true,
+        }
+    }
+
+    fn takes_turn(&mut self, event: &AuditedEvent, rows_left: &mut u64) -> bool {
+        let is_turn = *rows_left > 0 && event.event_id > self.in_turn_after;
+        if is_turn {
+            *rows_left = rows_left.saturating_sub(event.rows());
+            self.in_turn_after = event.event_id;
+        }
+        is_turn
+    }
+
+    async fn audit_event(
+        &mut self,
+        event: &AuditedEvent,
+        limit: u32,
+    ) -> DbResult<Vec<AuditDifference>> {
+        let (event_id, fence) = (event.event_id, event.fence);
+        let run = move |tx: &mut Tx<'_>| audit::event_audit(tx, event_id, limit);
+        let differences: Vec<AuditDifference> = self.ticket.db.read(run).await?;
+        let known = if differences.is_empty() { fence } else { FENCE_OF_DIFFERING };
+        self.known.insert(event_id, known);
+        Ok(differences)
     }
 }

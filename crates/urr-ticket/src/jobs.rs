@@ -22,6 +22,8 @@ const PURGE_KEYS_EVERY: Duration = Duration::from_secs(60);
 const KEYS_PER_PURGE: u32 = 10_000;
 const ERASE_GUESTS_EVERY: Duration = Duration::from_secs(60 * 60);
 const GUESTS_PER_ERASURE: u32 = 500;
+const SHARE_BOOKINGS_EVERY: Duration = Duration::from_secs(1);
+const SUM_PAST_EVENTS_EVERY: Duration = Duration::from_secs(60);
 const AUDIT_EVERY: Duration = Duration::from_secs(300);
 
 impl TicketService {
@@ -87,6 +89,8 @@ impl TicketService {
                         }
                     }
                 }),
+                run_every("share_bookings", SHARE_BOOKINGS_EVERY, || self.share_bookings()),
+                run_every("sum_past_events", SUM_PAST_EVENTS_EVERY, || self.sum_past_events()),
                 run_every("audit_reservations", AUDIT_EVERY, || async {
                     auditor.lock().await.run().await
                 }),

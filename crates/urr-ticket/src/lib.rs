@@ -108,6 +108,7 @@ pub use reserve::rules::{
 pub use reserve::slots::{SlotChecker, SlotClaim, SlotError};
 pub use reserve::{ReserveError, ReserveRequest};
 use sales_health::booking_stats::BookingStats;
+use sales_health::shared_bookings::SharedBookings;
 pub use seat_map::{InventorySnapshot, SeatMapSettings, SeatMaps, SeatStatus};
 pub use settings::TicketSettings;
 pub use transfers::rules::{
@@ -128,6 +129,8 @@ pub const SCHEMA: Schema = Schema {
         2 "memberships" => "../migrations/0002_memberships.sql",
         3 "transfers" => "../migrations/0003_transfers.sql",
         4 "alerts" => "../migrations/0004_alerts.sql",
+        5 "booking_reports" => "../migrations/0005_booking_reports.sql",
+        6 "event_sums" => "../migrations/0006_event_sums.sql",
     ],
 };
 
@@ -155,6 +158,7 @@ pub struct Inner {
     /// None in commands and in tests of the ticket service alone.
     pub(crate) peers: Option<TicketPeers>,
     pub(crate) booking_stats: BookingStats,
+    pub(crate) shared_bookings: SharedBookings,
     pub(crate) standing_totals: sales_health::StandingTotals,
     pub(crate) check_in_pages: check_in::list::CheckInPages,
 }
@@ -211,6 +215,7 @@ impl TicketService {
         let batchers = reserve::ReserveBatchers::new(&db, &clock, &locks, &maps, &settings);
         TicketService(Arc::new(Inner {
             booking_stats: BookingStats::new(),
+            shared_bookings: SharedBookings::new(ids.next_id()),
             standing_totals: sales_health::StandingTotals::new(
                 clock.clone(),
                 sales_health::STANDING_TOTALS,

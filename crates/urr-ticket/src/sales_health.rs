@@ -2,6 +2,7 @@
 
 pub(crate) mod booking_stats;
 pub(crate) mod http;
+pub(crate) mod shared_bookings;
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -69,7 +70,7 @@ impl TicketService {
             InventoryKind::Seated => seated_grades(&snapshot),
             InventoryKind::Standing => standing_grades(&snapshot),
         };
-        Ok(Some(SaleBoard { availability, booking: self.booking_stats.health(), grades }))
+        Ok(Some(SaleBoard { availability, booking: self.booking_health(), grades }))
     }
 
     /// The tier of a user with the artist of an event; none is the general public.

@@ -29,6 +29,8 @@ pub struct TicketSettings {
     pub guests_kept: Duration,
     /// When fans are told of openings and returned seats.
     pub alerts: AlertSettings,
+    /// Whether several processes sell, which tell each other how booking goes.
+    pub shares_bookings: bool,
     /// Sells without checking that a seat is free and without the index that guards it, so that
     /// only the seat locks are left. It sells seats twice: negative controls of the tests use it.
     pub dangerous_without_seat_guard: bool,
@@ -57,6 +59,7 @@ impl Default for TicketSettings {
             cancel_policy: Arc::new(CancelPolicy::korean()),
             support_refund_max: Won::new(100_000),
             seat_maps: SeatMapSettings::default(),
+            shares_bookings: false,
             guests_kept: Duration::from_secs(30 * 24 * 60 * 60),
             alerts: AlertSettings::default(),
             dangerous_without_seat_guard: false,

@@ -31,6 +31,7 @@ use clap::{Parser, Subcommand};
 use urr_kernel::Clock;
 use urr_storage::Db;
 
+pub use self::audit::{SinceTime, WholeReport, audit_everything};
 use crate::config::{self, CommandLineOverrides, Config, LoadMode, LoadOptions};
 use crate::data_folder::DataFolder;
 use crate::engines;

@@ -164,6 +164,11 @@ fn service_role(config: &Config, role: ProcessRole) -> Result<ServiceRole> {
     Ok(ServiceRole { name, password })
 }
 
+/// The password with which a role logs in.
+pub fn database_password(config: &Config, role: ProcessRole) -> Result<Secret> {
+    Ok(service_role(config, role)?.password)
+}
+
 fn service_url(config: &Config, role: ProcessRole) -> Result<Option<Secret>> {
     let Some(url) = admin_url(config, role) else { return Ok(None) };
     Ok(Some(with_login(url, &service_role(config, role)?)))

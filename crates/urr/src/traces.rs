@@ -18,6 +18,7 @@ use tokio::time::{Instant, timeout_at};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber, warn};
 use tracing_subscriber::layer::{Context, Layer};
+use urr_kernel::TraceContext;
 use urr_outbound::{Outbound, OutboundRequest};
 use urr_service::Metrics;
 
@@ -96,8 +97,7 @@ impl<S: Subscriber> Layer<S> for SpanCollector {
     fn on_event(&self, event: &Event<'_>, _context: Context<'_, S>) {
         let mut span = CollectedSpan::default();
         event.record(&mut span);
-        // The id decides, so that all processes export the same traces.
-        if span.trace_id % 100 >= u128::from(self.sampled_percent) {
+        if !TraceContext::is_number_exported(span.trace_id, self.sampled_percent) {
             return;
         }
         if self.queue.try_send(span).is_err() {

@@ -11,7 +11,7 @@ use urr_service::Caller;
 use super::problems::{self, ListPaymentProblems, ProblemList};
 
 const OPERATOR: &[Caller] = &[Caller::Operator];
-/// An audit reads whole tables and asks providers.
+/// A part of an audit reads many rows or asks providers.
 const AUDIT_DEADLINE: Duration = Duration::from_secs(30);
 const RECORDS_DEADLINE: Duration = Duration::from_secs(5);
 const TICKET: &[Caller] = &[Caller::Ticket];
@@ -22,7 +22,8 @@ const FIGURES_DEADLINE: Duration = Duration::from_secs(1);
 internal_calls! {
     /// The calls to the payment service.
     pub enum PaymentCalls {
-        AuditLedger -> LedgerAudit: Get "/internal/payment/audit", OPERATOR, AUDIT_DEADLINE;
+        AuditLedger -> LedgerAudit:
+            Get "/internal/payment/audit/ledger", OPERATOR, AUDIT_DEADLINE;
         AuditProvider -> ProviderAudit:
             Get "/internal/payment/audit/provider", OPERATOR, AUDIT_DEADLINE;
         ReturnUnknownCharges -> ReturnedCharges:
@@ -42,9 +43,13 @@ internal_calls! {
     }
 }
 
-/// Asks for the proof of the ledger.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AuditLedger {}
+/// Asks for the proof of a part of the ledger.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuditLedger {
+    /// The `next` of the part before.
+    #[serde(default)]
+    pub after: Option<Uuid>,
+}
 
 /// Something that is not explained or that somebody has to look at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,7 +87,11 @@ pub struct LedgerAudit {
     pub owed: Won,
     pub balances: Vec<AccountBalance>,
     pub unexplained: Vec<AuditFinding>,
+    /// In the last part.
     pub stuck: Vec<AuditFinding>,
+    /// Null at the end.
+    #[serde(default)]
+    pub next: Option<Uuid>,
 }
 
 /// Compares the providers' payments with ours.

@@ -453,7 +453,7 @@ pub struct GetSaleBoard {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SaleBoard {
     pub availability: EventAvailability,
-    /// Of the process that answers, and of all its events.
+    /// Of all ticket processes and events.
     pub booking: BookingHealth,
     /// In the order of the hall or of the ticket types.
     pub grades: Vec<GradeSeats>,

@@ -284,8 +284,9 @@ fn visit_payment(visitor: &mut impl CallVisitor) {
         }],
         unexplained: Vec::new(),
         stuck: vec![finding("stuck")],
+        next: None,
     };
-    visitor.visit(AuditLedger {}, ledger);
+    visitor.visit(AuditLedger { after: None }, ledger);
     let provider = ProviderAudit {
         providers: vec!["toss".to_owned()],
         since: time("2026-12-01T00:00:00Z"),

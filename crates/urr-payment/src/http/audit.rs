@@ -23,7 +23,7 @@ use crate::http::problems::list_payment_problems;
 use crate::http::user_records::get_payment_records;
 use crate::provider_reconciliation::{ProviderDifference, Reconciliation};
 use crate::ticket_reconciliation::{TicketComparison, TicketDifference};
-use crate::{LedgerProof, PaymentService};
+use crate::{LedgerPart, LedgerProof, PaymentService};
 
 /// How many stuck payments are listed.
 const STUCK_MAX: u32 = 100;
@@ -99,12 +99,15 @@ fn balances(proof: &LedgerProof) -> Vec<AccountBalance> {
 
 async fn audit_ledger(
     payments: PaymentService,
-    _: AuditLedger,
+    call: AuditLedger,
     _: CallContext,
 ) -> Result<LedgerAudit, ApiError> {
     let at = payments.0.clock.now();
-    let proof = payments.prove_ledger().await?;
-    let stuck = payments.list_stuck(STUCK_MAX).await?;
+    let LedgerPart { proof, next } = payments.prove_ledger_part(call.after).await?;
+    let stuck = match next {
+        Some(_) => Vec::new(),
+        None => payments.list_stuck(STUCK_MAX).await?,
+    };
     Ok(LedgerAudit {
         at,
         charged: proof.charged,
@@ -116,6 +119,7 @@ async fn audit_ledger(
         balances: balances(&proof),
         unexplained: proof.unexplained.iter().map(unexplained_finding).collect(),
         stuck: stuck.iter().map(stuck_finding).collect(),
+        next,
     })
 }
 

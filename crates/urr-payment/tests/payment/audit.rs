@@ -139,13 +139,13 @@ contract! {
         world.settle().await;
         world.clock.advance(Duration::from_secs(1));
         let since = "/internal/payment/audit/provider?since=2026-12-01T00:00:00Z";
-        for path in ["/internal/payment/audit", since, "/internal/payment/audit/tickets"] {
+        for path in ["/internal/payment/audit/ledger", since, "/internal/payment/audit/tickets"] {
             for caller in [Caller::Gateway, Caller::Ticket, Caller::Payment] {
                 let (status, answer) = ask(&world, caller, path).await;
                 assert_eq!((status, &answer["code"]), (403, &json!("CALLER_NOT_ALLOWED")));
             }
         }
-        let (_, books) = ask(&world, Caller::Operator, "/internal/payment/audit").await;
+        let (_, books) = ask(&world, Caller::Operator, "/internal/payment/audit/ledger").await;
         let sums = ["charged", "refunded", "sold", "cancelled", "undelivered", "owed"];
         let sums = sums.map(|name| books[name].as_i64().unwrap());
         assert_eq!(sums, [204_000, 102_000, 204_000, 102_000, 0, 0]);
@@ -163,7 +163,7 @@ contract! {
         let (_, stuck) = world.pay(TestCard::Approve).await;
         world.clock.advance(LONG);
         world.payments.resolve_due().await.unwrap();
-        let (_, books) = ask(&world, Caller::Operator, "/internal/payment/audit").await;
+        let (_, books) = ask(&world, Caller::Operator, "/internal/payment/audit/ledger").await;
         let found = &books["unexplained"][0];
         assert_eq!(found["paymentId"], json!(payment.id.0));
         let sentence = found["sentence"].as_str().unwrap();
@@ -177,7 +177,7 @@ contract! {
         // Control: with its end nothing is left to say of it.
         world.tickets.fail("confirm", []);
         world.settle().await;
-        let (_, books) = ask(&world, Caller::Operator, "/internal/payment/audit").await;
+        let (_, books) = ask(&world, Caller::Operator, "/internal/payment/audit/ledger").await;
         assert_eq!(books["stuck"], json!([]));
     }
 

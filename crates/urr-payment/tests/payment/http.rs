@@ -201,7 +201,7 @@ contract! {
         let user = Some(world.ids.next_id());
         assert_eq!(api.get(user, "/api/admin/payments").await.0, 403);
         let (status, _) = api
-            .send(Method::GET, "/internal/payment/audit", &headers(None, UserRole::User), String::new())
+            .send(Method::GET, "/internal/payment/audit/ledger", &headers(None, UserRole::User), String::new())
             .await;
         assert_eq!(status, 403, "the gateway is no operator");
     }

@@ -6,9 +6,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use axum::http::StatusCode;
 use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::histogram::Histogram;
 
-use super::AnsweredRequest;
+use super::{AnsweredRequest, DurationHistogram};
 
 /// By service and route. It has no more entries than there are time series.
 #[derive(Clone, Debug, Default)]
@@ -19,7 +18,7 @@ type Routes = HashMap<String, RouteCounters>;
 /// The counters of a route.
 #[derive(Debug)]
 struct RouteCounters {
-    durations: Histogram,
+    durations: DurationHistogram,
     counts: Vec<(&'static str, StatusCode, Counter)>,
 }
 
@@ -34,7 +33,7 @@ impl AnswerCounters {
         };
         let Some((_, _, count)) = counters.counts.iter().find(is_same) else { return false };
         count.inc();
-        counters.durations.observe(answered.took.as_secs_f64());
+        answered.observe(&counters.durations);
         true
     }
 
@@ -44,7 +43,7 @@ impl AnswerCounters {
         method: &'static str,
         answered: &AnsweredRequest<'_>,
         count: Counter,
-        durations: Histogram,
+        durations: DurationHistogram,
     ) {
         let mut services = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let routes = services.entry(answered.service).or_default();

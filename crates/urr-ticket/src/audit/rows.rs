@@ -5,7 +5,7 @@ use urr_kernel::Uuid;
 use urr_storage::{DbResult, Row, RowDifference, StorageError, Tx, params};
 
 use crate::TicketService;
-use crate::audit::store::{self as audit, AuditDifference, AuditDifferenceKind};
+use crate::audit::store::{self as audit, AuditDifference, AuditDifferenceKind, AuditedEvent};
 use crate::audit::{EVENTS_AT_ONCE, OVERDUE_AFTER, PIN_OLD_AFTER};
 
 /// More differences than this of one kind and event are not listed.
@@ -44,10 +44,10 @@ impl TicketService {
         let mut after = Uuid::nil();
         loop {
             let list = move |tx: &mut Tx<'_>| audit::event_list(tx, after, EVENTS_AT_ONCE);
-            let events: Vec<(Uuid, i64)> = self.db.read(list).await?;
-            let Some((last, _)) = events.last() else { break };
-            after = *last;
-            for (event_id, _) in events {
+            let events: Vec<AuditedEvent> = self.db.read(list).await?;
+            let Some(last) = events.last() else { break };
+            after = last.event_id;
+            for AuditedEvent { event_id, .. } in events {
                 found.events += 1;
                 found.differences.extend(self.db.read(move |tx| event_rows(tx, event_id)).await?);
             }
@@ -242,6 +242,9 @@ fn words(kind: AuditDifferenceKind) -> (&'static str, &'static str) {
         }
         AuditDifferenceKind::Transfer => {
             ("transfer", "what is for sale or was sold is not in the right hands")
+        }
+        AuditDifferenceKind::EventSums => {
+            ("eventSums", "the sums of an event that is over are not those of its reservations")
         }
         AuditDifferenceKind::Overdue => ("overdue", "a hold was not ended in time"),
         AuditDifferenceKind::OldPin => ("oldPin", "a payment has pinned it for too long"),

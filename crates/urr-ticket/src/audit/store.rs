@@ -44,6 +44,8 @@ pub enum AuditDifferenceKind {
     Overdue,
     /// A payment has pinned a hold or a transfer for too long: it must have been forgotten.
     OldPin,
+    /// The stored sums of an event that is over are not those of its reservations.
+    EventSums,
     /// Somebody has returned seats that were for fans who were told, and was not told.
     Gate,
 }
@@ -60,7 +62,7 @@ pub struct AuditDifference {
 }
 
 /// Each check takes the event as `$1` and the limit of rows as `$2`.
-const CHECKS: [(AuditDifferenceKind, &str); 13] = [
+const CHECKS: [(AuditDifferenceKind, &str); 14] = [
     (
         AuditDifferenceKind::SeatCount,
         "select null::uuid as reservation_id, null::integer as seat_id, \
@@ -187,6 +189,16 @@ const CHECKS: [(AuditDifferenceKind, &str); 13] = [
                  and r.total_amount + r.cancelled_amount = t.original_price + t.fee) \
              else true end) order by t.id limit $2",
     ),
+    (
+        AuditDifferenceKind::EventSums,
+        "select null::uuid as reservation_id, null::integer as seat_id, \
+         null::uuid as ticket_type_id from sales as e join event_sums as s \
+         on s.event_id = e.event_id and s.fence = e.fence where e.event_id = $1 \
+         and (s.confirmed <> (select count(*) from reservations as r \
+             where r.event_id = $1 and r.status = 'confirmed') \
+         or s.revenue <> (select coalesce(sum(r.total_amount), 0) from reservations as r \
+             where r.event_id = $1 and r.status = 'confirmed')) limit $2",
+    ),
 ];
 
 /// The differences of an event, up to a limit. One transaction sees one moment.
@@ -251,11 +263,29 @@ fn hold_read(row: &Row<'_>, kind: AuditDifferenceKind) -> DbResult<AuditDifferen
     })
 }
 
-/// Events after `after` with the number of their last change.
-pub fn event_list(tx: &mut Tx<'_>, after: Uuid, limit: u32) -> DbResult<Vec<(Uuid, i64)>> {
+/// An event that can be audited.
+#[derive(Clone, Copy, Debug)]
+pub struct AuditedEvent {
+    pub event_id: Uuid,
+    /// The number of its last change.
+    pub fence: i64,
+    pub seats_total: i64,
+    pub starts_at: Timestamp,
+}
+
+impl AuditedEvent {
+    /// About how many rows it has: seats, and what every change left.
+    pub fn rows(&self) -> u64 {
+        u64::try_from(self.fence + self.seats_total).unwrap_or(0).max(1)
+    }
+}
+
+/// The next events after `after`.
+pub fn event_list(tx: &mut Tx<'_>, after: Uuid, limit: u32) -> DbResult<Vec<AuditedEvent>> {
     tx.query(
-        "select event_id, fence from sales where event_id > $1 order by event_id limit $2",
+        "select event_id, fence, seats_total, starts_at from sales where event_id > $1 \
+         order by event_id limit $2",
         params![after, limit],
-        |row| Ok((row.get("event_id")?, row.get("fence")?)),
+        |row| Ok(from_row!(row => AuditedEvent { event_id, fence, seats_total, starts_at })),
     )
 }

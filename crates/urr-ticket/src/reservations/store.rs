@@ -5,6 +5,7 @@ pub(crate) mod items;
 pub(crate) mod list;
 pub(crate) mod moved;
 pub(crate) mod overdue;
+pub(crate) mod sums;
 pub(crate) mod tickets;
 
 use std::collections::{HashMap, HashSet};

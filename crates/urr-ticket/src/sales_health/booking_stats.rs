@@ -1,4 +1,4 @@
-//! Statistics of the bookings of the last seconds in this process: durations and failures.
+//! Statistics of the bookings of the last seconds: durations and failures.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -30,6 +30,52 @@ struct SecondStats {
     answered: u32,
     failed: u32,
     by_duration: [u32; BUCKETS],
+}
+
+/// What the bookings of the last seconds add up to, in one process or in several.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BookingTotals {
+    pub answered: u64,
+    pub failed: u64,
+    by_duration: [u64; BUCKETS],
+}
+
+impl BookingTotals {
+    pub const NONE: BookingTotals =
+        BookingTotals { answered: 0, failed: 0, by_duration: [0; BUCKETS] };
+
+    /// `durations` are pairs of a bucket and a number. Buckets that there are not are ignored.
+    pub fn new(answered: u64, failed: u64, durations: &[(usize, u64)]) -> BookingTotals {
+        let mut totals = BookingTotals { answered, failed, ..BookingTotals::NONE };
+        for (bucket, count) in durations {
+            if let Some(sum) = totals.by_duration.get_mut(*bucket) {
+                *sum += count;
+            }
+        }
+        totals
+    }
+
+    /// Buckets that are not empty.
+    pub fn durations(&self) -> Vec<(usize, u64)> {
+        let buckets = self.by_duration.iter().copied().enumerate();
+        buckets.filter(|(_, count)| *count > 0).collect()
+    }
+
+    pub fn add(&mut self, other: &BookingTotals) {
+        self.answered += other.answered;
+        self.failed += other.failed;
+        for (sum, count) in self.by_duration.iter_mut().zip(other.by_duration) {
+            *sum += count;
+        }
+    }
+
+    pub fn health(&self) -> BookingHealth {
+        let BookingTotals { answered, failed, by_duration } = self;
+        let [p50_micros, p95_micros, p99_micros] =
+            [50, 95, 99].map(|share| percentile(by_duration, share));
+        let (answered, failed) = (*answered, *failed);
+        BookingHealth { answered, failed, p50_micros, p95_micros, p99_micros }
+    }
 }
 
 impl BookingStats {
@@ -67,21 +113,18 @@ impl BookingStats {
         second.by_duration[bucket(took)] += 1;
     }
 
-    pub fn health(&self) -> BookingHealth {
+    pub fn totals(&self) -> BookingTotals {
         let now = self.second();
-        let (mut answered, mut failed, mut by_duration) = (0, 0, [0_u64; BUCKETS]);
+        let mut totals = BookingTotals::NONE;
         let seconds = self.0.seconds.lock().unwrap_or_else(PoisonError::into_inner);
         for second in seconds.iter().filter(|second| now - second.number < SECONDS) {
-            answered += u64::from(second.answered);
-            failed += u64::from(second.failed);
-            for (sum, count) in by_duration.iter_mut().zip(second.by_duration) {
-                *sum += u64::from(count);
-            }
+            totals.add(&BookingTotals {
+                answered: second.answered.into(),
+                failed: second.failed.into(),
+                by_duration: second.by_duration.map(u64::from),
+            });
         }
-        drop(seconds);
-        let [p50_micros, p95_micros, p99_micros] =
-            [50, 95, 99].map(|share| percentile(&by_duration, share));
-        BookingHealth { answered, failed, p50_micros, p95_micros, p99_micros }
+        totals
     }
 
     fn second(&self) -> u64 {
@@ -173,14 +216,14 @@ mod tests {
     async fn refusals_are_answers_and_failures_of_ours_are_not() {
         let stats = BookingStats::new();
         let summary = BookingHealth::default();
-        assert_eq!(stats.health(), summary, "nobody has booked");
+        assert_eq!(stats.totals().health(), summary, "nobody has booked");
         book(&stats, MILLI, Ok(())).await;
         book(&stats, MILLI, Err(ApiError::conflict("SEAT_TAKEN", "Taken."))).await;
         book(&stats, MILLI, Err(ApiError::internal("a bug"))).await;
-        let summary = stats.health();
+        let summary = stats.totals().health();
         assert_eq!((summary.answered, summary.failed), (2, 1));
         tokio::time::advance(Duration::from_secs(SECONDS)).await;
-        assert_eq!(stats.health(), BookingHealth::default(), "it is long ago");
+        assert_eq!(stats.totals().health(), BookingHealth::default(), "it is long ago");
     }
 
     #[tokio::test(start_paused = true)]
@@ -190,10 +233,10 @@ mod tests {
             book(&stats, MILLI, Ok(())).await;
         }
         book(&stats, 100 * MILLI, Ok(())).await;
-        let p95 = Duration::from_micros(stats.health().p95_micros);
+        let p95 = Duration::from_micros(stats.totals().health().p95_micros);
         assert!((100 * MILLI..=125 * MILLI).contains(&p95), "one of nineteen: {p95:?}");
         book(&stats, MILLI, Ok(())).await;
-        let p95 = Duration::from_micros(stats.health().p95_micros);
+        let p95 = Duration::from_micros(stats.totals().health().p95_micros);
         assert!((MILLI..=2 * MILLI).contains(&p95), "one of twenty: {p95:?}");
     }
 
@@ -205,7 +248,7 @@ mod tests {
             assert!(tokio::time::timeout(wait, booking).await.is_err());
         }
         assert_eq!(stats.measure(ready(Ok::<_, ApiError>(7))).await.ok(), Some(7));
-        let summary = stats.health();
+        let summary = stats.totals().health();
         assert_eq!((summary.answered, summary.failed), (1, 1));
     }
 }

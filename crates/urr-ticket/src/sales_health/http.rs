@@ -10,7 +10,7 @@ use urr_service::ApiError;
 use crate::TicketService;
 use crate::http::event_not_found;
 
-/// What is left of these events, and how the bookings of this process went lately.
+/// What is left of these events, and how the bookings of all ticket processes went lately.
 pub async fn get_sales_health(
     ticket: TicketService,
     call: GetSalesHealth,
@@ -21,7 +21,7 @@ pub async fn get_sales_health(
         return Err(ApiError::bad_request("TOO_MANY_EVENTS", sentence));
     }
     let events = ticket.list_availability(call.event_ids).await?;
-    Ok(SalesHealthAnswer { events, booking: ticket.booking_stats.health() })
+    Ok(SalesHealthAnswer { events, booking: ticket.booking_health() })
 }
 
 pub async fn get_tier(

@@ -146,14 +146,33 @@ contract! {
 
     async fn an_auditor_passes_over_what_agreed_and_did_not_change(world: World) {
         let event_id = busy_office(&world).await;
-        let mut auditor = world.ticket.auditor();
+        let mut auditor = world.ticket.auditor_in_turns(0);
         assert_eq!(auditor.run().await.unwrap().events, 2);
         assert_eq!(auditor.run().await.unwrap().events, 0);
         world.hold(event_id, world.ids.next_id(), &[15]).await;
         assert_eq!(auditor.run().await.unwrap().events, 1);
         world.execute("update ticket_types set available = 1").await;
+        assert!(auditor.run().await.unwrap().differences.is_empty(), "nothing says that it changed");
         let found = world.ticket.audit().await.unwrap();
         assert_eq!((found.events, found.differences.len()), (2, 1), "an audit looks at all");
+    }
+
+    async fn events_that_did_not_change_are_audited_in_turn(world: World) {
+        busy_office(&world).await;
+        world.clock.advance(60 * 24 * 60 * MINUTE);
+        world.sweep().await;
+        assert_eq!(kinds(&world).await, BTreeSet::new());
+        world.execute("update tickets set is_valid = false where is_valid").await;
+        let changes_alone = world.ticket.auditor_in_turns(0).run().await.unwrap();
+        assert_eq!(changes_alone.events, 0, "the events are over, and nothing says that they changed");
+        let mut auditor = world.ticket.auditor_in_turns(1);
+        let mut audited = Vec::new();
+        for _ in 0..3 {
+            let report = auditor.run().await.unwrap();
+            audited.push((report.events, report.differences.len()));
+        }
+        // One takes its turn, then the other; whatever differs is audited in every run.
+        assert_eq!(audited, [(1, 1), (2, 2), (2, 2)]);
     }
 
     async fn operators_see_what_ended_and_what_does_not_agree(world: World) {

@@ -6,7 +6,7 @@ use urr_kernel::Uuid;
 use urr_service::Caller;
 
 use crate::contract;
-use crate::fixture::{MINUTE, World, hall, new_sale};
+use crate::fixture::{MINUTE, World, hall, kind_name, new_sale};
 use crate::operations::CallerIdentity;
 
 async fn ask(world: &World, who: CallerIdentity, query: &str) -> (u16, Value) {
@@ -54,6 +54,31 @@ contract! {
         let figures = told(&world, "").await;
         assert_eq!(sums(&figures), [1, 1, 100_000]);
         assert_eq!(recent(&figures)[1].1, "expired");
+    }
+
+    async fn sums_of_past_events_are_stored_and_used_until_something_changes(world: World) {
+        let event_id = world.open_sale(hall(1, 6)).await;
+        for seat_id in [0, 1] {
+            world.pay(&world.hold(event_id, world.ids.next_id(), &[seat_id]).await).await;
+        }
+        world.hold(event_id, world.ids.next_id(), &[2]).await;
+        assert_eq!(world.ticket.sum_past_events().await.unwrap(), 0, "it is not over");
+        assert_eq!(sums(&told(&world, "").await), [3, 3, 200_000]);
+        world.clock.advance(60 * 24 * 60 * MINUTE);
+        world.sweep().await;
+        assert_eq!(sums(&told(&world, "").await), [2, 0, 200_000]);
+        assert_eq!(world.ticket.sum_past_events().await.unwrap(), 1);
+        assert_eq!(world.ticket.sum_past_events().await.unwrap(), 0, "it is done");
+        assert_eq!(sums(&told(&world, "").await), [2, 0, 200_000]);
+        world.assert_agrees().await;
+        world.execute("update event_sums set revenue = 7").await;
+        assert_eq!(sums(&told(&world, "").await), [2, 0, 7], "the control: they are used");
+        let found = world.ticket.audit().await.unwrap().differences;
+        assert_eq!(found.iter().map(kind_name).collect::<Vec<_>>(), ["eventSums"]);
+        world.execute("update sales set fence = fence + 1").await;
+        assert_eq!(sums(&told(&world, "").await), [2, 0, 200_000], "they are old");
+        assert_eq!(world.ticket.sum_past_events().await.unwrap(), 1);
+        world.assert_agrees().await;
     }
 
     /// It is nine in the evening in Seoul, and noon in Greenwich.

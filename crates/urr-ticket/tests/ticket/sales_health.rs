@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use urr_kernel::Uuid;
 use urr_service::Caller;
 use urr_storage::StorageError;
+use urr_ticket::TicketSettings;
 
 use crate::contract;
 use crate::fixture::{MINUTE, SECOND, World, hall, new_sale};
@@ -116,6 +117,32 @@ contract! {
         let (status, _) = gateway.reserve(&Fan::new(&world), event_id, &[1]).await;
         assert!(status.is_server_error(), "{status}");
         assert_eq!(sales_health(&world, &[]).await["booking"]["failed"], 1);
+    }
+
+    async fn a_process_answers_for_the_bookings_of_all_that_report(world: World) {
+        let settings = TicketSettings { shares_bookings: true, ..TicketSettings::default() };
+        let (one, other) = (world.ticket_with(settings.clone()), world.ticket_with(settings));
+        let event_id = world.open_sale(hall(1, 4)).await;
+        let world = world.with_ticket(one.clone());
+        GatewayClient::new(&world).must_reserve(&Fan::new(&world), event_id, &[0]).await;
+        one.share_bookings().await.unwrap();
+        let alone = world.ticket_with(TicketSettings::default());
+        let world = world.with_ticket(other.clone());
+        let booking = async || sales_health(&world, &[]).await["booking"].take();
+        assert_eq!(booking().await["answered"], 0, "it has not read the reports yet");
+        other.share_bookings().await.unwrap();
+        let heard = booking().await;
+        assert_eq!((&heard["answered"], &heard["failed"]), (&json!(1), &json!(0)));
+        assert!(heard["p95Micros"].as_u64().unwrap() > 0, "{heard}");
+        GatewayClient::new(&world).must_reserve(&Fan::new(&world), event_id, &[1]).await;
+        assert_eq!(booking().await["answered"], 2, "with its own");
+        world.clock.advance(3 * SECOND);
+        assert_eq!(booking().await["answered"], 1, "what was read is old");
+        other.share_bookings().await.unwrap();
+        assert_eq!(booking().await["answered"], 1, "a silent process does not count");
+        let world = world.with_ticket(alone.clone());
+        alone.share_bookings().await.unwrap();
+        assert_eq!(sales_health(&world, &[]).await["booking"]["answered"], 0, "the control");
     }
 
     async fn b_1_the_tier_of_a_fan_is_that_of_a_membership_in_force(world: World) {

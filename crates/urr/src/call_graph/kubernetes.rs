@@ -16,7 +16,7 @@ const TEMPLATE: &str = include_str!("role.yaml");
 /// A secret that processes read from a file: the setting, the name of the file, and its key in the
 /// Secret of the installation.
 struct SecretFile {
-    setting: &'static str,
+    setting: String,
     path: &'static str,
     key: String,
 }
@@ -26,7 +26,6 @@ fn secrets_of(row: &RoleConnections) -> Vec<SecretFile> {
     use ProcessRole::{Auth, Gateway, Queue, Ticket};
     let role = row.role;
     let shared = [
-        ("URR_DATABASE_ROLE_SECRET_FILE", "database_role_secret", role != Gateway),
         ("URR_AUTH_JWT_SECRET_FILE", "auth_jwt_secret", [Auth, Gateway].contains(&role)),
         ("URR_AUTH_DATA_KEY_FILE", "auth_data_key", role == Auth),
         (
@@ -37,13 +36,16 @@ fn secrets_of(row: &RoleConnections) -> Vec<SecretFile> {
         ("URR_SEATS_TICKET_SIGNING_KEY_FILE", "ticket_signing_key", role == Ticket),
         ("URR_REDIS_PASSWORD_FILE", "redis_password", row.servers.contains(&ServerKind::Redis)),
     ];
+    let password = format!("URR_DATABASE_{}_PASSWORD_FILE", role.name().to_uppercase());
     let own = [
-        ("URR_INTERNAL_TOKEN_FILE", "internal_token", true),
-        // Nobody calls the gateway.
-        ("URR_INTERNAL_ACCEPTED_FILE", "internal_accepted", role != Gateway),
+        ("URR_INTERNAL_TOKEN_FILE".to_owned(), "internal_token", true),
+        // Nobody calls the gateway, and it has no tables.
+        ("URR_INTERNAL_ACCEPTED_FILE".to_owned(), "internal_accepted", role != Gateway),
+        (password, "database_password", role != Gateway),
     ];
     let own = own.map(|(setting, path, needed)| (setting, path, format!("{path}_{role}"), needed));
-    let shared = shared.map(|(setting, path, needed)| (setting, path, path.to_owned(), needed));
+    let shared =
+        shared.map(|(setting, path, needed)| (setting.to_owned(), path, path.to_owned(), needed));
     let needed = own.into_iter().chain(shared).filter(|(.., needed)| *needed);
     needed.map(|(setting, path, key, _)| SecretFile { setting, path, key }).collect()
 }
@@ -55,6 +57,15 @@ pub fn callers() -> String {
         let callers = CONNECTIONS.iter().filter(|row| row.calls.contains(&role));
         let callers: Vec<&str> = callers.map(|row| row.role.name()).collect();
         writeln!(text, "    {role}) echo {} ;;", callers.join(" ")).expect("a text takes it");
+    }
+    text
+}
+
+/// Its lines that say with which login a service connects.
+pub fn database_users() -> String {
+    let mut text = String::new();
+    for role in ProcessRole::SERVICES {
+        writeln!(text, "    {role}) echo {} ;;", role.database_user()).expect("a text takes it");
     }
     text
 }

@@ -98,9 +98,11 @@ fn the_network_policies_are_made_from_the_table() {
     assert_fresh("deploy/kubernetes/network-policies.yaml", &kubernetes::network_policies());
 }
 
-/// The script makes the lists of accepted credentials.
+/// The script makes the lists of accepted credentials, and the passwords of logins.
 #[test]
-fn the_script_of_secrets_has_the_callers_of_the_table() {
+fn the_script_of_secrets_has_the_callers_and_logins_of_the_tables() {
     let script = include_str!("../../../../deploy/make-secrets.sh");
-    assert!(script.contains(&kubernetes::callers()), "expected:\n{}", kubernetes::callers());
+    for lines in [kubernetes::callers(), kubernetes::database_users()] {
+        assert!(script.contains(&lines), "expected:\n{lines}");
+    }
 }

@@ -69,7 +69,8 @@ pub type RolePairs = BTreeSet<(ProcessRole, ProcessRole)>;
 /// What every service of this process shares.
 pub fn service_kit(config: &Config, sources: ClockAndIds) -> ServiceKit {
     let ClockAndIds { clock, ids } = sources;
-    ServiceKit { clock, ids, metrics: Metrics::new(), limits: limits(config) }
+    let metrics = Metrics::new().with_traces(config.traces.exported_percent());
+    ServiceKit { clock, ids, metrics, limits: limits(config) }
 }
 
 impl<'a> Builder<'a> {

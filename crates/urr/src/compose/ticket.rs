@@ -17,6 +17,7 @@ use super::auth::data_keys;
 use super::builder::Builder;
 use super::consumers;
 use crate::config::Config;
+use crate::engines;
 use crate::role::ProcessRole;
 
 const DAY_SECONDS: u64 = 24 * 60 * 60;
@@ -92,6 +93,7 @@ fn settings(config: &Config) -> TicketSettings {
             ..AlertSettings::default()
         },
         guests_kept: Duration::from_secs(u64::from(config.seats.guests_kept_days) * DAY_SECONDS),
+        shares_bookings: engines::is_on_postgres(config, ProcessRole::Ticket),
         support_refund_max: Won::new(config.payments.support_refund_max_won),
         ..TicketSettings::default()
     }

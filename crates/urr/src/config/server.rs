@@ -61,6 +61,13 @@ section! {
     }
 }
 
+impl TracesConfig {
+    /// How many of a hundred traces can be looked up; 0 without a collector.
+    pub fn exported_percent(&self) -> u8 {
+        if self.otlp_url.is_some() { self.sampled_percent } else { 0 }
+    }
+}
+
 section! {
     DemoConfig = "demo" {
         seed: bool = value(flag());

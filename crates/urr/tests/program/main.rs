@@ -5,6 +5,7 @@
 
 mod admin;
 mod audit;
+mod audit_memory;
 mod backup;
 mod chaos;
 mod cluster;

@@ -24,12 +24,16 @@ fn credential(secret: &str, caller: &str) -> Result<String> {
 
 /// A process of the statistics with its own secrets and nobody else's.
 fn installation(accepted: &[&String]) -> Result<Installation> {
-    let mut installation = Installation::new()?;
     let url = servers::shared_postgres()?.create_database("own_secrets")?;
+    let mut migration = Installation::new()?;
+    migration.set("URR_DATABASE_URL", &url);
+    migration.set("URR_DATABASE_ROLE_SECRET", "the secret of the logins, of this test");
+    migration.run(&["migrate"])?.succeeded()?;
+    let password = migration.run(&["credentials", "--database", "stats"])?.succeeded()?.stdout;
+    let mut installation = Installation::new()?;
     installation.set("URR_DATABASE_URL", &url);
+    installation.set("URR_DATABASE_STATS_PASSWORD", password.trim());
     installation.set("KAFKA_BOOTSTRAP_SERVERS", servers::shared_kafka()?.bootstrap());
-    installation.set("URR_DATABASE_ROLE_SECRET", "the secret of the logins, of this test");
-    installation.run(&["migrate"])?.succeeded()?;
     let accepted: Vec<&str> = accepted.iter().map(|entry| entry.as_str()).collect();
     let file = installation.path("accepted");
     std::fs::write(&file, accepted.join(",\n"))?;
@@ -94,6 +98,26 @@ fn a_list_that_lacks_a_caller_or_has_a_stranger_is_refused_at_the_start() -> Res
     std::fs::write(installation.path("accepted"), [&*gateway, &queue, &mail].join(","))?;
     let strange = installation.run(&serve)?;
     strange.refused_with(&["a credential of mail, which calls no service of this process"]);
+    Ok(())
+}
+
+#[test]
+fn the_password_of_a_role_follows_from_a_secret_that_its_processes_need_not_have() -> Result<()> {
+    let mut installation = Installation::new()?;
+    let password = |installation: &Installation, role: &str| {
+        installation.run(&["credentials", "--database", role])
+    };
+    password(&installation, "stats")?.refused_with(&["database.role_secret"]);
+    installation.set("URR_DATABASE_ROLE_SECRET", "the secret of the logins, of this test");
+    let derived = password(&installation, "stats")?.succeeded()?.stdout;
+    assert_ne!(derived, password(&installation, "mail")?.succeeded()?.stdout);
+    installation.set("URR_DATABASE_STATS_PASSWORD", "a password of one's own");
+    let own = password(&installation, "stats")?.succeeded()?.stdout;
+    assert_eq!(own.trim(), "a password of one's own");
+    for wrong in [vec!["--database", "gateway"], vec!["--database", "stats", "mail"], vec![]] {
+        let refused = installation.run(&[&["credentials"], wrong.as_slice()].concat())?;
+        assert_eq!(refused.status.code(), Some(2), "{wrong:?}: {refused:?}");
+    }
     Ok(())
 }
 

@@ -1,7 +1,9 @@
 //! Lists of reservations and tickets in SQL.
 
+use std::time::Duration;
+
 use urr_contracts::internal::auth::USERS_FOUND_MAX;
-use urr_kernel::{Timestamp, Uuid, Won};
+use urr_kernel::{Timestamp, Uuid, Won, first_id_at};
 use urr_layout::SeatId;
 use urr_service::{CursorPage, Page};
 use urr_storage::{DbResult, Row, Tx, Value, from_row, params, storable_time};
@@ -28,6 +30,8 @@ pub struct ReservationFilter {
 }
 
 const BUYERS_MAX: usize = USERS_FOUND_MAX;
+/// The time in an id and that of the making differ by less than this.
+pub const ID_SLACK: Duration = Duration::from_mins(1);
 
 /// One page, the newest first: ids grow with time.
 pub fn record_page(
@@ -95,37 +99,6 @@ pub fn record_count(tx: &mut Tx<'_>, filter: &ReservationFilter) -> DbResult<u64
     tx.query_one(&sql, &values, |row| row.get("total"))
 }
 
-/// How many reservations stand, how many of them were made today, and what of them is paid.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ReservationSums {
-    pub total: u64,
-    pub today: u64,
-    pub revenue: Won,
-}
-
-/// Holds and confirmed reservations. A hold whose time is over is none, swept or not.
-pub fn figures_load(
-    tx: &mut Tx<'_>,
-    filter: &ReservationFilter,
-    day_start: Timestamp,
-    now: Timestamp,
-) -> DbResult<ReservationSums> {
-    let (wanted, mut values) = filter.condition();
-    let (start, present) = (values.len() + 1, values.len() + 2);
-    values.extend([Value::Time(day_start), Value::Time(now)]);
-    let sql = format!(
-        "select count(*) as total, \
-         coalesce(sum(case when r.created_at >= ${start} then 1 else 0 end), 0)::bigint as today, \
-         coalesce(sum(case when r.payment_status = 'paid' then r.total_amount else 0 end), \
-             0)::bigint as revenue \
-         from reservations as r where {wanted} and (r.status = 'confirmed' or (r.status = 'pending' \
-             and (r.expires_at > ${present} or r.pinned_by is not null)))"
-    );
-    tx.query_one(&sql, &values, |row| {
-        Ok(from_row!(row => ReservationSums { total, today, revenue }))
-    })
-}
-
 /// Reservations that were ever paid, in the order of ids.
 pub fn paid_page(
     tx: &mut Tx<'_>,
@@ -140,6 +113,8 @@ impl ReservationFilter {
     /// The condition and its parameters: a text per combination, so that each can use its index.
     fn condition(&self) -> (String, Vec<Value<'static>>) {
         let time = |time: Option<Timestamp>| time.map(storable_time).map(Value::Time);
+        // Ids grow with time and have an index, which times have not.
+        let id = |time: Option<Timestamp>| time.map(first_id_at).map(Value::Uuid);
         let conditions = [
             ("id =", self.id.map(|id| Value::Uuid(id.0))),
             ("user_id =", self.user_id.map(Value::Uuid)),
@@ -147,6 +122,8 @@ impl ReservationFilter {
             ("status =", self.status.map(|status| Value::Text(status.as_str()))),
             ("created_at >=", time(self.created_from)),
             ("created_at <", time(self.created_before)),
+            ("id >=", id(self.created_from.map(|from| storable_time(from) - ID_SLACK))),
+            ("id <", id(self.created_before.map(|before| storable_time(before) + ID_SLACK))),
         ];
         let (mut wanted, mut values) = (vec!["true".to_owned()], Vec::new());
         for (condition, value) in conditions {

@@ -5,9 +5,10 @@ use anyhow::Result;
 use serde_json::{Value, json};
 use urr_contracts::clients::{ClientError, PaymentClient};
 use urr_contracts::internal::payment::{
-    AuditLedger, AuditProvider, AuditTickets, LedgerAudit, ProviderAudit, TicketAudit,
+    AccountBalance, AuditLedger, AuditProvider, AuditTickets, LedgerAudit, ProviderAudit,
+    TicketAudit,
 };
-use urr_kernel::Timestamp;
+use urr_kernel::{Timestamp, Won};
 
 use crate::command::operator::Operator;
 
@@ -27,7 +28,7 @@ impl MoneyReport {
     pub async fn load(operator: &Operator, since: Timestamp) -> Result<MoneyReport> {
         let (client, context) = (PaymentClient::new(operator.upstream()), operator.context());
         let explain = |error: ClientError| operator.explain(error);
-        let ledger = client.call(AuditLedger {}, context).await.map_err(explain)?;
+        let ledger = load_ledger(&client, operator).await.map_err(explain)?;
         let mut missing = Vec::new();
         let mut note =
             |what: &str, error: anyhow::Error| missing.push(format!("{what}: {error:#}"));
@@ -60,6 +61,44 @@ impl MoneyReport {
     }
 }
 
+/// More findings than this are not listed.
+const FINDINGS_MAX: usize = 1_000;
+
+async fn load_ledger(
+    client: &PaymentClient,
+    operator: &Operator,
+) -> Result<LedgerAudit, ClientError> {
+    let mut all = client.call(AuditLedger { after: None }, operator.context()).await?;
+    while all.next.is_some() {
+        let part = client.call(AuditLedger { after: all.next }, operator.context()).await?;
+        add_part(&mut all, part);
+    }
+    Ok(all)
+}
+
+fn add_part(all: &mut LedgerAudit, part: LedgerAudit) {
+    let sums = [
+        (&mut all.charged, part.charged),
+        (&mut all.refunded, part.refunded),
+        (&mut all.sold, part.sold),
+        (&mut all.cancelled, part.cancelled),
+        (&mut all.undelivered, part.undelivered),
+        (&mut all.owed, part.owed),
+    ];
+    let add = |(sum, more): (&mut Won, Won)| *sum = Won::new(sum.amount() + more.amount());
+    sums.into_iter().for_each(add);
+    for AccountBalance { account, balance } in part.balances {
+        match all.balances.iter_mut().find(|known| known.account == account) {
+            Some(known) => add((&mut known.balance, balance)),
+            None => all.balances.push(AccountBalance { account, balance }),
+        }
+    }
+    all.unexplained.extend(part.unexplained);
+    all.unexplained.truncate(FINDINGS_MAX);
+    all.stuck.extend(part.stuck);
+    all.next = part.next;
+}
+
 async fn load_tickets(
     client: &PaymentClient,
     operator: &Operator,
@@ -70,6 +109,7 @@ async fn load_tickets(
         all.reservations += page.reservations;
         all.payments += page.payments;
         all.differences.extend(page.differences);
+        all.differences.truncate(FINDINGS_MAX);
         all.next = page.next;
     }
     Ok(all)
