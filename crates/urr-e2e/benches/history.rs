@@ -134,5 +134,5 @@ fn configure(data_dir: PathBuf, database_url: &str) -> Config {
     let environment = [("URR_DATABASE_URL", database_url)];
     let environment =
         environment.map(|(name, value)| (OsString::from(name), OsString::from(value)));
-    config::load(args, environment.into_iter()).unwrap_or_else(|errors| panic!("{errors}"))
+    config::load(args, environment).unwrap_or_else(|errors| panic!("{errors}"))
 }
