@@ -71,6 +71,7 @@ pub const SCHEMA: Schema = Schema {
     migrations: migrations![
         1 "payments" => "../migrations/0001_payments.sql",
         2 "sandbox" => "../migrations/0002_sandbox.sql",
+        3 "sandbox_movements" => "../migrations/0003_sandbox_movements.sql",
     ],
 };
 

@@ -5,7 +5,6 @@
 
 mod admin;
 mod audit;
-mod audit_memory;
 mod backup;
 mod chaos;
 mod cluster;

@@ -159,17 +159,6 @@ impl Process {
         let status = ended.context("it has ended")?;
         Ok(CommandOutput { status, stdout: self.said("stdout")?, stderr: self.said("stderr")? })
     }
-
-    /// The same, with the most memory in KiB that the process was seen to have.
-    pub fn await_end_and_peak(mut self, patience: Duration) -> Result<(CommandOutput, u64)> {
-        let mut peak = 0;
-        eventually_within(patience, "the command ends", || {
-            // A process that has just ended has no figures.
-            peak = memory_peak_kib(self.child.id()).unwrap_or(peak);
-            Ok(self.child.try_wait()?.is_some())
-        })?;
-        Ok((self.await_end()?, peak))
-    }
 }
 
 impl Drop for Process {
@@ -212,13 +201,6 @@ impl Running {
         self.signal(signal)?;
         self.await_end()
     }
-}
-
-/// The most memory that a process has had so far, as the kernel counts it.
-fn memory_peak_kib(pid: u32) -> Option<u64> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    peak.split_whitespace().next()?.parse().ok()
 }
 
 /// The standard library sends only KILL; any shell sends the rest.

@@ -126,14 +126,14 @@ fn a_purchase_is_one_trace_from_the_click_to_the_statistics() -> Result<()> {
     let port = url.trim().rsplit(':').next().context("a port")?.parse()?;
     let metrics = crate::http_client::get(port, "/metrics")?.body;
     assert!(metrics.contains("\nurr_spans_dropped_total 0\n"), "{metrics}");
-    // The duration of the click leads to its trace.
+    // The duration of the payment leads to its trace.
     let example = format!(r#"# {{trace_id="{}"}} "#, trace[0].trace_id);
-    let is_of_click = |line: &&str| {
+    let is_of_payment = |line: &&str| {
         line.starts_with("urr_http_request_duration_seconds_bucket")
-            && line.contains(r#"service="gateway",route="/api/payments/process""#)
+            && line.contains(r#"service="payment",route="/api/payments/process""#)
     };
-    let clicks: Vec<&str> = metrics.lines().filter(is_of_click).collect();
-    assert!(clicks.iter().any(|line| line.contains(&example)), "{example} in {clicks:#?}");
+    let payments: Vec<&str> = metrics.lines().filter(is_of_payment).collect();
+    assert!(payments.iter().any(|line| line.contains(&example)), "{example} in {payments:#?}");
     urr.stop("TERM")?.succeeded()?;
     Ok(())
 }
