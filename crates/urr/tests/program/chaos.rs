@@ -15,7 +15,7 @@ fn killed_stopped_and_cut_off_the_program_keeps_everything() -> Result<()> {
     let installation = Installation::new()?;
     let arguments = [
         ["--fans", "300"],
-        ["--seats", "400"],
+        ["--seats", "300"],
         ["--threshold", "30"],
         ["--kills", "3"],
         ["--stops", "1"],

@@ -76,7 +76,11 @@ fn postgresql_goes_back_to_a_moment_and_what_was_paid_since_goes_back_too() -> R
     let endless = ["--fans", "150", "--rate", "2", "--event", &event];
     let mut rush =
         Process::start(installation.command(&[&RUSH[..2], &RUSH[4..], &endless].concat()))?;
-    eventually("fans have arrived", || Ok(rush.stderr()?.contains("fans arrived")))?;
+    eventually("seats are sold", || {
+        let is_sale =
+            |line: &str| line.ends_with(" seats sold") && !line.ends_with(", 0 seats sold");
+        Ok(rush.stderr()?.lines().any(is_sale))
+    })?;
     postgres.back_up()?;
     ensure!(rush.is_running()?, "it was copied while it sold");
     rush.signal("INT")?;

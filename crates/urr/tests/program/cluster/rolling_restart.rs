@@ -18,6 +18,8 @@ use crate::process::eventually;
 const WAITING: usize = 20;
 const BUYERS: usize = 2;
 const READERS: usize = 2;
+/// Between two questions of somebody who waits: those who ask more often are slowed down.
+const POLL_PAUSE: Duration = Duration::from_millis(500);
 /// Consumers before publishers, as an upgrade does it.
 const ROLES: [&str; 9] =
     ["stats", "mail", "community", "queue", "payment", "ticket", "catalog", "auth", "gateway"];
@@ -109,6 +111,7 @@ async fn wait(shop: Arc<ClusterShop>, seen: Arc<CrowdRecord>, waiting: Vec<(Shop
                 seen.fail(format!("number {number} in the line became {body}"));
             }
         }
+        tokio::time::sleep(POLL_PAUSE).await;
     }
 }
 
