@@ -8,7 +8,6 @@ mod error;
 mod transport;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
@@ -24,8 +23,8 @@ use urr_kernel::{CallContext, Secret};
 
 use self::budget::RetryBudget;
 pub use self::error::{UpstreamError, UpstreamRefusal};
+use self::transport::{BodyProgress, TimedBody, Transport, observe_body, remove_hop_by_hop};
 pub use self::transport::{HttpClient, InvalidServiceUrl, LocalService, ServiceUrl};
-use self::transport::{TimedBody, Transport, observe_body, remove_hop_by_hop};
 use crate::breaker::{Breaker, BreakerOpen, BreakerState, CallOutcome};
 use crate::caller::{CALLER, CREDENTIAL, Caller};
 use crate::context::CallMetadata;
@@ -227,12 +226,12 @@ impl Upstream {
     ) -> Result<Response, UpstreamError> {
         let Inner { caller, target, transport, .. } = &*self.0;
         let send = |request| transport.send(*caller, target, call, request);
-        let (request, sent_whole) = observe_body(request);
+        let (request, body) = observe_body(request);
         let again = repeatable.map(|repeatable| move || send(repeatable.request()));
         let status = |response: &Response| {
             (response.status(), response.headers().contains_key(header::RETRY_AFTER))
         };
-        self.call_until((send(request), sent_whole), again, status, call, policy).await
+        self.call_until((send(request), body), again, status, call, policy).await
     }
 
     /// Awaits an attempt, and makes it again if that is allowed and may help. The deadline in `call`
@@ -240,14 +239,14 @@ impl Upstream {
     /// when to come back.
     async fn call_until<T, A: Future<Output = Result<T, UpstreamError>>>(
         &self,
-        (first, sent_whole): (A, Option<Arc<AtomicBool>>),
+        (first, body): (A, Option<Arc<BodyProgress>>),
         again: Option<impl Fn() -> A>,
         status_of: impl Fn(&T) -> (StatusCode, bool) + Copy,
         call: CallMetadata,
         policy: CallPolicy,
     ) -> Result<T, UpstreamError> {
         self.0.budget.deposit();
-        let answer = self.attempt(first, sent_whole, status_of, call, policy).await;
+        let answer = self.attempt(first, body, status_of, call, policy).await;
         match again {
             Some(again) if is_transient(standing(&answer, status_of)) => {
                 // Boxed, because it is rare and would enlarge the future of every call.
@@ -289,7 +288,7 @@ impl Upstream {
     async fn attempt<T>(
         &self,
         sent: impl Future<Output = Result<T, UpstreamError>>,
-        sent_whole: Option<Arc<AtomicBool>>,
+        body: Option<Arc<BodyProgress>>,
         status_of: impl Fn(&T) -> (StatusCode, bool),
         call: CallMetadata,
         policy: CallPolicy,
@@ -304,11 +303,12 @@ impl Upstream {
             }
         };
         let answer = tokio::time::timeout_at(call.deadline.0, sent).await;
-        let is_unread = sent_whole.is_some_and(|whole| !whole.load(Ordering::Relaxed));
+        let is_unread = body.as_ref().is_some_and(|body| !body.is_whole());
+        let is_awaited = body.is_some_and(|body| body.is_awaited());
         let answer = match answer {
             Ok(answer) => answer,
             // The service waited for the client's body: the client was slow.
-            Err(_) if is_unread => Err(UpstreamError::RequestStalled { target }),
+            Err(_) if is_awaited => Err(UpstreamError::RequestStalled { target }),
             Err(_) => Err(UpstreamError::Timeout { target }),
         };
         let (mut outcome, label) = classify_answer(standing(&answer, status_of));

@@ -307,17 +307,36 @@ pub(crate) fn remove_hop_by_hop(headers: &mut HeaderMap) {
 /// A request body that records whether it was read to its end.
 struct ObservedBody {
     body: Body,
-    is_whole: Arc<AtomicBool>,
+    progress: Arc<BodyProgress>,
 }
 
-/// Wraps the body of a request to learn whether it was read to its end. `None` if there is no body.
-pub(crate) fn observe_body(request: Request) -> (Request, Option<Arc<AtomicBool>>) {
+/// How far the body of a request is.
+#[derive(Debug, Default)]
+pub(crate) struct BodyProgress {
+    is_whole: AtomicBool,
+    is_awaited: AtomicBool,
+}
+
+impl BodyProgress {
+    /// Whether the service has got it to its end.
+    pub fn is_whole(&self) -> bool {
+        self.is_whole.load(Ordering::Relaxed)
+    }
+
+    /// Whether the client has to send more of it before anything can go on.
+    pub fn is_awaited(&self) -> bool {
+        self.is_awaited.load(Ordering::Relaxed)
+    }
+}
+
+/// Wraps the body of a request to learn how far it is. `None` if there is no body.
+pub(crate) fn observe_body(request: Request) -> (Request, Option<Arc<BodyProgress>>) {
     if request.body().is_end_stream() {
         return (request, None);
     }
-    let is_whole = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&is_whole);
-    (request.map(|body| Body::new(ObservedBody { body, is_whole })), Some(flag))
+    let progress = Arc::new(BodyProgress::default());
+    let observed = Arc::clone(&progress);
+    (request.map(|body| Body::new(ObservedBody { body, progress })), Some(observed))
 }
 
 impl HttpBody for ObservedBody {
@@ -328,9 +347,11 @@ impl HttpBody for ObservedBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        let frame = Pin::new(&mut self.body).poll_frame(cx);
+        self.progress.is_awaited.store(frame.is_pending(), Ordering::Relaxed);
+        let frame = ready!(frame);
         if frame.is_none() || self.body.is_end_stream() {
-            self.is_whole.store(true, Ordering::Relaxed);
+            self.progress.is_whole.store(true, Ordering::Relaxed);
         }
         Poll::Ready(frame)
     }

@@ -234,7 +234,7 @@ async fn the_breaker_opens_after_failures_and_closes_after_probes() {
         }
         let (status, body) = call(&upstream, once()).await;
         assert_eq!((status, &body["code"]), (503, &json!("SERVICE_UNAVAILABLE")));
-        assert_eq!(body["retryAfter"], 10);
+        assert_eq!(body["retryAfter"], 5);
         assert_eq!(fixture.state.hits(), 10, "an open breaker does not call");
 
         fixture.kit.clock.advance(Duration::from_secs(10));
