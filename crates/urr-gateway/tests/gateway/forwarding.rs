@@ -76,7 +76,7 @@ async fn e_7_failures_of_services_are_503_or_504_and_never_a_bare_500() {
     }
     let open = gateway.get("/api/artists").send().await;
     assert_eq!(open.outcome(), refused(503, "SERVICE_UNAVAILABLE"));
-    assert_eq!(open.header("retry-after"), "10", "the breaker says when it tries again");
+    assert_eq!(open.header("retry-after"), "5", "the breaker says when it tries again");
 }
 
 /// E-7: a proxy between two processes answers for a service; clients get our error body.
