@@ -19,7 +19,8 @@ use urr_storage::{Db, StorageError, inbox};
 
 use self::handler::CommitEffects;
 pub use self::handler::{
-    BatchHandler, EventHandler, HandleError, Handler, HandlerContext, HandlerOutcome, decode_event,
+    BatchHandler, EventHandler, HandleError, HandledEvent, Handler, HandlerContext, HandlerOutcome,
+    decode_event,
 };
 
 use crate::dead_letters::{self, HandlingFailure};

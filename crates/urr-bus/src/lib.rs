@@ -33,8 +33,8 @@ mod subscription;
 
 pub use bus::{Bus, TopicPages, TopicSpec, dead_letter_topic};
 pub use consumer::{
-    BatchHandler, Consumer, EventHandler, HandleError, Handler, HandlerContext, HandlerOutcome,
-    decode_event,
+    BatchHandler, Consumer, EventHandler, HandleError, HandledEvent, Handler, HandlerContext,
+    HandlerOutcome, decode_event,
 };
 pub use dead_letters::{DeadLetter, DeadLetterError};
 pub use embedded::SCHEMA as EMBEDDED_SCHEMA;

@@ -16,15 +16,16 @@ use urr_contracts::internal::ticket::{
     GetReservationSummary, GetTicketDocument, TicketDocumentAnswer,
 };
 use urr_kernel::{CallContext, Language, Timestamp, Uuid};
-use urr_storage::{BatchKey, DbResult, Tx};
+use urr_storage::{BatchKey, DbResult, SetWrite, Tx};
 
 use crate::MailService;
+use crate::attempts::{AttemptResult, AttemptStart};
 use crate::domain::mail::{Mail, MailId, MailStatus};
 use crate::domain::retry::{
     ATTEMPTS_MAX, DeliveryDecision, DeliveryOutcome, decide_delivery, failed,
 };
 use crate::domain::template::render;
-use crate::domain::template_data::LinkToken;
+use crate::domain::template_data::{LinkToken, TemplateData};
 use crate::recipients::{Recipient, Recipients};
 use crate::store::{self, LEASE_TTL, MailLease};
 use crate::transport::{MailAttachment, MailTransport, OutgoingMail};
@@ -128,10 +129,15 @@ impl MailService {
         if mail.attempts >= ATTEMPTS_MAX {
             return self.record(lease, &mail, failed(NEVER_FINISHED.to_owned())).await;
         }
-        if !mail.is_complete && !self.complete_data(&mut mail, context).await? {
+        if !mail.is_complete && !self.complete_data(&mut mail, context).await {
             return self.postpone_all(lease, &[mail], TICKET_UNAVAILABLE).await;
         }
+        let completed = (!mail.is_complete).then(|| mail.template_data.clone());
         if let Some(decision) = decide_unverified(&mail, recipient, now) {
+            // It waits for long, and its recipient may read it in their notifications.
+            if let Some(data) = completed {
+                self.store_data(mail.id, data).await?;
+            }
             return self.record(lease, &mail, decision).await;
         }
         if mail.kind.is_link() {
@@ -150,8 +156,8 @@ impl MailService {
         mail.template_data.has_attached_tickets = Some(attachment.is_some());
         let (id, language) = (mail.id, recipient.language);
         let renewed = MailLease { until: self.parts.clock.now() + LEASE_TTL, ..lease };
-        let begin = move |tx: &mut Tx<'_>| store::mail_begin_attempt(tx, id, renewed, language);
-        if !self.parts.db.write_batched(RESULTS, begin).await? {
+        let start = AttemptStart { id, lease: renewed, language, data: completed };
+        if !self.parts.db.write_in_set(RESULTS, start).await? {
             return Ok(());
         }
         mail.attempts += 1;
@@ -193,21 +199,23 @@ impl MailService {
     }
 
     /// Asks the ticket service for what the event did not say. Returns `false` without an answer.
-    async fn complete_data(&self, mail: &mut Mail, context: &CallContext) -> DbResult<bool> {
-        let Some(id) = mail.template_data.reservation_id else { return Ok(true) };
+    async fn complete_data(&self, mail: &mut Mail, context: &CallContext) -> bool {
+        let Some(id) = mail.template_data.reservation_id else { return true };
         match self.parts.ticket.find(GetReservationSummary { id }, context).await {
             Ok(Some(summary)) => mail.template_data.complete(summary.reservation),
             // The mail then says less.
             Ok(None) => {}
             Err(error) => {
                 tracing::warn!(%error, "a mail waits: its reservation is not known");
-                return Ok(false);
+                return false;
             }
         }
-        let (id, data) = (mail.id, mail.template_data.clone());
+        true
+    }
+
+    async fn store_data(&self, id: MailId, data: TemplateData) -> DbResult<()> {
         let complete = move |tx: &mut Tx<'_>| store::mail_complete(tx, id, &data);
-        self.parts.db.write_batched(RESULTS, complete).await?;
-        Ok(true)
+        self.parts.db.write_batched(RESULTS, complete).await
     }
 
     /// The tickets of a purchase, asked for at every attempt: they are valid as they are now, for
@@ -274,10 +282,9 @@ impl MailService {
         mail: &Mail,
         decision: DeliveryDecision,
     ) -> DbResult<()> {
-        let (id, now, stored) = (mail.id, self.parts.clock.now(), decision.clone());
-        let record =
-            move |tx: &mut Tx<'_>| store::mail_record_attempt(tx, id, lease.id, &stored, now);
-        if !self.parts.db.write_batched(RESULTS, record).await? {
+        let (id, now) = (mail.id, self.parts.clock.now());
+        let result = AttemptResult { id, lease_id: lease.id, decision: decision.clone(), now };
+        if !self.parts.db.write_in_set(RESULTS, result).await? {
             return Ok(());
         }
         let (metrics, kind, attempts) = (&self.metrics, mail.kind.as_str(), mail.attempts);
@@ -307,10 +314,15 @@ impl MailService {
         let now = self.parts.clock.now();
         let later =
             DeliveryDecision::Later { due_at: now + PEER_RETRY_PAUSE, error: reason.to_owned() };
+        let result = |id: &MailId| AttemptResult {
+            id: *id,
+            lease_id: lease.id,
+            decision: later.clone(),
+            now,
+        };
+        let results: Vec<AttemptResult> = ids.iter().map(result).collect();
         let postpone = move |tx: &mut Tx<'_>| {
-            ids.iter().try_for_each(|id| {
-                store::mail_record_attempt(tx, *id, lease.id, &later, now).map(drop)
-            })
+            AttemptResult::write(tx, &results.iter().collect::<Vec<_>>()).map(drop)
         };
         self.parts.db.write(postpone).await
     }

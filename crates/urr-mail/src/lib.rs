@@ -13,6 +13,7 @@
 //! Deliberately absent: a transaction that is open while a mail is sent, advertising, and any effect
 //! of a mail on what it reports.
 
+mod attempts;
 mod consumer;
 mod delivery;
 mod domain;

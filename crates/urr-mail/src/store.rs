@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use urr_kernel::{Language, Timestamp, Uuid};
+use urr_kernel::{Timestamp, Uuid};
 use urr_service::Page;
 use urr_storage::{DbResult, Row, ToValue, Tx, Value, from_row, params};
 
+use crate::attempts::{AttemptResult, AttemptStart};
 use crate::domain::mail::{Mail, MailId, MailKind, MailStatus};
 use crate::domain::retry::DeliveryDecision;
 use crate::domain::template_data::TemplateData;
@@ -131,52 +132,47 @@ pub fn mail_complete(tx: &mut Tx<'_>, id: MailId, data: &TemplateData) -> DbResu
     tx.execute(sql, params![id, to_json(data)]).map(drop)
 }
 
-/// Begins an attempt: from now on the mail may have been sent. The lease starts anew, because the
-/// mail has waited for the others of its batch. Returns `false` if another process has it.
-pub fn mail_begin_attempt(
-    tx: &mut Tx<'_>,
-    id: MailId,
-    lease: MailLease,
-    language: Language,
-) -> DbResult<bool> {
+/// Begins an attempt; see [`AttemptStart`].
+pub fn mail_begin_attempt(tx: &mut Tx<'_>, start: &AttemptStart) -> DbResult<bool> {
     let rows = tx.execute(
-        "update mails set attempts = attempts + 1, language = $3, leased_until = $4 \
+        "update mails set attempts = attempts + 1, language = $3, leased_until = $4, \
+         is_complete = is_complete or $5 is not null, template_data = coalesce($5, template_data) \
          where id = $1 and lease_id = $2 and status = 'waiting'",
-        params![id, lease.id, language, lease.until],
+        params![
+            start.id,
+            start.lease.id,
+            start.language,
+            start.lease.until,
+            start.data.as_ref().map(to_json),
+        ],
     )?;
     Ok(rows == 1)
 }
 
-/// Stores how an attempt ended. A mail that was sent is marked so even if its lease is over; other
-/// results count only for the owner of the lease. Returns `false` if nothing was stored.
-pub fn mail_record_attempt(
-    tx: &mut Tx<'_>,
-    id: MailId,
-    lease_id: Uuid,
-    decision: &DeliveryDecision,
-    now: Timestamp,
-) -> DbResult<bool> {
+/// Stores how an attempt ended; see [`AttemptResult`].
+pub fn mail_record_attempt(tx: &mut Tx<'_>, result: &AttemptResult) -> DbResult<bool> {
+    let AttemptResult { id, lease_id, decision, now } = result;
     let rows = match decision {
         DeliveryDecision::Sent => tx.execute(
             "update mails set status = 'sent', ended_at = $2, last_error = null, \
              lease_id = null, leased_until = null where id = $1 and status <> 'sent'",
-            params![id, now],
+            params![*id, *now],
         )?,
         DeliveryDecision::Ended { status, error } => tx.execute(
             "update mails set status = $3, last_error = $4, ended_at = $5, lease_id = null, \
              leased_until = null where id = $1 and lease_id = $2 and status = 'waiting'",
-            params![id, lease_id, status, shorten(error), now],
+            params![*id, *lease_id, *status, shorten(error), *now],
         )?,
         DeliveryDecision::Later { due_at, error } => tx.execute(
             "update mails set due_at = $3, last_error = $4, lease_id = null, leased_until = null \
              where id = $1 and lease_id = $2 and status = 'waiting'",
-            params![id, lease_id, due_at, shorten(error)],
+            params![*id, *lease_id, *due_at, shorten(error)],
         )?,
     };
     Ok(rows == 1)
 }
 
-fn shorten(error: &str) -> String {
+pub(crate) fn shorten(error: &str) -> String {
     error.chars().take(ERROR_CHARS_MAX).collect()
 }
 

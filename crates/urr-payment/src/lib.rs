@@ -72,6 +72,7 @@ pub const SCHEMA: Schema = Schema {
         1 "payments" => "../migrations/0001_payments.sql",
         2 "sandbox" => "../migrations/0002_sandbox.sql",
         3 "sandbox_movements" => "../migrations/0003_sandbox_movements.sql",
+        4 "fewer_checks_per_row" => "../migrations/0004_fewer_checks_per_row.sql",
     ],
 };
 

@@ -8,6 +8,7 @@ mod approve_order;
 mod box_office;
 mod close_refund;
 mod create_order;
+mod pay_new_order;
 mod purchase_steps;
 mod record_charge;
 mod refund_steps;

@@ -417,7 +417,7 @@ fn consumed(role: Role, instance: &Instance, sabotage: Option<Sabotage>) -> Opti
             group: urr_ticket::consumer::GROUP,
             topics: urr_ticket::consumer::TOPICS,
             types: Some(urr_ticket::consumer::TYPES),
-            handler: instance.ticket().0.event_handler().into(),
+            handler: instance.ticket().0.event_handler(),
         },
         Role::Payment => Consumed {
             group: urr_payment::consumer::GROUP,
@@ -438,7 +438,7 @@ fn consumed(role: Role, instance: &Instance, sabotage: Option<Sabotage>) -> Opti
             group: urr_stats::GROUP,
             topics: urr_stats::TOPICS,
             types: None,
-            handler: EventHandler::Together(Arc::new(urr_stats::handle_all)),
+            handler: EventHandler::Together(Arc::new(urr_stats::handle)),
         },
         Role::Witness => Consumed {
             group: "witness-group",

@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use urr_bus::{HandleError, decode_event};
+use urr_bus::{HandleError, HandledEvent, HandlerOutcome, decode_event};
 use urr_contracts::events::catalog::{
     EventCancelled, EventCreated, EventDeleted, EventSnapshot, EventUpdated,
 };
@@ -37,6 +37,15 @@ pub const GROUP: &str = "stats-service-group";
 
 /// The topics that are counted: all.
 pub const TOPICS: &[&str] = urr_contracts::events::TOPICS;
+
+/// Handles the events of a transaction.
+pub fn handle(
+    tx: &mut Tx<'_>,
+    events: &[HandledEvent<'_>],
+) -> Result<Vec<HandlerOutcome>, HandleError> {
+    handle_all(tx, &events.iter().map(|(event, _)| *event).collect::<Vec<_>>())?;
+    Ok(vec![HandlerOutcome::Done; events.len()])
+}
 
 /// Counts events, each on the day on which it happened. A repeated event has no second effect.
 pub fn handle_all(tx: &mut Tx<'_>, events: &[&DomainEvent]) -> Result<(), HandleError> {

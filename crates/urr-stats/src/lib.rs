@@ -27,7 +27,7 @@ use urr_storage::{Db, Schema, migrations};
 use utoipa::openapi::OpenApi;
 
 pub use audit::{CounterAudit, SharedFacts};
-pub use consumer::{GROUP, TOPICS, handle_all};
+pub use consumer::{GROUP, TOPICS, handle, handle_all};
 pub use domain::day_in_korea;
 pub use rebuild::{RebuildError, RebuildReport, RebuildUpdate};
 

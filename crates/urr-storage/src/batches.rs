@@ -1,8 +1,8 @@
-//! Batches of writes: those that wait for the same batch share a transaction.
+//! Batches of closures: those that wait for the same batch share a transaction.
 //!
-//! There is no timer. A single write starts at once; what arrives while a batch runs forms the next
-//! one. Each write has an outcome of its own: one that fails harms no other. SQLite commits all
-//! writes in groups anyway, so only PostgreSQL has batches.
+//! There is no timer. A single closure starts at once; what arrives while a batch runs forms the
+//! next one. Each has an outcome of its own: one that fails harms no other. SQLite commits all
+//! writes in groups and reads without a round trip, so only PostgreSQL has batches.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,10 +14,10 @@ use crate::engine::QueuedWork;
 use crate::job::Job;
 use crate::{DbResult, StorageError};
 
-/// More writes than this wait for one batch are refused.
+/// More closures than this wait for one batch are refused.
 const PENDING_MAX: usize = 8_192;
 
-/// Which writes may share a transaction: those with the same name and id.
+/// Which closures may share a transaction: those with the same name and id.
 ///
 /// Choose writes that lock the same row first, or none that another process locks in another order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,33 +27,33 @@ pub struct BatchKey {
 }
 
 impl BatchKey {
-    /// One batch for all writes of this name.
+    /// One batch for all closures of this name.
     pub const fn named(name: &'static str) -> BatchKey {
         BatchKey { name, id: Uuid::nil() }
     }
 }
 
-/// The batches of a database.
-pub(crate) struct WriteBatches {
-    /// Keys with a batch that is queued or runs, and the writes of the next one.
+/// The batches of a database that write, or those that read.
+pub(crate) struct Batches {
+    /// Keys with a batch that is queued or runs, and the closures of the next one.
     pending: Mutex<HashMap<BatchKey, VecDeque<Box<dyn Job>>>>,
     /// Where the next batch goes; none after the engine was closed.
     queue: Mutex<Option<Sender<QueuedWork>>>,
     batch_max: usize,
 }
 
-/// Writes that share a transaction.
-pub(crate) struct WriteBatch {
+/// Closures that share a transaction.
+pub(crate) struct Batch {
     key: BatchKey,
     members: Vec<Box<dyn Job>>,
-    batches: Arc<WriteBatches>,
+    batches: Arc<Batches>,
     is_over: bool,
 }
 
-impl WriteBatches {
-    pub(crate) fn new(queue: Sender<QueuedWork>, batch_max: usize) -> Arc<WriteBatches> {
+impl Batches {
+    pub(crate) fn new(queue: Sender<QueuedWork>, batch_max: usize) -> Arc<Batches> {
         let (pending, queue) = (Mutex::default(), Mutex::new(Some(queue)));
-        Arc::new(WriteBatches { pending, queue, batch_max })
+        Arc::new(Batches { pending, queue, batch_max })
     }
 
     /// From now on, what waits is run by the thread that ran the batch before it.
@@ -61,12 +61,12 @@ impl WriteBatches {
         drop(self.queue.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 
-    /// Adds a write to the next batch of a key. If none runs, it is a batch to be queued.
+    /// Adds a closure to the next batch of a key. If none runs, it is a batch to be queued.
     pub(crate) fn join(
         self: &Arc<Self>,
         key: BatchKey,
         job: Box<dyn Job>,
-    ) -> DbResult<Option<WriteBatch>> {
+    ) -> DbResult<Option<Batch>> {
         let mut pending = self.pending();
         let Some(waiting) = pending.get_mut(&key) else {
             pending.insert(key, VecDeque::new());
@@ -79,8 +79,8 @@ impl WriteBatches {
         Ok(None)
     }
 
-    fn batch(self: &Arc<Self>, key: BatchKey, members: Vec<Box<dyn Job>>) -> WriteBatch {
-        WriteBatch { key, members, batches: Arc::clone(self), is_over: false }
+    fn batch(self: &Arc<Self>, key: BatchKey, members: Vec<Box<dyn Job>>) -> Batch {
+        Batch { key, members, batches: Arc::clone(self), is_over: false }
     }
 
     fn pending(&self) -> MutexGuard<'_, HashMap<BatchKey, VecDeque<Box<dyn Job>>>> {
@@ -88,7 +88,7 @@ impl WriteBatches {
     }
 
     /// The next batch of a key; none ends the work on it.
-    fn next(self: &Arc<Self>, key: BatchKey) -> Option<WriteBatch> {
+    fn next(self: &Arc<Self>, key: BatchKey) -> Option<Batch> {
         let mut pending = self.pending();
         let waiting = pending.get_mut(&key)?;
         let size = waiting.len().min(self.batch_max);
@@ -101,14 +101,14 @@ impl WriteBatches {
     }
 }
 
-impl WriteBatch {
+impl Batch {
     pub(crate) fn take_members(&mut self) -> Vec<Box<dyn Job>> {
         std::mem::take(&mut self.members)
     }
 
     /// Queues what has gathered meanwhile, behind other work. If it cannot be queued, it is returned
     /// and must be run now: it was accepted.
-    pub(crate) fn follow(mut self) -> Option<WriteBatch> {
+    pub(crate) fn follow(mut self) -> Option<Batch> {
         self.is_over = true;
         let next = self.batches.next(self.key)?;
         let queue = self.batches.queue.lock().unwrap_or_else(PoisonError::into_inner);
@@ -129,8 +129,8 @@ impl WriteBatch {
     }
 }
 
-impl Drop for WriteBatch {
-    /// If the thread has panicked, what waits fails, and the next write starts anew.
+impl Drop for Batch {
+    /// If the thread has panicked, what waits fails, and the next closure starts anew.
     fn drop(&mut self) {
         if !self.is_over {
             drop(self.batches.pending().remove(&self.key));

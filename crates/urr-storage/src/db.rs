@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::batches::BatchKey;
 use crate::engine::{Access, EngineShared, StorageEngine};
 use crate::job::{Job, job, set_job};
-use crate::sets::SetWrite;
+use crate::sets::{SetRead, SetReadMember, SetWrite};
 use crate::{DbResult, StorageError, Tx, postgres, sqlite};
 
 /// A service's own database. Clones share it.
@@ -118,7 +118,7 @@ impl Db {
         E: From<StorageError> + Send + 'static,
     {
         let (job, reply) = job(body);
-        self.count_refused(self.engine.submit_to_batch(key, job))?;
+        self.submit_to_batch(Access::Write, key, job)?;
         reply.await.unwrap_or_else(|_| Err(StorageError::Closed.into()))
     }
 
@@ -129,7 +129,18 @@ impl Db {
         member: W,
     ) -> Result<W::Answer, W::Error> {
         let (job, reply) = set_job(member);
-        self.count_refused(self.engine.submit_to_batch(key, job))?;
+        self.submit_to_batch(Access::Write, key, job)?;
+        reply.await.unwrap_or_else(|_| Err(StorageError::Closed.into()))
+    }
+
+    /// Reads by the same statements as others of its kind which wait at the same moment.
+    pub async fn read_in_set<R: SetRead>(
+        &self,
+        key: BatchKey,
+        member: R,
+    ) -> Result<R::Answer, R::Error> {
+        let (job, reply) = set_job(SetReadMember(member));
+        self.submit_to_batch(Access::Read, key, job)?;
         reply.await.unwrap_or_else(|_| Err(StorageError::Closed.into()))
     }
 
@@ -166,6 +177,10 @@ impl Db {
 
     fn submit(&self, access: Access, job: Box<dyn Job>) -> DbResult<()> {
         self.count_refused(self.engine.submit(access, job))
+    }
+
+    fn submit_to_batch(&self, access: Access, key: BatchKey, job: Box<dyn Job>) -> DbResult<()> {
+        self.count_refused(self.engine.submit_to_batch(access, key, job))
     }
 
     fn count_refused(&self, accepted: DbResult<()>) -> DbResult<()> {

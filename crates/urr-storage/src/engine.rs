@@ -7,7 +7,7 @@ use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 use tokio::sync::Notify;
 use tracing::error;
 
-use crate::batches::{BatchKey, WriteBatch, WriteBatches};
+use crate::batches::{Batch, BatchKey, Batches};
 use crate::job::Job;
 use crate::{DbResult, DbStats, StorageError};
 
@@ -24,14 +24,14 @@ pub(crate) type WorkQueue = Receiver<QueuedWork>;
 /// A closure, or several that share a transaction.
 pub(crate) enum QueuedWork {
     Job(Box<dyn Job>),
-    Batch(WriteBatch),
+    Batch(Batch),
 }
 
 pub(crate) struct StorageEngine {
     /// None after `close`.
     senders: RwLock<Option<JobSenders>>,
     /// None if the engine commits all writes in groups.
-    batches: Option<Arc<WriteBatches>>,
+    batches: Option<EngineBatches>,
     threads: Mutex<EngineThreads>,
     /// Only in a simulation: there are no threads, and all work waits here.
     #[cfg(feature = "simulation")]
@@ -52,6 +52,21 @@ struct JobSenders {
     reads: Sender<QueuedWork>,
 }
 
+impl JobSenders {
+    fn queue(&self, access: Access) -> &Sender<QueuedWork> {
+        match access {
+            Access::Read => &self.reads,
+            Access::Write => &self.writes,
+        }
+    }
+}
+
+/// Batches of an engine: of writes, and of reads.
+struct EngineBatches {
+    writes: Arc<Batches>,
+    reads: Arc<Batches>,
+}
+
 #[derive(Default)]
 pub(crate) struct EngineThreads {
     /// They run what only reads, and end first.
@@ -67,7 +82,10 @@ impl StorageEngine {
     ) -> DbResult<StorageEngine> {
         let (writes, write_queue) = bounded(limits.queue_max);
         let (reads, read_queue) = bounded(limits.queue_max);
-        let batches = limits.batch_max.map(|max| WriteBatches::new(writes.clone(), max));
+        let batches = limits.batch_max.map(|max| EngineBatches {
+            writes: Batches::new(writes.clone(), max),
+            reads: Batches::new(reads.clone(), max),
+        });
         let threads = Mutex::new(start(write_queue, read_queue)?);
         let senders = RwLock::new(Some(JobSenders { writes, reads }));
         Ok(StorageEngine {
@@ -97,18 +115,26 @@ impl StorageEngine {
             return Ok(());
         }
         let senders = self.senders.read().unwrap_or_else(PoisonError::into_inner);
-        let JobSenders { writes, reads } = senders.as_ref().ok_or(StorageError::Closed)?;
-        let queue = if access == Access::Write { writes } else { reads };
+        let queue = senders.as_ref().ok_or(StorageError::Closed)?.queue(access);
         queue.try_send(QueuedWork::Job(job)).map_err(|refused| refusal(&refused))
     }
 
-    /// Submits a write that may share its transaction with others of the same key.
-    pub(crate) fn submit_to_batch(&self, key: BatchKey, job: Box<dyn Job>) -> DbResult<()> {
-        let Some(batches) = &self.batches else { return self.submit(Access::Write, job) };
+    /// Submits a closure that may share its transaction with others of the same key.
+    pub(crate) fn submit_to_batch(
+        &self,
+        access: Access,
+        key: BatchKey,
+        job: Box<dyn Job>,
+    ) -> DbResult<()> {
+        let batches = match (&self.batches, access) {
+            (None, _) => return self.submit(access, job),
+            (Some(batches), Access::Read) => &batches.reads,
+            (Some(batches), Access::Write) => &batches.writes,
+        };
         let senders = self.senders.read().unwrap_or_else(PoisonError::into_inner);
-        let JobSenders { writes, .. } = senders.as_ref().ok_or(StorageError::Closed)?;
+        let queue = senders.as_ref().ok_or(StorageError::Closed)?.queue(access);
         let Some(batch) = batches.join(key, job)? else { return Ok(()) };
-        writes.try_send(QueuedWork::Batch(batch)).map_err(|refused| {
+        queue.try_send(QueuedWork::Batch(batch)).map_err(|refused| {
             let error = refusal(&refused);
             if let QueuedWork::Batch(batch) = refused.into_inner() {
                 batch.refuse(&error);
@@ -130,7 +156,8 @@ impl StorageEngine {
         drop(reads);
         threads.readers.drain(..).for_each(join);
         if let Some(batches) = &self.batches {
-            batches.close();
+            batches.reads.close();
+            batches.writes.close();
         }
         drop(writes);
         threads.writers.drain(..).for_each(join);

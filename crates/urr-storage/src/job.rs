@@ -24,7 +24,7 @@ pub(crate) trait Job: Send {
     /// Answers the caller: with the result of the last run, or with the failure.
     fn finish(self: Box<Self>, outcome: DbResult<()>);
 
-    /// What it is about, if it may be one of a set; no two of a set are about the same.
+    /// What it is about, if no two of a set may be about the same.
     fn subject(&self) -> Option<String> {
         None
     }
@@ -128,7 +128,7 @@ impl<W: SetWrite> Job for SetJob<W> {
     }
 
     fn subject(&self) -> Option<String> {
-        Some(self.member.subject())
+        self.member.subject()
     }
 
     fn kind(&self) -> Option<TypeId> {

@@ -46,7 +46,7 @@ pub use postgres::{
 };
 pub use row::{FromColumn, Row};
 pub use row_difference::RowDifference;
-pub use sets::SetWrite;
+pub use sets::{SetRead, SetWrite};
 pub use sqlite::{SqliteCut, check_sqlite};
 #[cfg(feature = "simulation")]
 pub use stepped::{PendingStep, StepFault, StepQueue, StepReport, SteppedDatabase};

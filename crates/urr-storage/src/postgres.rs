@@ -144,7 +144,7 @@ fn run_worker(mut worker: WorkerConnection, queues: &WorkerQueues, shared: &Engi
     while let Some((access, work)) = queues.next() {
         match work {
             QueuedWork::Job(job) => run_job(&mut worker, access, job, shared),
-            QueuedWork::Batch(batch) => batch::run_batches(&mut worker, batch, shared),
+            QueuedWork::Batch(batch) => batch::run_batches(&mut worker, access, batch, shared),
         }
     }
 }

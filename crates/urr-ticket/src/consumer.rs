@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use urr_bus::{HandleError, Handler, HandlerContext, HandlerOutcome, decode_event};
+use urr_bus::{
+    EventHandler, HandleError, HandledEvent, HandlerContext, HandlerOutcome, decode_event,
+};
 use urr_contracts::events::catalog::{
     self, ArtistCreated, ArtistUpdated, EventCancelled, EventCreated, EventDeleted, EventUpdated,
 };
@@ -14,7 +16,7 @@ use crate::TicketService;
 use crate::inventory::projection;
 use crate::memberships::store::{ArtistUpdate, artist_upsert};
 use crate::metrics::TicketMetrics;
-use crate::payables::consumer::{payment_confirmed, payment_refunded};
+use crate::payables::consumer::{payment_confirmed, payment_refunded, reservations_confirmed};
 
 /// The consumer group of the ticket service.
 pub const GROUP: &str = "ticket-service-group";
@@ -36,10 +38,33 @@ pub const TYPES: &[&str] = &[
 impl TicketService {
     /// The handler of a process that runs the service: it also counts the reservations that it
     /// confirms.
-    pub fn event_handler(&self) -> Handler {
+    pub fn event_handler(&self) -> EventHandler {
         let metrics = self.metrics.clone();
-        Arc::new(move |tx, event, context| handle_counted(tx, event, context, &metrics))
+        EventHandler::Together(Arc::new(move |tx, events| handle_all(tx, events, &metrics)))
     }
+}
+
+/// Handles the events of a transaction.
+pub fn handle_together(
+    tx: &mut Tx<'_>,
+    events: &[HandledEvent<'_>],
+) -> Result<Vec<HandlerOutcome>, HandleError> {
+    handle_all(tx, events, &TicketMetrics::default())
+}
+
+/// Reservations are confirmed first, all at once. A payment is confirmed before anything else becomes
+/// of it, and events of different payments come in any order.
+fn handle_all(
+    tx: &mut Tx<'_>,
+    events: &[HandledEvent<'_>],
+    metrics: &TicketMetrics,
+) -> Result<Vec<HandlerOutcome>, HandleError> {
+    let mut confirmed = reservations_confirmed(tx, events, metrics)?;
+    let handle = |(event, context): &HandledEvent<'_>| match confirmed.remove(&event.id) {
+        Some(outcome) => Ok(outcome),
+        None => handle_counted(tx, event, context, metrics),
+    };
+    events.iter().map(handle).collect()
 }
 
 /// Handles one event in the transaction of its inbox row.

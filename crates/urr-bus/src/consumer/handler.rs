@@ -16,10 +16,16 @@ pub type Handler = Arc<
         + Sync,
 >;
 
-/// The effect of several events at once, which are all done afterwards. What it does for several
-/// must be what it does for each, in their order.
-pub type BatchHandler =
-    Arc<dyn Fn(&mut Tx<'_>, &[&DomainEvent]) -> Result<(), HandleError> + Send + Sync>;
+/// The effect of several events at once, and the outcome of each. What it does for several must be
+/// what it does for each, in the order of their keys.
+pub type BatchHandler = Arc<
+    dyn Fn(&mut Tx<'_>, &[HandledEvent<'_>]) -> Result<Vec<HandlerOutcome>, HandleError>
+        + Send
+        + Sync,
+>;
+
+/// An event and the context of its handler.
+pub type HandledEvent<'a> = (&'a DomainEvent, HandlerContext);
 
 /// How a consumer handles the events of a transaction.
 #[derive(Clone)]
@@ -41,11 +47,13 @@ impl EventHandler {
                 let handle = |event: &&DomainEvent| handler(tx, event, &context(event));
                 events.iter().map(handle).collect()
             }
+            EventHandler::Together(_) if events.is_empty() => Ok(Vec::new()),
             EventHandler::Together(handler) => {
-                if !events.is_empty() {
-                    handler(tx, events)?;
-                }
-                Ok(vec![HandlerOutcome::Done; events.len()])
+                let events: Vec<HandledEvent<'_>> =
+                    events.iter().map(|event| (*event, context(event))).collect();
+                let outcomes = handler(tx, &events)?;
+                assert_eq!(outcomes.len(), events.len(), "every event has an outcome");
+                Ok(outcomes)
             }
         }
     }

@@ -5,7 +5,6 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use serde::Deserialize;
 use urr_contracts::clients::PayableRef;
-use urr_contracts::internal::ticket::PayableKind;
 use urr_kernel::{CallContext, IdempotencyKey, Uuid, Won};
 use urr_service::idempotency::header_key;
 use urr_service::{ApiError, Context, Errors, Json, User};
@@ -106,14 +105,9 @@ async fn pay(
     {
         return Ok(payments.wait_for_order(known.user_id, &known.order_id).await?);
     }
-    if let Some(known) = find_standing(payments, wanted).await?
-        && !may_be_renewed(&known)
-    {
-        return Ok(payments.wait_for_order(known.user_id, &known.order_id).await?);
-    }
     match pay_new_order(payments, sandbox, wanted, claimed, context).await {
         Ok(paid) => Ok(paid),
-        // Of two clicks at the same moment, the second one is refused somewhere on the way.
+        // A second click is refused somewhere on the way.
         Err(refused) => match find_standing(payments, wanted).await? {
             Some(known) => Ok(payments.wait_for_order(known.user_id, &known.order_id).await?),
             None => Err(refused),
@@ -130,20 +124,27 @@ async fn pay_new_order(
 ) -> Result<Payment, ApiError> {
     let &TestCardPayment { user_id, payable, card, ref key } = wanted;
     let request = OrderRequest { user_id, payable, amount: None, key: key.clone() };
-    let order = payments.prepare_order(request, context).await?;
-    claimed.set_order(payments, &order.order_id).await?;
-    let payment_key = match order.amount {
-        Won::ZERO => order.order_id.clone(),
-        amount => sandbox.issue_key(card, &order.order_id, amount).await?,
-    };
-    let approval = Approval { user_id, payment_key, amount: order.amount };
-    let order = ApproveOrder { order_id: order.order_id, approval, key: key.clone(), claim: None };
+    let order = payments.new_order(request, context).await?;
+    claimed.set_order(payments, &order.fresh.order_id).await?;
+    let payment_key = issue_key(sandbox, card, &order.fresh).await?;
+    let paid = payments.pay_new_order(order, payment_key, *context).await?;
+    if paid.status != PaymentStatus::Pending {
+        return Ok(paid);
+    }
+    // The buyer has prepared an order before.
+    claimed.set_order(payments, &paid.order_id).await?;
+    let payment_key = issue_key(sandbox, card, &paid).await?;
+    let approval = Approval { user_id, payment_key, amount: paid.amount };
+    let order = ApproveOrder { order_id: paid.order_id, approval, key: key.clone(), claim: None };
     Ok(payments.approve_detached(order, *context).await?)
 }
 
-/// A paid membership can be paid for another term, if the ticket service allows it (M-7c).
-fn may_be_renewed(payment: &Payment) -> bool {
-    payment.payable.kind == PayableKind::Membership && payment.status == PaymentStatus::Confirmed
+/// The key of the sandbox's checkout; a free order has none, so that its own id is the key.
+async fn issue_key(sandbox: &Sandbox, card: TestCard, order: &Payment) -> Result<String, ApiError> {
+    match order.amount {
+        Won::ZERO => Ok(order.order_id.clone()),
+        amount => Ok(sandbox.issue_key(card, &order.order_id, amount).await?),
+    }
 }
 
 /// The user's payment of the payable that is paid or under way.

@@ -72,13 +72,24 @@ impl PaymentService {
     ) -> Result<Payment, ApproveError> {
         let (payments, order_id) = (self.clone(), order.order_id.clone());
         let user_id = order.approval.user_id;
-        let task = tokio::spawn(async move { payments.approve(order, &context).await });
+        let pay = async move { payments.approve(order, &context).await };
+        self.run_detached(user_id, &order_id, pay).await
+    }
+
+    /// Runs a payment in a task of its own. If that takes too long, the present state is returned.
+    pub(super) async fn run_detached(
+        &self,
+        user_id: Uuid,
+        order_id: &str,
+        pay: impl Future<Output = Result<Payment, ApproveError>> + Send + 'static,
+    ) -> Result<Payment, ApproveError> {
+        let task = tokio::spawn(pay);
         match tokio::time::timeout(self.0.settings.answer_timeout, task).await {
             Ok(Ok(payment)) => payment,
             Ok(Err(panicked)) => {
                 Err(ApproveError::Storage(StorageError::Panicked(panicked.to_string())))
             }
-            Err(_) => self.find_own_order(user_id, &order_id).await,
+            Err(_) => self.find_own_order(user_id, order_id).await,
         }
     }
 
@@ -95,7 +106,7 @@ impl PaymentService {
     }
 
     /// A lock per user and order: nobody can wait for another user's order.
-    async fn lock_order(&self, user_id: Uuid, order_id: &str) -> KeyedMutexGuard<'_> {
+    pub(super) async fn lock_order(&self, user_id: Uuid, order_id: &str) -> KeyedMutexGuard<'_> {
         self.0.order_locks.lock(&format!("{user_id} {order_id}")).await
     }
 
@@ -181,26 +192,38 @@ impl OrderToBegin {
         }
     }
 
-    /// The payment as it is from now on. Only the provider knows then whether it was asked to charge.
     fn begin(&self, payment: Payment) -> Payment {
-        let (now, approval) = (self.to.now, with_order_key(&self.order.approval, &payment));
-        let correlation_id = match payment.cause_event_id {
-            Some(_) => payment.correlation_id,
-            None => self.context.correlation_id,
+        let approval = with_order_key(&self.order.approval, &payment);
+        payment.begun(&self.to, approval.payment_key, &self.context)
+    }
+}
+
+impl Payment {
+    /// The payment as it is when it has begun. From then on only the provider knows whether it was
+    /// asked to charge.
+    pub(super) fn begun(
+        self,
+        to: &TransitionTo,
+        payment_key: String,
+        context: &CallContext,
+    ) -> Payment {
+        let correlation_id = match self.cause_event_id {
+            Some(_) => self.correlation_id,
+            None => context.correlation_id,
         };
         Payment {
-            status: self.to.status,
-            step: self.to.step,
+            status: to.status,
+            step: to.step,
             attempts: 0,
             wait_code: None,
             failure_code: None,
-            updated_at: now,
-            payment_key: Some(approval.payment_key),
+            updated_at: to.now,
+            payment_key: Some(payment_key),
             correlation_id,
-            traceparent: Some(self.context.trace.to_string()),
-            charge_sent_at: payment.charge_sent_at.or(Some(now)),
-            last_charge_at: Some(now),
-            ..payment
+            traceparent: Some(context.trace.to_string()),
+            charge_sent_at: self.charge_sent_at.or(Some(to.now)),
+            last_charge_at: Some(to.now),
+            ..self
         }
     }
 }
@@ -209,8 +232,8 @@ impl SetWrite for OrderToBegin {
     type Answer = BeginResult;
     type Error = ApproveError;
 
-    fn subject(&self) -> String {
-        self.order.order_id.clone()
+    fn subject(&self) -> Option<String> {
+        Some(self.order.order_id.clone())
     }
 
     fn write(tx: &mut Tx<'_>, set: &[&Self]) -> DbResult<Vec<Begun>> {

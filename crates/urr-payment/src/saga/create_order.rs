@@ -83,6 +83,16 @@ impl PaymentService {
         request: OrderRequest,
         context: &CallContext,
     ) -> Result<Payment, PrepareError> {
+        let order = self.new_order(request, context).await?;
+        self.commit_in_set("prepared", order).await
+    }
+
+    /// A new order for a payable, which is not stored yet.
+    pub async fn new_order(
+        &self,
+        request: OrderRequest,
+        context: &CallContext,
+    ) -> Result<PreparedOrder, PrepareError> {
         let OrderRequest { user_id, payable, amount, key } = request;
         let validate = ValidatePayable { payable, user_id };
         let view = match self.0.tickets.call(validate, context).await {
@@ -102,9 +112,9 @@ impl PaymentService {
         let cause_event_id = view.last_event_id;
         let fresh = self.new_payment(id, order, correlation_id, now);
         let fresh = Payment { cause_event_id, ..fresh };
-        let key = key.map_or_else(|| id.to_string(), |key| format!("{user_id}:{}", key.as_str()));
+        let key = key.map(|key| format!("{user_id}:{}", key.as_str()));
         let declines_max = self.0.settings.declines_per_hold_max;
-        self.commit_in_set("prepared", PreparedOrder { fresh, key, declines_max }).await
+        Ok(PreparedOrder { fresh, key, declines_max })
     }
 
     /// A hold that was given up is refused for this reason, whatever has become of it since.
@@ -178,18 +188,30 @@ impl PaymentService {
 }
 
 /// A new order, unless its user has one for the same purchase.
-struct PreparedOrder {
-    fresh: Payment,
-    key: String,
+#[derive(Debug)]
+pub struct PreparedOrder {
+    pub fresh: Payment,
+    /// Of the request, if it has one.
+    key: Option<String>,
     declines_max: u32,
 }
 
 impl PreparedOrder {
+    /// The key under which the order is created once.
+    pub(super) fn create_key(&self) -> String {
+        self.key.clone().unwrap_or_else(|| self.fresh.id.to_string())
+    }
+
+    /// The key under which it is approved once.
+    pub(super) fn approve_key(&self, payment_key: &str) -> String {
+        self.key.clone().unwrap_or_else(|| payment_key.to_owned())
+    }
+
     /// The order that is there; none if the new one is to be inserted.
-    fn decide(&self, history: PayableHistory) -> Result<Option<Payment>, PrepareError> {
+    fn decide(&self, history: PayableHistory) -> Result<Option<Payment>, ApprovalRejection> {
         let PayableHistory { pending, rival, declines } = history;
         if declines >= self.declines_max {
-            return Err(ApprovalRejection::TooManyDeclines.into());
+            return Err(ApprovalRejection::TooManyDeclines);
         }
         let pending = pending.filter(|payment| is_same_purchase(payment, &self.fresh));
         if pending.is_none() {
@@ -203,30 +225,42 @@ impl SetWrite for PreparedOrder {
     type Answer = Payment;
     type Error = PrepareError;
 
-    fn subject(&self) -> String {
-        self.fresh.payable.id.to_string()
+    fn subject(&self) -> Option<String> {
+        Some(self.fresh.payable.id.to_string())
     }
 
     fn write(tx: &mut Tx<'_>, set: &[&Self]) -> DbResult<Vec<Result<Payment, PrepareError>>> {
-        let Some(first) = set.first() else { return Ok(Vec::new()) };
-        // Two clicks at the same moment are one order.
-        let name = |one: &&PreparedOrder| {
-            format!("prepare {} {}", one.fresh.user_id, one.fresh.payable.id)
+        let known = orders_find_known(tx, set)?;
+        let new = set.iter().zip(&known).filter(|(_, known)| matches!(known, Ok(None)));
+        let order = |(one, _): (&&PreparedOrder, _)| NewOrder {
+            payment: one.fresh.clone(),
+            key: one.create_key(),
+            begun: None,
         };
-        tx.lock_names(set.iter().map(name).collect())?;
-        let fresh: Vec<&Payment> = set.iter().map(|one| &one.fresh).collect();
-        let since = first.fresh.created_at - DECLINES_COUNTED;
-        let histories = purchase_sets::payable_histories(tx, &fresh, since)?;
-        let decided: Vec<Result<Option<Payment>, PrepareError>> =
-            set.iter().zip(histories).map(|(one, history)| one.decide(history)).collect();
-        let new = set.iter().zip(&decided).filter(|(_, decided)| matches!(decided, Ok(None)));
-        let new: Vec<NewOrder<'_>> = new.map(|(one, _)| (&one.fresh, one.key.as_str())).collect();
-        purchase_sets::orders_insert(tx, &new)?;
-        let order = |(one, decided): (&&PreparedOrder, Result<Option<Payment>, PrepareError>)| {
-            decided.map(|known| known.unwrap_or_else(|| one.fresh.clone()))
+        purchase_sets::orders_insert(tx, &new.map(order).collect::<Vec<_>>())?;
+        let order = |(one, known): (&&PreparedOrder, KnownOrder)| {
+            Ok(known?.unwrap_or_else(|| one.fresh.clone()))
         };
-        Ok(set.iter().zip(decided).map(order).collect())
+        Ok(set.iter().zip(known).map(order).collect())
     }
+}
+
+/// A user's order for the same purchase, if there is one and it can be paid.
+type KnownOrder = Result<Option<Payment>, ApprovalRejection>;
+
+/// Locks the purchases, and returns what is known of each: two clicks at the same moment are one order.
+pub(super) fn orders_find_known(
+    tx: &mut Tx<'_>,
+    orders: &[&PreparedOrder],
+) -> DbResult<Vec<KnownOrder>> {
+    let Some(first) = orders.first() else { return Ok(Vec::new()) };
+    let name =
+        |one: &&PreparedOrder| format!("prepare {} {}", one.fresh.user_id, one.fresh.payable.id);
+    tx.lock_names(orders.iter().map(name).collect())?;
+    let fresh: Vec<&Payment> = orders.iter().map(|one| &one.fresh).collect();
+    let since = first.fresh.created_at - DECLINES_COUNTED;
+    let histories = purchase_sets::payable_histories(tx, &fresh, since)?;
+    Ok(orders.iter().zip(histories).map(|(one, history)| one.decide(history)).collect())
 }
 
 /// Inserts the command's key first, then the payment: of two at once, the second waits.

@@ -84,8 +84,8 @@ impl SetWrite for DeliveredCharge {
     type Answer = (bool, Payment);
     type Error = StorageError;
 
-    fn subject(&self) -> String {
-        self.charged.order_id.clone()
+    fn subject(&self) -> Option<String> {
+        Some(self.charged.order_id.clone())
     }
 
     fn write(tx: &mut Tx<'_>, set: &[&Self]) -> DbResult<Vec<DbResult<(bool, Payment)>>> {

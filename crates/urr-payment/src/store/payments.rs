@@ -42,14 +42,15 @@ fn read_payable(row: &Row<'_>) -> DbResult<PayableRef> {
 const PAYMENT_INSERT: &str = "insert into payments (id, order_id, user_id, payable_kind, payable_id, event_id, \
      fencing_token, order_name, amount, booking_fee, currency, provider, status, attempts, \
      charged_amount, refunded_amount, correlation_id, cause_event_id, created_at, updated_at, \
-     reservation_id) \
+     reservation_id, step, payment_key, traceparent, charge_sent_at, last_charge_at, \
+     claimed_until, next_attempt_at) \
      values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 0, 0, 0, $14, $15, $16, \
-     $16, $17) \
+     $17, $18, $19, $20, $21, $22, $23, $24, $25) \
      on conflict (order_id) do nothing";
 
 /// Returns whether the payment was inserted; false if its order exists.
 pub fn payment_insert(tx: &mut Tx<'_>, payment: &Payment) -> DbResult<bool> {
-    Ok(tx.execute(PAYMENT_INSERT, &payment_values(payment))? == 1)
+    Ok(tx.execute(PAYMENT_INSERT, &payment_values(payment, None, None))? == 1)
 }
 
 /// Fills what is known of a sale at the box office.
@@ -68,14 +69,21 @@ pub fn box_office_fill(tx: &mut Tx<'_>, payment: &Payment) -> DbResult<()> {
     )
 }
 
-/// Inserts the payment of a new order, and its command.
-pub fn order_insert(tx: &mut Tx<'_>, payment: &Payment, key: &str, now: Timestamp) -> DbResult<()> {
-    let (order_id, action) = (&payment.order_id, CommandAction::Create);
-    tx.change_later(COMMAND_INSERT, params![order_id, action, key, now], 1)?;
-    tx.change_later(PAYMENT_INSERT, &payment_values(payment), 1)
+/// Inserts the payment of a new order. With a step, this process takes it until `claimed_until`.
+pub(super) fn new_payment_insert(
+    tx: &mut Tx<'_>,
+    payment: &Payment,
+    claimed_until: Option<Timestamp>,
+    next_attempt_at: Option<Timestamp>,
+) -> DbResult<()> {
+    tx.change_later(PAYMENT_INSERT, &payment_values(payment, claimed_until, next_attempt_at), 1)
 }
 
-fn payment_values(payment: &Payment) -> [Value<'_>; 17] {
+fn payment_values(
+    payment: &Payment,
+    claimed_until: Option<Timestamp>,
+    next_attempt_at: Option<Timestamp>,
+) -> [Value<'_>; 25] {
     let p = payment;
     [
         p.id.to_value(),
@@ -94,7 +102,15 @@ fn payment_values(payment: &Payment) -> [Value<'_>; 17] {
         p.correlation_id.to_value(),
         p.cause_event_id.to_value(),
         p.created_at.to_value(),
+        p.updated_at.to_value(),
         p.reservation_id.to_value(),
+        p.step.to_value(),
+        p.payment_key.to_value(),
+        p.traceparent.to_value(),
+        p.charge_sent_at.to_value(),
+        p.last_charge_at.to_value(),
+        claimed_until.map_or(Value::Null, Value::Time),
+        next_attempt_at.map_or(Value::Null, Value::Time),
     ]
 }
 
@@ -365,6 +381,17 @@ pub fn command_insert(
 ) -> DbResult<bool> {
     let rows = tx.execute(COMMAND_INSERT, params![order_id, action, key, now])?;
     Ok(rows == 1)
+}
+
+/// The same for a command of a new order, which nobody else can have executed.
+pub(super) fn new_command_insert(
+    tx: &mut Tx<'_>,
+    order_id: &str,
+    action: CommandAction,
+    key: &str,
+    now: Timestamp,
+) -> DbResult<()> {
+    tx.change_later(COMMAND_INSERT, params![order_id, action, key, now], 1)
 }
 
 /// The command may be executed once more.

@@ -13,8 +13,8 @@ use urr_storage::{DbResult, Row, Tx, params};
 
 use super::ledger::{self, EntryOf};
 use super::payments::{
-    COLUMNS, CommandAction, command_insert, order_insert, payment_find_pending,
-    payment_lock_by_order, read, rival_and_declines,
+    COLUMNS, CommandAction, command_insert, new_command_insert, new_payment_insert,
+    payment_find_pending, payment_lock_by_order, read, rival_and_declines,
 };
 use super::provider_calls::{ProviderCall, provider_call_insert, provider_calls_finish};
 use super::transitions::{TransitionFrom, TransitionTo};
@@ -87,47 +87,101 @@ fn histories_sql() -> String {
     )
 }
 
-/// A new order and the key of the command that made it.
-pub type NewOrder<'a> = (&'a Payment, &'a str);
+/// A new order.
+#[derive(Clone, Debug)]
+pub struct NewOrder {
+    pub payment: Payment,
+    /// Of the command that makes it.
+    pub key: String,
+    /// If its payment begins at once.
+    pub begun: Option<BegunOrder>,
+}
+
+/// The beginning of the payment of a new order.
+#[derive(Clone, Debug)]
+pub struct BegunOrder {
+    pub to: TransitionTo,
+    /// Of the command that approves it.
+    pub key: String,
+}
+
+impl NewOrder {
+    /// The commands that it executes, with their keys.
+    fn commands(&self) -> impl Iterator<Item = (CommandAction, &str)> {
+        let approved =
+            self.begun.as_ref().map(|begun| (CommandAction::Approve, begun.key.as_str()));
+        std::iter::once((CommandAction::Create, self.key.as_str())).chain(approved)
+    }
+
+    fn claimed_until(&self) -> Option<Timestamp> {
+        self.begun.as_ref().and_then(|begun| claim_of(self.payment.step, &begun.to))
+    }
+
+    fn next_attempt_at(&self) -> Option<Timestamp> {
+        self.begun.as_ref().and_then(|begun| attempt_of(self.payment.step, &begun.to))
+    }
+}
 
 /// Inserts the payments of new orders, and their commands.
-pub fn orders_insert(tx: &mut Tx<'_>, orders: &[NewOrder<'_>]) -> DbResult<()> {
+pub fn orders_insert(tx: &mut Tx<'_>, orders: &[NewOrder]) -> DbResult<()> {
     if !tx.is_postgres() {
-        let mut orders = orders.iter();
-        return orders
-            .try_for_each(|(payment, key)| order_insert(tx, payment, key, payment.created_at));
+        return orders.iter().try_for_each(|order| order_insert(tx, order));
     }
     if orders.is_empty() {
         return Ok(());
     }
-    let rows: Json = orders.iter().map(|(payment, key)| order_json(payment, key)).collect();
-    let count = orders.len() as u64;
+    let commands = orders.iter().flat_map(|order| {
+        order.commands().map(|(action, key)| {
+            json!({
+                "order_id": order.payment.order_id, "action": action.as_str(),
+                "command_key": key, "created_at": order.payment.created_at,
+            })
+        })
+    });
+    let commands: Vec<Json> = commands.collect();
+    let count = commands.len() as u64;
     tx.change_later(
         "insert into payment_idempotency (order_id, action, idempotency_key, created_at) \
-         select order_id, 'CREATE', command_key, created_at from jsonb_to_recordset($1) \
-         as one (order_id text, command_key text, created_at timestamptz) \
+         select order_id, action, command_key, created_at from jsonb_to_recordset($1) \
+         as one (order_id text, action text, command_key text, created_at timestamptz) \
          on conflict (order_id, action, idempotency_key) do nothing",
-        params![rows],
+        params![Json::from(commands)],
         count,
     )?;
+    let rows: Json = orders.iter().map(order_json).collect();
     tx.change_later(
         "insert into payments (id, order_id, user_id, payable_kind, payable_id, event_id, \
          fencing_token, order_name, amount, booking_fee, currency, provider, status, attempts, \
          charged_amount, refunded_amount, correlation_id, cause_event_id, created_at, updated_at, \
-         reservation_id) select id, order_id, user_id, payable_kind, payable_id, event_id, \
+         reservation_id, step, claimed_until, next_attempt_at, payment_key, traceparent, \
+         charge_sent_at, last_charge_at) \
+         select id, order_id, user_id, payable_kind, payable_id, event_id, \
          fencing_token, order_name, amount, booking_fee, currency, provider, status, 0, 0, 0, \
-         correlation_id, cause_event_id, created_at, created_at, reservation_id \
+         correlation_id, cause_event_id, created_at, updated_at, reservation_id, step, \
+         claimed_until, next_attempt_at, payment_key, traceparent, charge_sent_at, last_charge_at \
          from jsonb_to_recordset($1) as one (id uuid, order_id text, user_id uuid, \
          payable_kind text, payable_id uuid, event_id uuid, fencing_token bigint, \
          order_name text, amount bigint, booking_fee bigint, currency text, provider text, \
          status text, correlation_id uuid, cause_event_id uuid, created_at timestamptz, \
-         reservation_id uuid) on conflict (order_id) do nothing",
+         updated_at timestamptz, reservation_id uuid, step text, claimed_until timestamptz, \
+         next_attempt_at timestamptz, payment_key text, traceparent text, \
+         charge_sent_at timestamptz, last_charge_at timestamptz) \
+         on conflict (order_id) do nothing",
         params![rows],
-        count,
+        orders.len() as u64,
     )
 }
 
-fn order_json(payment: &Payment, key: &str) -> Json {
+fn order_insert(tx: &mut Tx<'_>, order: &NewOrder) -> DbResult<()> {
+    let payment = &order.payment;
+    for (action, key) in order.commands() {
+        new_command_insert(tx, &payment.order_id, action, key, payment.created_at)?;
+    }
+    new_payment_insert(tx, payment, order.claimed_until(), order.next_attempt_at())
+}
+
+fn order_json(order: &NewOrder) -> Json {
+    let payment = &order.payment;
     json!({
         "id": payment.id.0, "order_id": payment.order_id, "user_id": payment.user_id,
         "payable_kind": payment.payable.kind.as_str(), "payable_id": payment.payable.id,
@@ -136,8 +190,11 @@ fn order_json(payment: &Payment, key: &str) -> Json {
         "booking_fee": payment.booking_fee.amount(), "currency": payment.currency,
         "provider": payment.provider, "status": payment.status.as_str(),
         "correlation_id": payment.correlation_id, "cause_event_id": payment.cause_event_id,
-        "created_at": payment.created_at, "reservation_id": payment.reservation_id,
-        "command_key": key,
+        "created_at": payment.created_at, "updated_at": payment.updated_at,
+        "reservation_id": payment.reservation_id, "step": payment.step.map(SagaStep::as_str),
+        "claimed_until": order.claimed_until(), "next_attempt_at": order.next_attempt_at(),
+        "payment_key": payment.payment_key, "traceparent": payment.traceparent,
+        "charge_sent_at": payment.charge_sent_at, "last_charge_at": payment.last_charge_at,
     })
 }
 

@@ -14,17 +14,22 @@ use super::{
     ATTEMPTS_MAX, ATTEMPTS_WITHOUT_CONNECTION_MAX, PostgresConnection, WorkerConnection,
     count_round_trips, run_job,
 };
-use crate::batches::WriteBatch;
+use crate::batches::Batch;
 use crate::engine::{Access, EngineShared};
 use crate::job::{Job, SetRun, TxDecision};
 use crate::tx::TxConnection;
 use crate::{DbResult, StorageError, Tx};
 
 /// Runs a batch, and those that follow it if they cannot be queued.
-pub(super) fn run_batches(worker: &mut WorkerConnection, first: WriteBatch, shared: &EngineShared) {
+pub(super) fn run_batches(
+    worker: &mut WorkerConnection,
+    access: Access,
+    first: Batch,
+    shared: &EngineShared,
+) {
     let mut next = Some(first);
     while let Some(mut batch) = next {
-        run_members(worker, batch.take_members(), shared);
+        run_members(worker, access, batch.take_members(), shared);
         next = batch.follow();
     }
 }
@@ -32,11 +37,12 @@ pub(super) fn run_batches(worker: &mut WorkerConnection, first: WriteBatch, shar
 /// Runs closures until they are decided, and answers their callers.
 fn run_members(
     worker: &mut WorkerConnection,
+    access: Access,
     mut members: Vec<Box<dyn Job>>,
     shared: &EngineShared,
 ) {
     if members.len() == 1 || shared.dangerous_acknowledge_before_commit {
-        return run_apart(worker, members, shared);
+        return run_apart(worker, access, members, shared);
     }
     // They came at the same moment, so that any order is right: those of one kind form larger sets.
     members.sort_by_key(|member| member.kind());
@@ -44,7 +50,7 @@ fn run_members(
     loop {
         let tried = match worker.connection() {
             Ok(connection) => {
-                let tried = try_members(connection, &mut members, is_careful, shared);
+                let tried = try_members(connection, access, &mut members, is_careful, shared);
                 count_round_trips(connection, shared);
                 tried
             }
@@ -52,7 +58,9 @@ fn run_members(
         };
         match tried {
             Ok(tally) => {
-                shared.count_group(tally.committed, tally.rolled_back);
+                if access == Access::Write {
+                    shared.count_group(tally.committed, tally.rolled_back);
+                }
                 finish(members, &Ok(()));
                 if tally.has_outbox_rows {
                     shared.outbox_signal.notify_one();
@@ -78,7 +86,7 @@ fn run_members(
                     warn!(%error, "lost the connection to PostgreSQL before a commit; trying again");
                     worker.connection = None;
                 } else if attempt >= ATTEMPTS_MAX {
-                    return run_apart(worker, members, shared);
+                    return run_apart(worker, access, members, shared);
                 }
                 // The other side of a collision, or the server, needs a moment.
                 thread::sleep(Duration::from_millis(u64::from(attempt) * 2));
@@ -88,9 +96,14 @@ fn run_members(
 }
 
 /// Each closure in a transaction of its own.
-fn run_apart(worker: &mut WorkerConnection, members: Vec<Box<dyn Job>>, shared: &EngineShared) {
+fn run_apart(
+    worker: &mut WorkerConnection,
+    access: Access,
+    members: Vec<Box<dyn Job>>,
+    shared: &EngineShared,
+) {
     for member in members {
-        run_job(worker, Access::Write, member, shared);
+        run_job(worker, access, member, shared);
     }
 }
 
@@ -119,11 +132,12 @@ enum BatchFailure {
 
 fn try_members(
     connection: &mut PostgresConnection,
+    access: Access,
     members: &mut [Box<dyn Job>],
     is_careful: bool,
     shared: &EngineShared,
 ) -> Result<BatchTally, BatchFailure> {
-    connection.begin(false);
+    connection.begin(access == Access::Read);
     let mut tally = BatchTally::default();
     let run = match is_careful {
         true => members.iter_mut().try_for_each(|member| {
@@ -137,8 +151,12 @@ fn try_members(
         drop(connection.roll_back());
         return Err(failure);
     }
+    if access == Access::Read && !connection.has_statements_ahead() {
+        connection.end_read();
+        return Ok(tally);
+    }
     connection.commit().map_err(|error| match error {
-        StorageError::Unavailable(reason) => {
+        StorageError::Unavailable(reason) if access == Access::Write => {
             BatchFailure::Final(StorageError::OutcomeUnknown(reason))
         }
         error => failure_of(error, is_careful),
@@ -179,7 +197,7 @@ fn set_length(members: &[Box<dyn Job>]) -> usize {
     let Some(kind) = members.first().and_then(|first| first.kind()) else { return 1 };
     let mut subjects = HashSet::new();
     let of_kind = members.iter().take_while(|member| member.kind() == Some(kind));
-    of_kind.take_while(|member| subjects.insert(member.subject())).count()
+    of_kind.take_while(|member| member.subject().is_none_or(|it| subjects.insert(it))).count()
 }
 
 fn run_set(

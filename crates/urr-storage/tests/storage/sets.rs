@@ -23,12 +23,13 @@ impl SetWrite for NumberWrite {
     type Answer = ();
     type Error = BatchRefusal;
 
-    fn subject(&self) -> String {
-        match self {
+    fn subject(&self) -> Option<String> {
+        let subject = match self {
             NumberWrite::Insert { n, subject: "" } => n.to_string(),
             NumberWrite::Insert { subject, .. } => (*subject).to_owned(),
             NumberWrite::Refused | NumberWrite::Panicking => format!("{self:?}"),
-        }
+        };
+        Some(subject)
     }
 
     fn write(tx: &mut Tx<'_>, set: &[&Self]) -> DbResult<Vec<Outcome>> {

@@ -4,18 +4,20 @@
 //! effect (K-1, R-9). A rejection is final and no failure of the consumer: the payment service gets
 //! it as the answer of its call and refunds the money (K-9).
 
-use urr_bus::{HandleError, HandlerContext, HandlerOutcome, decode_event};
+use std::collections::{HashMap, HashSet};
+
+use urr_bus::{HandleError, HandledEvent, HandlerContext, HandlerOutcome, decode_event};
 use urr_contracts::events::payment::{
     PaymentConfirmed, PaymentRefunded, PaymentSnapshot, PaymentType, RefundCause,
 };
 use urr_contracts::internal::ticket::PayableKind;
-use urr_kernel::{DomainEvent, Uuid};
+use urr_kernel::{DomainEvent, EventData, Uuid};
 use urr_storage::{StorageError, Tx};
 
 use crate::memberships::{MembershipActivation, activate};
 use crate::metrics::TicketMetrics;
 use crate::payables::PayableError;
-use crate::reservations::hold_steps::{HoldConfirmation, HoldStep, take_steps};
+use crate::reservations::hold_steps::{HoldConfirmation, HoldStep, HoldStepResult, take_steps};
 use crate::transfers::{TransferCompletion, complete};
 use crate::{
     CompletedPayment, MembershipError, MembershipId, PaymentClaim, ReservationId, ReturnedMoney,
@@ -28,6 +30,28 @@ fn is_foreign(event: &DomainEvent) -> bool {
     name.is_some_and(|name| name.parse::<PayableKind>().is_err())
 }
 
+/// What a payment event says was paid for.
+struct PaidPayable {
+    payment_type: PaymentType,
+    id: Uuid,
+    payment: CompletedPayment,
+}
+
+impl PaidPayable {
+    fn read(event: &DomainEvent) -> Result<PaidPayable, HandleError> {
+        let confirmed: PaymentConfirmed = decode_event(event)?;
+        let (payment, amount) = (&confirmed.payment, confirmed.amount);
+        check_target(payment)?;
+        let fencing_token = confirmed.fencing_token.ok_or_else(|| poison("no fencing token"))?;
+        let claim = PaymentClaim { payment_id: payment.payment_id, fencing_token, amount };
+        Ok(PaidPayable {
+            payment_type: payment.payment_type,
+            id: payment.reference_id,
+            payment: CompletedPayment::new(claim, payment.payment_method.as_deref()),
+        })
+    }
+}
+
 /// Gives the buyer what was paid for, if the call of the payment service has not done so.
 pub fn payment_confirmed(
     tx: &mut Tx<'_>,
@@ -38,20 +62,46 @@ pub fn payment_confirmed(
     if is_foreign(event) {
         return Ok(HandlerOutcome::Ignored);
     }
-    let confirmed: PaymentConfirmed = decode_event(event)?;
-    let (payment, amount) = (&confirmed.payment, confirmed.amount);
-    check_target(payment)?;
-    let (id, payment_id) = (payment.reference_id, payment.payment_id);
-    let fencing_token = confirmed.fencing_token.ok_or_else(|| poison("no fencing token"))?;
-    let claim = PaymentClaim { payment_id, fencing_token, amount };
-    let completed = CompletedPayment::new(claim, payment.payment_method.as_deref());
-    let result = match payment.payment_type {
-        PaymentType::Reservation => confirm_reservation(tx, context, id, &completed, metrics),
-        PaymentType::Transfer => complete_transfer(tx, context, id, &completed),
-        PaymentType::Membership => activate_membership(tx, context, id, &completed),
+    let paid = PaidPayable::read(event)?;
+    let result = match paid.payment_type {
+        PaymentType::Reservation => {
+            let confirmed = confirm_reservations(tx, &[(context, &paid)], metrics);
+            confirmed?.pop().expect("one reservation has one result")
+        }
+        PaymentType::Transfer => complete_transfer(tx, context, paid.id, &paid.payment),
+        PaymentType::Membership => activate_membership(tx, context, paid.id, &paid.payment),
         PaymentType::Other => return Ok(HandlerOutcome::Ignored),
     };
     outcome(event, result)
+}
+
+/// Confirms the reservations that events say are paid, all at once. Returns the outcomes by event.
+/// Other events have none, nor has a second payment of a reservation, or one that cannot be read.
+pub fn reservations_confirmed(
+    tx: &mut Tx<'_>,
+    events: &[HandledEvent<'_>],
+    metrics: &TicketMetrics,
+) -> Result<HashMap<Uuid, HandlerOutcome>, HandleError> {
+    let (mut seen, mut confirmed) = (HashSet::new(), Vec::new());
+    for (event, context) in events {
+        if event.event_type != PaymentConfirmed::TYPE || is_foreign(event) {
+            continue;
+        }
+        if let Ok(paid) = PaidPayable::read(event)
+            && paid.payment_type == PaymentType::Reservation
+            && seen.insert(paid.id)
+        {
+            confirmed.push((*event, context, paid));
+        }
+    }
+    if confirmed.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let paid: Vec<(&HandlerContext, &PaidPayable)> =
+        confirmed.iter().map(|(_, context, paid)| (*context, paid)).collect();
+    let results = confirm_reservations(tx, &paid, metrics)?;
+    let outcomes = confirmed.iter().zip(results);
+    outcomes.map(|((event, ..), result)| Ok((event.id, outcome(event, result)?))).collect()
 }
 
 /// A reservation is named twice.
@@ -67,29 +117,39 @@ fn poison(what: &str) -> HandleError {
     HandleError::Poison(format!("the payment names {what}"))
 }
 
-fn confirm_reservation(
+/// Confirms different reservations. Returns the result of each.
+fn confirm_reservations(
     tx: &mut Tx<'_>,
-    context: &HandlerContext,
-    id: Uuid,
-    payment: &CompletedPayment,
+    paid: &[(&HandlerContext, &PaidPayable)],
     metrics: &TicketMetrics,
-) -> Result<(), PayableError> {
-    let confirmation = HoldConfirmation {
-        id: ReservationId(id),
-        payment,
-        ticket_id: &|number| context.derived_id(&format!("ticket {number}")),
-        stamp: context.event_metadata("confirmed", SOURCE),
-        moved_stamp: context.event_metadata("rescheduled", SOURCE),
-        now: context.now,
+) -> Result<Vec<Result<(), PayableError>>, HandleError> {
+    let ticket_ids: Vec<_> = paid
+        .iter()
+        .map(|(context, _)| |number| context.derived_id(&format!("ticket {number}")))
+        .collect();
+    let step = |((context, paid), ticket_id)| {
+        let (context, paid): (&HandlerContext, &PaidPayable) = (context, paid);
+        HoldStep::Confirm(Box::new(HoldConfirmation {
+            id: ReservationId(paid.id),
+            payment: &paid.payment,
+            ticket_id,
+            stamp: context.event_metadata("confirmed", SOURCE),
+            moved_stamp: context.event_metadata("rescheduled", SOURCE),
+            now: context.now,
+        }))
     };
-    let taken = take_steps(tx, &[HoldStep::Confirm(Box::new(confirmation))]);
-    let mut taken = taken.map_err(TransitionError::from)?;
-    // Whoever confirms counts: this event or the call of the payment service, not both.
-    if taken.pop().expect("one step has one result")?.is_some() {
-        let metrics = metrics.clone();
-        context.after_commit(move || metrics.count_confirmed());
-    }
-    Ok(())
+    let ids = ticket_ids.iter().map(|ticket_id| ticket_id as &dyn Fn(usize) -> Uuid);
+    let steps: Vec<HoldStep<'_>> = paid.iter().copied().zip(ids).map(step).collect();
+    let taken = take_steps(tx, &steps)?;
+    let result = |((context, _), taken): (&(&HandlerContext, &PaidPayable), HoldStepResult)| {
+        // Whoever confirms counts: this event or the call of the payment service, not both.
+        if taken?.is_some() {
+            let metrics = metrics.clone();
+            context.after_commit(move || metrics.count_confirmed());
+        }
+        Ok(())
+    };
+    Ok(paid.iter().zip(taken).map(result).collect())
 }
 
 fn complete_transfer(

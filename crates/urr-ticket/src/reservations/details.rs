@@ -5,15 +5,18 @@ use std::sync::Arc;
 
 use urr_kernel::Uuid;
 use urr_service::Page;
-use urr_storage::{DbResult, StorageError, Tx};
+use urr_storage::{BatchKey, DbResult, SetRead, StorageError, Tx};
 
 use crate::reservations::cancel::check_owner;
 use crate::reservations::rules::{ReservationRecord, ReservationRejection};
 pub use crate::reservations::store::list::ReservationFilter;
 use crate::reservations::store::list::{self as listing, StoredTicket};
-use crate::reservations::store::{items, record_find};
+use crate::reservations::store::{items, records_find_with_flow};
 use crate::reservations::transition::TransitionError;
-use crate::{Inventory, ItemSubject, ReservationId, ReservationItem, TicketService};
+use crate::{
+    EventChain, Inventory, ItemSubject, ReservationId, ReservationItem, ReservationStatus,
+    TicketService,
+};
 
 /// A reservation with its items, tickets and inventory.
 #[derive(Clone, Debug)]
@@ -88,6 +91,44 @@ pub(crate) fn shorten_order_name(name: String) -> String {
     name.chars().take(ORDER_NAME_CHARS_MAX - 1).chain(['…']).collect()
 }
 
+/// A reservation as it is stored, with all that belongs to it.
+#[derive(Clone, Debug)]
+pub(crate) struct StoredReservation {
+    pub record: ReservationRecord,
+    pub chain: EventChain,
+    pub items: Vec<ReservationItem>,
+    pub tickets: Vec<StoredTicket>,
+}
+
+struct ReservationToRead(ReservationId);
+
+impl SetRead for ReservationToRead {
+    type Answer = Option<StoredReservation>;
+    type Error = StorageError;
+
+    fn read(tx: &mut Tx<'_>, set: &[&Self]) -> DbResult<Vec<DbResult<Option<StoredReservation>>>> {
+        let ids: Vec<Uuid> = set.iter().map(|one| one.0.0).collect();
+        let records = records_find_with_flow(tx, &ids)?;
+        let items = items::item_list_of(tx, &ids)?;
+        // A hold has no tickets yet.
+        let has_tickets =
+            |record: &ReservationRecord| record.reservation.status != ReservationStatus::Pending;
+        let sold: Vec<Uuid> = records
+            .iter()
+            .filter(|(_, (record, _))| has_tickets(record))
+            .map(|(id, _)| *id)
+            .collect();
+        let tickets = listing::ticket_list_of(tx, &sold)?;
+        let find = |id: &Uuid| {
+            let (record, chain) = records.get(id).cloned()?;
+            let items = items.get(id).cloned().unwrap_or_default();
+            let tickets = tickets.get(id).cloned().unwrap_or_default();
+            Some(StoredReservation { record, chain, items, tickets })
+        };
+        Ok(ids.iter().map(|id| Ok(find(id))).collect())
+    }
+}
+
 impl TicketService {
     /// One's own reservation; another user's is not found.
     pub async fn my_reservation(
@@ -105,14 +146,20 @@ impl TicketService {
         &self,
         id: ReservationId,
     ) -> Result<ReservationDetails, TransitionError> {
-        let found = self.db.read(move |tx| {
-            let record = record_find(tx, id)?.ok_or(ReservationRejection::NotFound)?;
-            let items = items::item_list(tx, id)?;
-            Ok::<_, TransitionError>((record, items, listing::ticket_list(tx, id)?))
-        });
-        let (record, items, tickets) = found.await?;
+        let found = self.read_reservation(id).await?;
+        let StoredReservation { record, items, tickets, .. } = found;
         let inventory = self.inventories.get(record.reservation.event_id).await?;
         Ok(ReservationDetails { record, items, tickets, inventory })
+    }
+
+    /// A reservation as it is stored, read together with others.
+    pub(crate) async fn read_reservation(
+        &self,
+        id: ReservationId,
+    ) -> Result<StoredReservation, TransitionError> {
+        let found: DbResult<Option<StoredReservation>> =
+            self.db.read_in_set(BatchKey::named("reservations"), ReservationToRead(id)).await;
+        Ok(found?.ok_or(ReservationRejection::NotFound)?)
     }
 
     /// One page of reservations, the newest first, and how many there are.

@@ -300,10 +300,11 @@ impl SetWrite for HoldStepCall {
     type Answer = Option<Purchase>;
     type Error = TransitionError;
 
-    fn subject(&self) -> String {
-        match self {
+    fn subject(&self) -> Option<String> {
+        let subject = match self {
             HoldStepCall::Pin { id, .. } | HoldStepCall::Confirm { id, .. } => id.to_string(),
-        }
+        };
+        Some(subject)
     }
 
     fn write(tx: &mut Tx<'_>, set: &[&Self]) -> DbResult<Vec<HoldStepResult>> {

@@ -9,13 +9,13 @@ use urr_storage::{DbResult, Tx};
 
 use crate::inventory::store::sale_batch;
 use crate::reservations::cancel::check_owner;
+use crate::reservations::details::StoredReservation;
 use crate::reservations::hold_steps::{HoldStepCall, HoldStepResult, Purchase};
 use crate::reservations::rules::{
     PaymentClaim, ReservationRecord, ReservationRejection, ReturnedMoney, decide_pay,
     decide_refunded, decide_unpin,
 };
 use crate::reservations::store as transitions;
-use crate::reservations::store::items;
 use crate::reservations::store::list as listing;
 use crate::reservations::transition::{TransitionCheck, TransitionError, check_transition};
 use crate::{EventChain, ReservationDetails, ReservationId, TicketService};
@@ -70,20 +70,11 @@ impl TicketService {
         id: ReservationId,
         user_id: Uuid,
     ) -> Result<(ReservationDetails, EventChain), TransitionError> {
-        let now = self.clock.now();
-        let found = self.db.read(move |tx| {
-            let found = transitions::record_find_with_flow(tx, id)?;
-            let (record, chain) = found.ok_or(ReservationRejection::NotFound)?;
-            check_owner(&record, user_id)?;
-            decide_pay(&record, now)?;
-            let items = items::item_list(tx, id)?;
-            Ok::<_, TransitionError>((record, items, chain))
-        });
-        let (record, items, chain) = found.await?;
+        let StoredReservation { record, chain, items, tickets } = self.read_reservation(id).await?;
+        check_owner(&record, user_id)?;
+        decide_pay(&record, self.clock.now())?;
         let inventory = self.inventories.get(record.reservation.event_id).await?;
-        // What can be paid has no tickets yet.
-        let details = ReservationDetails { record, items, tickets: Vec::new(), inventory };
-        Ok((details, chain))
+        Ok((ReservationDetails { record, items, tickets, inventory }, chain))
     }
 
     /// Takes a step with a hold, in one transaction with those of other holds of the same event: all

@@ -39,21 +39,21 @@ pub fn record_find(tx: &mut Tx<'_>, id: ReservationId) -> DbResult<Option<Reserv
     tx.query_opt(&format!("{RECORD} r.id = $1"), params![id], record_read)
 }
 
-/// A reservation and its event chain.
-pub fn record_find_with_flow(
-    tx: &mut Tx<'_>,
-    id: ReservationId,
-) -> DbResult<Option<(ReservationRecord, EventChain)>> {
-    let read = |row: &Row<'_>| Ok((record_read(row)?, flow_read(row)?));
-    tx.query_opt(&format!("{RECORD} r.id = $1"), params![id], read)
-}
-
 /// Several reservations by their ids.
 pub fn records_find(tx: &mut Tx<'_>, ids: &[Uuid]) -> DbResult<HashMap<Uuid, ReservationRecord>> {
+    let records = records_find_with_flow(tx, ids)?;
+    Ok(records.into_iter().map(|(id, (record, _))| (id, record)).collect())
+}
+
+/// The same with their event chains.
+pub fn records_find_with_flow(
+    tx: &mut Tx<'_>,
+    ids: &[Uuid],
+) -> DbResult<HashMap<Uuid, (ReservationRecord, EventChain)>> {
     let mut records = HashMap::with_capacity(ids.len());
+    let read = |row: &Row<'_>| Ok((row.get("id")?, (record_read(row)?, flow_read(row)?)));
     for_each_chunk(ids, &[], |list, values| {
-        let found = tx.query(&format!("{RECORD} r.id in ({list})"), values, record_read)?;
-        records.extend(found.into_iter().map(|record| (record.reservation.id.0, record)));
+        records.extend(tx.query(&format!("{RECORD} r.id in ({list})"), values, read)?);
         Ok::<_, StorageError>(())
     })?;
     Ok(records)

@@ -417,7 +417,7 @@ contract! {
                 group: ticket_consumer::GROUP.to_owned(),
                 topics: ticket_consumer::TOPICS.iter().map(|topic| (*topic).to_owned()).collect(),
                 types: Some(ticket_consumer::TYPES),
-                handler: world.ticket.event_handler().into(),
+                handler: world.ticket.event_handler(),
                 clock: world.clock.clone(),
                 metrics: BusMetrics::default(),
             },

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use urr_bus::{EventHandler, HandleError, HandlerContext, HandlerOutcome};
+use urr_bus::{EventHandler, HandleError, HandledEvent, HandlerContext, HandlerOutcome};
 use urr_kernel::DomainEvent;
 use urr_storage::Tx;
 
@@ -21,7 +21,7 @@ pub enum ConsumerHandle {
     /// One event after the other.
     Each(fn(&mut Tx<'_>, &DomainEvent, &HandlerContext) -> Result<HandlerOutcome, HandleError>),
     /// All events of the transaction at once.
-    Together(fn(&mut Tx<'_>, &[&DomainEvent]) -> Result<(), HandleError>),
+    Together(fn(&mut Tx<'_>, &[HandledEvent<'_>]) -> Result<Vec<HandlerOutcome>, HandleError>),
 }
 
 impl From<ConsumerHandle> for EventHandler {
@@ -72,14 +72,14 @@ pub const STATS: EventConsumer = EventConsumer {
     group: urr_stats::GROUP,
     topics: urr_stats::TOPICS,
     types: None,
-    handle: ConsumerHandle::Together(urr_stats::handle_all),
+    handle: ConsumerHandle::Together(urr_stats::handle),
 };
 
 pub const TICKET: EventConsumer = EventConsumer {
     group: urr_ticket::consumer::GROUP,
     topics: urr_ticket::consumer::TOPICS,
     types: Some(urr_ticket::consumer::TYPES),
-    handle: ConsumerHandle::Each(urr_ticket::consumer::handle),
+    handle: ConsumerHandle::Together(urr_ticket::consumer::handle_together),
 };
 
 #[cfg(test)]

@@ -40,7 +40,7 @@ pub fn start(builder: &mut Builder<'_>, db: Db) -> Result<Service> {
     };
     let parts = parts(builder.config, db.clone(), &sources, locks)?;
     let ticket = TicketService::new(TicketParts { slots, persons, peers: Some(peers), ..parts });
-    builder.consume_with(&db, &consumers::TICKET, ticket.event_handler().into());
+    builder.consume_with(&db, &consumers::TICKET, ticket.event_handler());
     let (jobs, stopping) = (ticket.clone(), builder.stopping.clone());
     builder.add_jobs("the ticket jobs", async move { jobs.run_jobs(stopping).await });
     let maps = ticket.seat_maps().clone();

@@ -1,13 +1,15 @@
 //! Lists of reservations and tickets in SQL.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use urr_contracts::internal::auth::USERS_FOUND_MAX;
 use urr_kernel::{Timestamp, Uuid, Won, first_id_at};
 use urr_layout::SeatId;
 use urr_service::{CursorPage, Page};
-use urr_storage::{DbResult, Row, Tx, Value, from_row, params, storable_time};
+use urr_storage::{DbResult, Row, StorageError, Tx, Value, from_row, params, storable_time};
 
+use crate::in_list::for_each_chunk;
 use crate::reservations::rules::ReservationRecord;
 use crate::reservations::store::{RECORD, record_read};
 use crate::{ReservationId, ReservationStatus};
@@ -168,8 +170,8 @@ pub struct StoredTicket {
     pub unit_price: Won,
 }
 
-const TICKET: &str = "select t.id, t.number, t.event_id, t.position, t.seat_id, t.issue, \
-    t.is_valid, t.checked_in_at, i.unit_price, y.name as ticket_type_name from tickets as t \
+const TICKET: &str = "select t.id, t.reservation_id, t.number, t.event_id, t.position, t.seat_id, \
+    t.issue, t.is_valid, t.checked_in_at, i.unit_price, y.name as ticket_type_name from tickets as t \
     join reservation_items as i on i.reservation_id = t.reservation_id and i.position = t.position \
     left join ticket_types as y on y.id = i.ticket_type_id";
 
@@ -190,9 +192,21 @@ pub fn ticket_list_lock(tx: &mut Tx<'_>, id: ReservationId) -> DbResult<Vec<Stor
 }
 
 pub fn ticket_list(tx: &mut Tx<'_>, id: ReservationId) -> DbResult<Vec<StoredTicket>> {
-    tx.query(
-        &format!("{TICKET} where t.reservation_id = $1 order by t.position, t.unit"),
-        params![id],
-        ticket_read,
-    )
+    Ok(ticket_list_of(tx, &[id.0])?.remove(&id.0).unwrap_or_default())
+}
+
+/// The tickets of several reservations.
+pub fn ticket_list_of(tx: &mut Tx<'_>, ids: &[Uuid]) -> DbResult<HashMap<Uuid, Vec<StoredTicket>>> {
+    let mut tickets: HashMap<Uuid, Vec<StoredTicket>> = HashMap::new();
+    let read = |row: &Row<'_>| Ok((row.get::<Uuid>("reservation_id")?, ticket_read(row)?));
+    for_each_chunk(ids, &[], |list, values| {
+        let sql = format!(
+            "{TICKET} where t.reservation_id in ({list}) order by t.reservation_id, t.position, t.unit"
+        );
+        for (id, ticket) in tx.query(&sql, values, read)? {
+            tickets.entry(id).or_default().push(ticket);
+        }
+        Ok::<_, StorageError>(())
+    })?;
+    Ok(tickets)
 }
