@@ -134,10 +134,7 @@ impl MailService {
         }
         let completed = (!mail.is_complete).then(|| mail.template_data.clone());
         if let Some(decision) = decide_unverified(&mail, recipient, now) {
-            // It waits for long, and its recipient may read it in their notifications.
-            if let Some(data) = completed {
-                self.store_data(mail.id, data).await?;
-            }
+            self.store_data(mail.id, completed).await?;
             return self.record(lease, &mail, decision).await;
         }
         if mail.kind.is_link() {
@@ -150,6 +147,7 @@ impl MailService {
         let attachment = match self.find_tickets(&mail, recipient.language, context).await {
             Ok(attachment) => attachment,
             Err(TicketsLater) => {
+                self.store_data(mail.id, completed).await?;
                 return self.postpone_all(lease, &[mail], TICKET_UNAVAILABLE).await;
             }
         };
@@ -213,7 +211,10 @@ impl MailService {
         true
     }
 
-    async fn store_data(&self, id: MailId, data: TemplateData) -> DbResult<()> {
+    /// Stores what the ticket service said about a mail that has to wait: it is not asked again, and
+    /// the recipient may read the mail in their notifications.
+    async fn store_data(&self, id: MailId, completed: Option<TemplateData>) -> DbResult<()> {
+        let Some(data) = completed else { return Ok(()) };
         let complete = move |tx: &mut Tx<'_>| store::mail_complete(tx, id, &data);
         self.parts.db.write_batched(RESULTS, complete).await
     }

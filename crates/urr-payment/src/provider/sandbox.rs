@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use urr_kernel::{Clock, IdSource, Timestamp, Won};
-use urr_storage::{BatchKey, Db, DbResult, StorageError, Tx};
+use urr_storage::{BatchKey, Db, DbResult, StorageError};
 
-use self::store::{CheckoutAgreement, SandboxOutcome};
+use self::store::{CardCharge, CheckoutAgreement, SandboxOutcome};
 pub use self::test_card::TestCard;
 use super::{
     CALL_TIMEOUT, ChargeRequest, ProviderLookup, ProviderOutcome, ProviderPayment, RefundRequest,
@@ -69,13 +69,13 @@ impl Sandbox {
     /// The key that the checkout gives the buyer's browser: the buyer agrees to this order and amount.
     pub async fn issue_key(&self, card: TestCard, order_id: &str, amount: Won) -> DbResult<String> {
         let payment_key = format!("sandbox_{}_{}", card.as_str(), self.ids.next_id().simple());
-        let (key, order_id) = (payment_key.clone(), order_id.to_owned());
-        let now = self.clock.now();
-        let insert = move |tx: &mut Tx<'_>| {
-            let agreed = CheckoutAgreement { payment_key: &key, order_id: &order_id, amount };
-            store::payment_insert(tx, &agreed, now)
+        let agreed = CheckoutAgreement {
+            payment_key: payment_key.clone(),
+            order_id: order_id.to_owned(),
+            amount,
+            now: self.clock.now(),
         };
-        self.db.write_batched(BatchKey::named("sandbox checkout"), insert).await?;
+        self.db.write_in_set(BatchKey::named("sandbox checkout"), agreed).await?;
         Ok(payment_key)
     }
 
@@ -86,9 +86,8 @@ impl Sandbox {
         let Some(card) = TestCard::of_key(&charge.payment_key) else {
             return ProviderOutcome::declined("NOT_FOUND_PAYMENT");
         };
-        let (charge, now) = (charge.clone(), self.clock.now());
-        let charge = move |tx: &mut Tx<'_>| store::payment_charge(tx, &charge, card, now);
-        let entry = self.db.write_batched(BatchKey::named("sandbox charge"), charge).await;
+        let charge = CardCharge { charge: charge.clone(), card, now: self.clock.now() };
+        let entry = self.db.write_in_set(BatchKey::named("sandbox charge"), charge).await;
         match entry {
             Ok(SandboxOutcome::Moved(payment)) => self.tell_of_charge(card, payment).await,
             entry => self.tell(entry).await,

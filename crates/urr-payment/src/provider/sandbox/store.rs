@@ -1,9 +1,11 @@
 //! The tables of the sandbox: checkouts, and movements of money, once per idempotency key.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
+use serde_json::{Value as Json, json};
 use urr_kernel::{Timestamp, Won};
-use urr_storage::{DbResult, Row, Tx, from_row, params};
+use urr_storage::{DbResult, Row, SetWrite, StorageError, Tx, from_row, params};
 
 use super::TestCard;
 use crate::provider::{
@@ -85,34 +87,138 @@ impl SandboxPayment {
     }
 }
 
-pub(super) struct CheckoutAgreement<'a> {
-    pub payment_key: &'a str,
-    pub order_id: &'a str,
+/// The buyer agrees to pay.
+#[derive(Clone, Debug)]
+pub(super) struct CheckoutAgreement {
+    pub payment_key: String,
+    pub order_id: String,
     pub amount: Won,
+    pub now: Timestamp,
 }
 
-/// The buyer agrees to pay.
-pub(super) fn payment_insert(
-    tx: &mut Tx<'_>,
-    agreed: &CheckoutAgreement<'_>,
+impl SetWrite for CheckoutAgreement {
+    type Answer = ();
+    type Error = StorageError;
+
+    fn write(tx: &mut Tx<'_>, set: &[&Self]) -> DbResult<Vec<DbResult<()>>> {
+        if tx.is_postgres() {
+            let row = |agreed: &&Self| {
+                json!({
+                    "payment_key": agreed.payment_key, "order_id": agreed.order_id,
+                    "amount": agreed.amount.amount(), "created_at": agreed.now,
+                })
+            };
+            let rows: Json = set.iter().map(row).collect();
+            tx.execute_later(
+                "insert into sandbox_payments \
+                 (payment_key, order_id, amount, attempts, charged, refunded, created_at) \
+                 select payment_key, order_id, amount, 0, 0, 0, created_at \
+                 from jsonb_to_recordset($1) as agreed (payment_key text, order_id text, \
+                 amount bigint, created_at timestamptz)",
+                params![rows],
+            )?;
+            return Ok(vec![Ok(()); set.len()]);
+        }
+        for agreed in set {
+            tx.execute_later(
+                "insert into sandbox_payments \
+                 (payment_key, order_id, amount, attempts, charged, refunded, created_at) \
+                 values ($1, $2, $3, 0, 0, 0, $4)",
+                params![agreed.payment_key, agreed.order_id, agreed.amount, agreed.now],
+            )?;
+        }
+        Ok(vec![Ok(()); set.len()])
+    }
+}
+
+/// A charge with a card. Charges of one order are made one after the other.
+#[derive(Clone, Debug)]
+pub(super) struct CardCharge {
+    pub charge: ChargeRequest,
+    pub card: TestCard,
+    pub now: Timestamp,
+}
+
+impl SetWrite for CardCharge {
+    type Answer = SandboxOutcome;
+    type Error = StorageError;
+
+    fn subject(&self) -> Option<String> {
+        Some(self.charge.order_id.clone())
+    }
+
+    fn write(tx: &mut Tx<'_>, set: &[&Self]) -> DbResult<Vec<DbResult<SandboxOutcome>>> {
+        let mut lines = payments_lock_for_charge(tx, set)?;
+        let (mut outcomes, mut movements) = (Vec::new(), Vec::new());
+        for one in set {
+            let found = lines.remove(&one.charge.payment_key);
+            let outcome = payment_charge(tx, one, found)?;
+            if let SandboxOutcome::Moved(payment) = &outcome {
+                movements.push(ChargeMovement {
+                    idempotency_key: &one.charge.idempotency_key,
+                    payment_key: &one.charge.payment_key,
+                    amount: payment.amount,
+                    now: one.now,
+                });
+            }
+            outcomes.push(Ok(outcome));
+        }
+        charges_write(tx, &movements)?;
+        Ok(outcomes)
+    }
+}
+
+/// Money that a card pays.
+struct ChargeMovement<'a> {
+    idempotency_key: &'a str,
+    payment_key: &'a str,
+    amount: Won,
     now: Timestamp,
-) -> DbResult<()> {
+}
+
+fn charges_write(tx: &mut Tx<'_>, movements: &[ChargeMovement<'_>]) -> DbResult<()> {
+    if !tx.is_postgres() {
+        return movements.iter().try_for_each(|one| {
+            movement_insert(tx, one.idempotency_key, one.payment_key, one.amount, one.now)?;
+            tx.execute_later(
+                "update sandbox_payments set attempts = attempts + 1, charged = $2, \
+                 approved_at = $3 where payment_key = $1",
+                params![one.payment_key, one.amount, one.now],
+            )
+        });
+    }
+    if movements.is_empty() {
+        return Ok(());
+    }
+    let row = |one: &ChargeMovement<'_>| {
+        json!({
+            "idempotency_key": one.idempotency_key, "payment_key": one.payment_key,
+            "amount": one.amount.amount(), "at": one.now,
+        })
+    };
+    let rows: Json = movements.iter().map(row).collect();
     tx.execute_later(
-        "insert into sandbox_payments \
-         (payment_key, order_id, amount, attempts, charged, refunded, created_at) \
-         values ($1, $2, $3, 0, 0, 0, $4)",
-        params![agreed.payment_key, agreed.order_id, agreed.amount, now],
+        "with moved as (select * from jsonb_to_recordset($1) as moved (idempotency_key text, \
+         payment_key text, amount bigint, at timestamptz)), \
+         noted as (insert into sandbox_movements (idempotency_key, payment_key, amount, moved_at) \
+         select idempotency_key, payment_key, amount, at from moved) \
+         update sandbox_payments set attempts = attempts + 1, charged = place.amount, \
+         approved_at = place.at from (select moved.amount, moved.at, found.place from moved \
+         cross join lateral (select ctid as place from sandbox_payments \
+         where sandbox_payments.payment_key = moved.payment_key limit 1) as found) as place \
+         where sandbox_payments.ctid = place.place",
+        params![rows],
     )
 }
 
-/// Charges what was agreed to, in the way of the card.
-pub(super) fn payment_charge(
+/// Charges what was agreed to, in the way of the card. What is moved is written by the caller.
+fn payment_charge(
     tx: &mut Tx<'_>,
-    charge: &ChargeRequest,
-    card: TestCard,
-    now: Timestamp,
+    CardCharge { charge, card, now }: &CardCharge,
+    found: Option<(SandboxPayment, EarlierMovement)>,
 ) -> DbResult<SandboxOutcome> {
-    let Some((line, moved)) = payment_lock_for_charge(tx, charge)? else {
+    let (card, now) = (*card, *now);
+    let Some((line, moved)) = found else {
         return Ok(SandboxOutcome::Refused("NOT_FOUND_PAYMENT".to_owned()));
     };
     if line.order_id != charge.order_id || line.amount != charge.amount {
@@ -157,12 +263,6 @@ pub(super) fn payment_charge(
             return Ok(outcome);
         }
     };
-    movement_insert(tx, &charge.idempotency_key, &line.payment_key, charged, now)?;
-    tx.execute_later(
-        "update sandbox_payments set attempts = attempts + 1, charged = $2, approved_at = $3 \
-         where payment_key = $1",
-        params![line.payment_key, charged, now],
-    )?;
     Ok(SandboxOutcome::Moved(
         SandboxPayment { charged, approved_at: Some(now), ..line }.into_payment(),
     ))
@@ -202,23 +302,44 @@ struct EarlierMovement {
     is_order_charged: bool,
 }
 
-fn payment_lock_for_charge(
+/// The payments of charges by their keys, locked.
+fn payments_lock_for_charge(
     tx: &mut Tx<'_>,
-    charge: &ChargeRequest,
-) -> DbResult<Option<(SandboxPayment, EarlierMovement)>> {
-    let sql = format!(
-        "select {COLUMNS}, (select moved.payment_key from sandbox_movements as moved \
-         where moved.idempotency_key = $2) as moved_key, (select count(*) from \
-         sandbox_payments as other where other.order_id = line.order_id and other.charged > 0) \
-         as charges from sandbox_payments as line where line.payment_key = $1 for update"
-    );
-    tx.query_opt(&sql, params![charge.payment_key, charge.idempotency_key], |row| {
+    set: &[&CardCharge],
+) -> DbResult<HashMap<String, (SandboxPayment, EarlierMovement)>> {
+    let read = |row: &Row<'_>| {
         let moved = EarlierMovement {
             payment_key: row.get("moved_key")?,
             is_order_charged: row.get::<i64>("charges")? > 0,
         };
-        Ok((SandboxPayment::read(row)?, moved))
-    })
+        Ok((row.get::<String>("payment_key")?, (SandboxPayment::read(row)?, moved)))
+    };
+    let found = "(select moved.payment_key from sandbox_movements as moved \
+         where moved.idempotency_key = asked_movement) as moved_key, (select count(*) from \
+         sandbox_payments as other where other.order_id = line.order_id and other.charged > 0) \
+         as charges";
+    if tx.is_postgres() {
+        let row = |one: &&CardCharge| json!({"asked": one.charge.payment_key, "asked_movement": one.charge.idempotency_key});
+        // Rows are locked in the order in which they are asked for.
+        let mut asked = set.to_vec();
+        asked.sort_by_key(|one| &one.charge.payment_key);
+        let rows: Json = asked.iter().map(row).collect();
+        let sql = format!(
+            "select line.*, {found} from jsonb_to_recordset($1) as sent (asked text, \
+             asked_movement text) cross join lateral (select {COLUMNS} from sandbox_payments \
+             where payment_key = asked for update) as line"
+        );
+        return Ok(tx.query(&sql, params![rows], read)?.into_iter().collect());
+    }
+    let mut lines = HashMap::new();
+    for CardCharge { charge, .. } in set {
+        let sql = format!(
+            "select {COLUMNS}, {} from sandbox_payments as line where line.payment_key = $1",
+            found.replace("asked_movement", "$2")
+        );
+        lines.extend(tx.query(&sql, params![charge.payment_key, charge.idempotency_key], read)?);
+    }
+    Ok(lines)
 }
 
 /// Refunds.
