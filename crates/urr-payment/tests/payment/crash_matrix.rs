@@ -8,9 +8,13 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::{pending, ready};
 use tokio::sync::Notify;
+use urr_contracts::clients::PayableRef;
+use urr_contracts::internal::ticket::PayableKind;
 use urr_kernel::Won;
 use urr_payment::provider::{ProviderLookup, ProviderState, TestCard};
-use urr_payment::{ApproveOrder, FaultPoint, FaultPoints, PaymentService};
+use urr_payment::{
+    ApproveError, ApproveOrder, FaultPoint, FaultPoints, OrderRequest, Payment, PaymentService,
+};
 
 use crate::contract;
 use crate::fake_ticket_service::{FakePayable, Fault};
@@ -29,18 +33,24 @@ struct Scenario {
     fault: Option<(&'static str, Fault)>,
     /// It is cancelled when it is paid, and this much is kept.
     cancel_fee: Option<i64>,
+    /// The order is made and paid at once.
+    is_at_once: bool,
 }
 
 const fn pays(card: TestCard) -> Scenario {
-    Scenario { card, fault: None, cancel_fee: None }
+    Scenario { card, fault: None, cancel_fee: None, is_at_once: false }
+}
+
+const fn pays_at_once(card: TestCard) -> Scenario {
+    Scenario { is_at_once: true, ..pays(card) }
 }
 
 const fn cancels(card: TestCard, fee: i64) -> Scenario {
-    Scenario { card, fault: None, cancel_fee: Some(fee) }
+    Scenario { cancel_fee: Some(fee), ..pays(card) }
 }
 
 const fn stumbles(card: TestCard, step: &'static str, fault: Fault) -> Scenario {
-    Scenario { card, fault: Some((step, fault)), cancel_fee: None }
+    Scenario { fault: Some((step, fault)), ..pays(card) }
 }
 
 /// A process that ends when it comes to its nth point.
@@ -81,11 +91,14 @@ impl Crash {
 async fn live(
     world: &World,
     payments: &PaymentService,
-    order: &ApproveOrder,
+    order: Option<&ApproveOrder>,
     held: &FakePayable,
     scenario: Scenario,
 ) {
-    let approved = payments.approve(order.clone(), &world.context()).await;
+    let approved = match order {
+        Some(order) => payments.approve(order.clone(), &world.context()).await,
+        None => pay_at_once(world, payments, held, scenario.card).await,
+    };
     assert!(approved.is_ok(), "{approved:?}");
     come_to_rest(world, payments).await;
     let confirmed = world.tickets.get(held.id).status == "confirmed";
@@ -95,6 +108,20 @@ async fn live(
         world.consume(&event).await.unwrap();
         come_to_rest(world, payments).await;
     }
+}
+
+async fn pay_at_once(
+    world: &World,
+    payments: &PaymentService,
+    held: &FakePayable,
+    card: TestCard,
+) -> Result<Payment, ApproveError> {
+    let payable = PayableRef { kind: PayableKind::Reservation, id: held.id };
+    let request = OrderRequest { user_id: held.user_id, payable, amount: None, key: None };
+    let order = payments.new_order(request, &world.context()).await.unwrap();
+    let (order_id, amount) = (&order.fresh.order_id, order.fresh.amount);
+    let key = world.sandbox.issue_key(card, order_id, amount).await.unwrap();
+    payments.pay_new_order(order, key, world.context()).await
 }
 
 async fn come_to_rest(world: &World, payments: &PaymentService) {
@@ -117,14 +144,17 @@ async fn crash_everywhere(world: &World, scenario: Scenario) -> BTreeSet<String>
         let held = world.hold();
         let fee = Won::new(scenario.cancel_fee.unwrap_or(0));
         world.tickets.change(held.id, |held| held.cancel_fee = fee);
-        let order = world.order(&held).await;
-        let approval = world.approval(&order, scenario.card).await;
+        let mut approval = None;
+        if !scenario.is_at_once {
+            let order = world.order(&held).await;
+            approval = Some(world.approval(&order, scenario.card).await);
+        }
         if let Some((step, fault)) = scenario.fault {
             world.tickets.fail(step, [fault]);
         }
         let (crash, faults) = Crash::at(number);
         let first = world.instance(faults);
-        let ended = crash.run(live(world, &first, &approval, &held, scenario)).await;
+        let ended = crash.run(live(world, &first, approval.as_ref(), &held, scenario)).await;
         if let Some(point) = ended {
             points.insert(format!("{:?} {}", point.moment, point.name));
             world.clock.advance(LONG);
@@ -247,6 +277,22 @@ contract! {
         ];
         let points = crash_all(&world, &scenarios).await;
         assert!(points.len() >= 30, "{} points: {points:#?}", points.len());
+    }
+
+    async fn a_crash_anywhere_in_an_order_that_is_paid_at_once_costs_nobody_anything(world: World) {
+        let pin_dies =
+            Scenario { is_at_once: true, ..stumbles(TestCard::Approve, "pin", Fault::Dies) };
+        let scenarios = [
+            pays_at_once(TestCard::Approve),
+            pays_at_once(TestCard::Decline),
+            pays_at_once(TestCard::ChargeThenTimeOut),
+            pin_dies,
+        ];
+        let points = crash_all(&world, &scenarios).await;
+        for moment in ["Before", "After"] {
+            let begun = format!("{moment} prepared and begun");
+            assert!(points.contains(&begun), "{begun} is not among {points:#?}");
+        }
     }
 
     async fn a_crash_anywhere_while_nobody_knows_costs_nobody_anything(world: World) {

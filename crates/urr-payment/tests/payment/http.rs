@@ -116,6 +116,19 @@ contract! {
         assert_eq!((status.as_u16(), &refused["code"]), (503, &json!("SERVICE_UNAVAILABLE")));
     }
 
+    /// M-7: an order that was prepared is paid, and not another one.
+    async fn m_7_a_process_call_pays_the_order_that_was_prepared(world: World) {
+        let (api, held) = (ApiClient::new(&world), world.hold());
+        let user = Some(held.user_id);
+        let body = json!({"reservationId": held.id, "amount": 102_000});
+        let (_, prepared) = api.post(user, "/api/payments/prepare", &body).await;
+        let body = json!({"paymentMethod": "approve", "reservationId": held.id});
+        let (status, paid) = api.post(user, "/api/payments/process", &body).await;
+        assert_eq!((status.as_u16(), &paid["payment"]["orderId"]), (200, &prepared["orderId"]));
+        assert_eq!(world.number("select count(*) as number from payments").await, 1);
+        world.assert_whole().await;
+    }
+
     async fn a_second_process_call_answers_with_the_first_payment(world: World) {
         let (api, held) = (ApiClient::new(&world), world.hold());
         for unknown in ["naver-pay", "Approve", "approve ", ""] {

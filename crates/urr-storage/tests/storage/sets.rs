@@ -1,7 +1,7 @@
 //! What a set promises: its members are written by the same statements, and each has an outcome of
 //! its own.
 
-use urr_storage::{Db, DbResult, SetWrite, StorageError, Tx, params};
+use urr_storage::{Db, DbResult, SetRead, SetWrite, StorageError, Tx, params};
 
 use crate::batches::{BatchRefusal, KEY, Outcome, close_gate, is_clash, submit};
 use crate::contract;
@@ -84,7 +84,87 @@ async fn together(db: &Db, members: Vec<NumberWrite>) -> Vec<Outcome> {
     outcomes
 }
 
+/// Asks whether a number is there. Some ask for what cannot be read.
+#[derive(Clone, Copy, Debug)]
+enum NumberRead {
+    Of(i64),
+    Failing,
+}
+
+impl SetRead for NumberRead {
+    type Answer = bool;
+    type Error = StorageError;
+
+    fn read(tx: &mut Tx<'_>, set: &[&Self]) -> DbResult<Vec<DbResult<bool>>> {
+        if set.iter().any(|one| matches!(one, NumberRead::Failing)) {
+            tx.query_one("select n from nowhere", &[], |row| row.get::<i64>("n"))?;
+        }
+        let all: Vec<i64> = tx.query("select n from numbers", &[], |row| row.get("n"))?;
+        let is_there = |one: &&NumberRead| matches!(one, NumberRead::Of(n) if all.contains(n));
+        Ok(set.iter().map(|one| Ok(is_there(one))).collect())
+    }
+}
+
+/// Runs reads that wait at the same moment, and returns their answers.
+async fn read_together(db: &Db, members: &[NumberRead]) -> Vec<DbResult<bool>> {
+    let read = |member: &NumberRead| {
+        let (db, member) = (db.clone(), *member);
+        tokio::spawn(async move { db.read_in_set(KEY, member).await })
+    };
+    let reads: Vec<_> = members.iter().map(read).collect();
+    let mut answers = Vec::new();
+    for read in reads {
+        answers.push(read.await.unwrap());
+    }
+    answers
+}
+
 contract! {
+    async fn reads_of_a_set_share_their_statements_and_each_has_its_answer(place: Place) {
+        let db = place.open();
+        insert_number(&db, 1).await.unwrap();
+        let before = db.stats();
+        let members: Vec<NumberRead> = (0..100).map(|n| NumberRead::Of(n % 2)).collect();
+        let answers = read_together(&db, &members).await;
+        let expected: Vec<DbResult<bool>> = (0..100).map(|n| Ok(n % 2 == 1)).collect();
+        assert_eq!(answers, expected);
+        let after = db.stats();
+        assert_eq!(after.groups, before.groups, "nothing was committed");
+        if place.form == Form::Postgres {
+            assert!(after.statements - before.statements < 50, "{after:?}");
+        }
+    }
+
+    async fn a_read_that_fails_harms_no_other_of_its_set(place: Place) {
+        let db = place.open();
+        insert_number(&db, 1).await.unwrap();
+        let mut members = vec![NumberRead::Of(1); 20];
+        members[10] = NumberRead::Failing;
+        let answers = read_together(&db, &members).await;
+        for (number, answer) in answers.iter().enumerate() {
+            match number {
+                10 => assert!(answer.is_err(), "{answer:?}"),
+                _ => assert_eq!(*answer, Ok(true), "read {number}"),
+            }
+        }
+        assert_eq!(numbers(&db).await, [1], "the connection still works");
+    }
+
+    async fn a_read_in_a_set_cannot_write(place: Place) {
+        struct Writing;
+        impl SetRead for Writing {
+            type Answer = ();
+            type Error = StorageError;
+            fn read(tx: &mut Tx<'_>, _: &[&Self]) -> DbResult<Vec<DbResult<()>>> {
+                tx.execute("insert into numbers (n) values (1)", &[])?;
+                Ok(vec![Ok(())])
+            }
+        }
+        let db = place.open();
+        assert!(db.read_in_set(KEY, Writing).await.is_err());
+        assert!(numbers(&db).await.is_empty());
+    }
+
     async fn a_set_is_written_by_few_statements_in_one_commit(place: Place) {
         let db = place.open();
         let before = db.stats();
