@@ -399,21 +399,6 @@ test('standing tickets are chosen by number, once for a double click', async ({
   expect((await answer.json()).reservations).toHaveLength(1);
 });
 
-test('without a login every page asks for it and comes back', async ({ page }) => {
-  const id = await eventWith(page, 'on_sale');
-  for (const path of [
-    `/events/${id}/seats`,
-    `/events/${id}/book`,
-    `/checkout/reservation/${id}`,
-    `/my/reservations/${id}`,
-  ]) {
-    await page.goto(path);
-    await expect(page.getByRole('heading', { name: '로그인이 필요합니다' })).toBeVisible();
-    const link = page.locator('main').getByRole('link', { name: '로그인' });
-    await expect(link).toHaveAttribute('href', `/login?return=${encodeURIComponent(path)}`);
-  }
-});
-
 test.describe('in English', () => {
   test.use({ locale: 'en-GB' });
 
