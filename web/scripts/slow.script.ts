@@ -98,6 +98,7 @@ async function walk(browser: Browser, one: FanPage, account?: Account): Promise<
 }
 
 test('slow', async ({ browser, page }) => {
+  test.setTimeout(3_600_000);
   const account = await verifiedFan('slow');
   await logIn(page, account);
   const own = (await pagesWithContent(page)).filter(({ press }) => !press);

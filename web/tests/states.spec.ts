@@ -260,7 +260,8 @@ test.describe('a list without anything', () => {
 });
 
 test.describe('what a form needs', () => {
-  test.use({ allowed: /503/, serviceWorkers: 'block' });
+  // The reservation of the result does not exist.
+  test.use({ allowed: /503|404/, serviceWorkers: 'block' });
 
   test('a post waits for the list of artists, and says when it does not come', async ({
     fanPage: page,
@@ -302,6 +303,27 @@ test.describe('what a form needs', () => {
     // An answer that does not come is asked for again; meanwhile the page says what it does.
     release();
     await expect(page.getByRole('heading', { name: '확인하고 있습니다' })).toBeVisible();
+  });
+});
+
+test.describe('an answer that never comes', () => {
+  test.use({ serviceWorkers: 'block' });
+
+  test('is asked for again', async ({ page }) => {
+    await page.clock.install();
+    let asked = 0;
+    await page.route('**/api/artists?*', async (route) => {
+      asked += 1;
+      // The first question, which the shell asks, is never answered.
+      if (asked > 1) await route.continue();
+    });
+    await page.goto('/artists', { waitUntil: 'commit' });
+    await expect(page.locator('main .skeleton').first()).toBeVisible();
+    await expect.poll(() => page.evaluate(() => window.urrEarly)).toEqual({});
+    expect(asked).toBe(1);
+    await page.clock.runFor(16_000);
+    await expect(page.locator('main li h2').first()).toBeVisible();
+    expect(asked).toBe(2);
   });
 });
 
