@@ -99,18 +99,22 @@ async function walk(browser: Browser, one: FanPage, account?: Account): Promise<
 
 test('slow', async ({ browser, page }) => {
   test.setTimeout(3_600_000);
-  const account = await verifiedFan('slow');
-  await logIn(page, account);
+  // One fan has nothing yet, the other something of everything.
+  const [newcomer, regular] = [await verifiedFan('newcomer'), await verifiedFan('regular')];
+  await logIn(page, regular);
   const own = (await pagesWithContent(page)).filter(({ press }) => !press);
-  const pages = [...PAGES, ...own.map((one) => ({ ...one, fan: true as const }))];
+  const pages = [
+    ...PAGES.map((one) => ({ one, account: one.fan && newcomer })),
+    ...own.map((one) => ({ one, account: regular })),
+  ];
   console.log(
     `${'page'.padEnd(34)}${'seen'.padStart(8)}${'usable'.padStart(8)}${'shift'.padStart(8)}`,
   );
   const wanted = process.env.URR_SLOW_PAGES;
   const jumping: string[] = [];
-  for (const one of pages) {
+  for (const { one, account } of pages) {
     if (wanted && !new RegExp(wanted).test(one.name)) continue;
-    const { seenMs, usableMs, shift, jumped } = await walk(browser, one, one.fan && account);
+    const { seenMs, usableMs, shift, jumped } = await walk(browser, one, account);
     console.log(
       one.name.padEnd(34) +
         seenMs.toFixed(0).padStart(8) +
