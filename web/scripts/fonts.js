@@ -4,7 +4,7 @@
  * `core.css`, preloaded: the text face with the characters of our own texts, figures of equal
  * width, and the display face with the characters of titles. `rest.css`, loaded later: the text
  * face in slices by `unicode-range`, for names of events and people. Frequent syllables are cut
- * finely; for rare ones the package's own slices do.
+ * finely; for rare ones the package's own slices do. `queue.woff2` is all that the waiting page has.
  */
 import { createHash } from 'node:crypto';
 import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -27,6 +27,8 @@ const FINE_SLICE_GLYPHS = 24;
 const ASCII = String.fromCharCode(...Array.from({ length: 95 }, (_, i) => 32 + i));
 const SIGNS = '·…‘’“”–—₩×→←↑↓•©';
 const FIGURES = '0123456789';
+/** What the waiting page sets in the display face: a place in line and the name. */
+const QUEUE = `${FIGURES},~우르`;
 /** So many of the most frequent syllables are preloaded besides those of our own texts. */
 const FREQUENT_IN_CORE = 40;
 
@@ -85,6 +87,10 @@ const coreFaces = [
 writeFileSync(
   `${output}display.woff2`,
   await subsetFont(readFileSync(displayFont), display, { targetFormat: 'woff2' }),
+);
+writeFileSync(
+  `${output}queue.woff2`,
+  await subsetFont(readFileSync(displayFont), QUEUE, { targetFormat: 'woff2' }),
 );
 coreFaces.push(face('URR Display', 'display.woff2', unicodeRange(display)));
 writeFileSync(`${output}core.css`, coreFaces.join(''));

@@ -3,7 +3,8 @@
  * address in which language, and what that shell loads first. Tells the service worker which files
  * only organisers load.
  */
-import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { copyFileSync, existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { locales, pageRoutes, shellPath } from './routes.js';
@@ -41,6 +42,15 @@ function writeNotFound() {
   return { ko: '404.html', en: 'en/404.html' };
 }
 
+/** The waiting page is no page of this build, but its font comes from here. */
+function copyQueueFont() {
+  const font = fileURLToPath(new URL('../src/lib/styles/fonts/queue.woff2', import.meta.url));
+  const hash = createHash('sha256').update(readFileSync(font)).digest('hex').slice(0, 8);
+  const file = `_app/immutable/assets/queue.${hash}.woff2`;
+  copyFileSync(font, build + file);
+  return file;
+}
+
 const notFound = writeNotFound();
 const routes = pageRoutes().map((route) => {
   const shells = Object.fromEntries(
@@ -54,10 +64,15 @@ const routes = pageRoutes().map((route) => {
     modules: links(file, 'modulepreload'),
   };
 });
-writeFileSync(
-  `${build}routes.json.part`,
-  `${JSON.stringify({ version: 1, languageCookie: 'urr-language', locales, notFound, routes }, null, 2)}\n`,
-);
+const manifest = {
+  version: 1,
+  languageCookie: 'urr-language',
+  locales,
+  notFound,
+  routes,
+  queueFont: copyQueueFont(),
+};
+writeFileSync(`${build}routes.json.part`, `${JSON.stringify(manifest, null, 2)}\n`);
 renameSync(`${build}routes.json.part`, `${build}routes.json`);
 writeOrganisersFiles();
 

@@ -13,6 +13,7 @@ import {
   SAME_ORIGIN,
   test,
 } from './fan';
+import { Organiser } from './organiser';
 
 const PHONE = { width: 360, height: 740 };
 
@@ -188,6 +189,47 @@ test('the best seats beside each other are held at once', async ({ fanPage: page
   await page.getByRole('button', { name: '좌석 잡기' }).click();
   await expect(page.locator('.chosen li')).toHaveCount(3);
   await expect(page.getByRole('button', { name: '결제하기' })).toBeVisible();
+});
+
+test('no more seats are chosen than the event allows', async ({ fanPage: page }) => {
+  const organiser = await Organiser.logIn();
+  const id = await organiser.createSale({
+    grid: { rows: 1, seatsPerRow: 6 },
+    event: { seatsPerUserMax: 2 },
+  });
+  await organiser.dispose();
+  await page.goto(`/events/${id}/seats`);
+  await page.getByRole('button', { name: '목록', exact: true }).click();
+  await page.locator('[data-section="0"]').click();
+  for (const number of [0, 1, 2]) await page.locator('.seat').nth(number).click();
+  await expect(page.getByText('한 사람이 2석까지 고를 수 있습니다')).toBeVisible();
+  await expect(page.locator('.chosen li')).toHaveCount(2);
+  await expectAccessible(page);
+});
+
+test('the best seats include a place for a wheelchair only if asked for', async ({
+  fanPage: page,
+}) => {
+  const organiser = await Organiser.logIn();
+  const venue = await organiser.createVenue();
+  const rows = [{ label: '1', seats: 6, accessible: [3] }];
+  const sections = [{ name: '가', grade: 'R', x: 0, y: 0, rows }];
+  const hall = await organiser.createHall(venue.id, { layout: { sections } });
+  const id = await organiser.createSale({ hall: { id: hall.id, prices: { R: 88_000 } } });
+  await organiser.dispose();
+  await page.goto(`/events/${id}/seats`);
+  const choose = async (isAccessible: boolean) => {
+    await page.getByRole('button', { name: '자동 선택' }).click();
+    await dialogAtRest(page);
+    await page.getByLabel(/휠체어석/).setChecked(isAccessible);
+    await page.getByRole('button', { name: '좌석 잡기' }).click();
+    await expect(page.locator('.chosen li')).toHaveCount(2);
+    return (await page.locator('.chosen li').allInnerTexts()).join(' ');
+  };
+  expect(await choose(true)).toContain('1열 3번');
+  await page.getByRole('button', { name: '포기' }).click();
+  await expect(page.getByRole('button', { name: '자동 선택' })).toBeEnabled();
+  expect(await choose(false)).not.toContain('1열 3번');
 });
 
 test('a finger comes nearer by tapping a section, then chooses a seat', async ({ browser }) => {
@@ -397,21 +439,6 @@ test('standing tickets are chosen by number, once for a double click', async ({
   await expect(page.getByText('결제 금액')).toBeVisible();
   const answer = await page.request.get('/api/reservations?status=pending&limit=5');
   expect((await answer.json()).reservations).toHaveLength(1);
-});
-
-test('without a login every page asks for it and comes back', async ({ page }) => {
-  const id = await eventWith(page, 'on_sale');
-  for (const path of [
-    `/events/${id}/seats`,
-    `/events/${id}/book`,
-    `/checkout/reservation/${id}`,
-    `/my/reservations/${id}`,
-  ]) {
-    await page.goto(path);
-    await expect(page.getByRole('heading', { name: '로그인이 필요합니다' })).toBeVisible();
-    const link = page.locator('main').getByRole('link', { name: '로그인' });
-    await expect(link).toHaveAttribute('href', `/login?return=${encodeURIComponent(path)}`);
-  }
 });
 
 test.describe('in English', () => {

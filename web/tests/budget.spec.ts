@@ -1,5 +1,20 @@
 import type { Page } from '@playwright/test';
-import { eventWith, expect, expectStill, firstArtist, firstNews, test } from './fan';
+import {
+  enter,
+  eventWith,
+  expect,
+  expectStill,
+  firstArtist,
+  firstNews,
+  firstPost,
+  holdTickets,
+  logIn,
+  otherFan,
+  payNow,
+  registerFan,
+  test,
+} from './fan';
+import { Organiser } from './organiser';
 
 const KB = 1024;
 
@@ -33,7 +48,23 @@ async function load(page: Page, path: string, ready?: string): Promise<Loaded> {
   return loaded;
 }
 
-test.use({ viewport: { width: 360, height: 740 } });
+test.use({ viewport: { width: 360, height: 740 }, accountOf: 'weigher' });
+
+/** Where a ticket of a sale of its own is held. */
+async function held(page: Page): Promise<{ id: string; path: string }> {
+  const organiser = await Organiser.logIn();
+  const eventId = await organiser.createSale({ tickets: 4 });
+  await organiser.dispose();
+  const id = await holdTickets(page.request, eventId);
+  return { id, path: `/checkout/reservation/${id}` };
+}
+
+async function bought(page: Page): Promise<{ id: string; orderId: string }> {
+  const { id } = await held(page);
+  await payNow(page.request, { reservationId: id });
+  const { payments } = await (await page.request.get('/api/payments')).json();
+  return { id, orderId: payments[0].orderId };
+}
 
 /** Pages and how many KB of script they may load at a first visit, compressed. */
 const BUDGETS: {
@@ -73,7 +104,35 @@ const BUDGETS: {
     scriptKb: 80,
     fan: true,
   },
+  { name: 'checkout', path: async (page) => (await held(page)).path, scriptKb: 80, fan: true },
+  {
+    name: 'result',
+    path: async (page) => {
+      const { id, orderId } = await bought(page);
+      return `/checkout/reservation/${id}/result?orderId=${orderId}`;
+    },
+    scriptKb: 75,
+    ready: '.paid h1',
+    fan: true,
+  },
+  {
+    name: 'tickets',
+    path: async (page) => `/my/reservations/${(await bought(page)).id}`,
+    scriptKb: 90,
+    fan: true,
+  },
   { name: 'my reservations', path: () => '/my/reservations', scriptKb: 75, fan: true },
+  { name: 'my memberships', path: () => '/my/memberships', scriptKb: 75, fan: true },
+  { name: 'my transfers', path: () => '/my/transfers', scriptKb: 75, fan: true },
+  { name: 'my notifications', path: () => '/my/notifications', scriptKb: 75, fan: true },
+  { name: 'my account', path: () => '/my/account', scriptKb: 80, fan: true },
+  { name: 'transfers', path: () => '/transfers', scriptKb: 75, fan: true },
+  { name: 'artists', path: () => '/artists', scriptKb: 70 },
+  { name: 'community', path: () => '/community', scriptKb: 75 },
+  { name: 'post', path: async (page) => `/community/${await firstPost(page)}`, scriptKb: 75 },
+  { name: 'writing', path: () => '/community/write', scriptKb: 75, fan: true },
+  { name: 'news', path: () => '/news', scriptKb: 75 },
+  { name: 'terms', path: () => '/terms', scriptKb: 70 },
 ];
 
 test.describe('bytes', () => {
@@ -95,6 +154,27 @@ test.describe('bytes', () => {
     if (fan) test(title, async ({ fanPage, baseURL }) => check(fanPage, baseURL));
     else test(title, async ({ page, baseURL }) => check(page, baseURL));
   }
+});
+
+const QUEUE_KB_MAX = 20;
+
+test('the waiting page weighs at most 20 KB with everything', async ({ page }) => {
+  const organiser = await Organiser.logIn();
+  const eventId = await organiser.createSale({ tickets: 4, threshold: 1 });
+  await organiser.dispose();
+  const inside = await otherFan('inside');
+  await enter(inside, eventId);
+  await inside.dispose();
+  await logIn(page, await registerFan('weighed'));
+  const loaded = await load(page, `/queue/${eventId}`, '[data-state="wait"] [data-f="position"]');
+  if (process.env.URR_PRINT_BYTES)
+    console.log(
+      `| waiting page | ${(loaded.scripts / KB).toFixed(1)} | | ${(loaded.all / KB).toFixed(1)} |`,
+    );
+  expect(loaded.scripts).toBeGreaterThan(KB);
+  expect(loaded.all).toBeLessThanOrEqual(QUEUE_KB_MAX * KB);
+  expect([...loaded.hosts]).toEqual([new URL(process.env.URR_URL ?? '').host]);
+  await expectStill(page);
 });
 
 /** Pages whose data are asked for by the shell itself: they are there one round trip after it. */

@@ -3,22 +3,8 @@
  * Nothing scrolls sideways, and no word of the header or of a button is cut off or broken.
  */
 import type { Page } from '@playwright/test';
-import {
-  enter,
-  eventWith,
-  expect,
-  firstArtist,
-  holdSeats,
-  holdTickets,
-  join,
-  logIn,
-  otherFan,
-  payNow,
-  SAME_ORIGIN,
-  test,
-} from './fan';
-import { type FanPage, PAGES } from './fanPages';
-import { Organiser } from './organiser';
+import { expect, logIn, test } from './fan';
+import { type FanPage, PAGES, pagesWithContent } from './fanPages';
 import { verifiedFan } from './verifiedFan';
 
 const SIZES = [
@@ -31,88 +17,6 @@ const SIZES = [
 
 const LABELS =
   'header, nav, dialog, main :is(button, a, h1, h2, h3, th, dt, label, legend, summary)';
-
-interface EnlargedPage extends FanPage {
-  /** A button that is pressed first: it opens a dialog or a list. */
-  readonly press?: string | undefined;
-}
-
-/** Pages of a fan who has something of everything. */
-async function pagesWithContent(page: Page): Promise<EnlargedPage[]> {
-  const { request: api } = page;
-  const organiser = await Organiser.logIn();
-  const artist = await organiser.createArtist();
-  const seated = await organiser.createSale({
-    grid: { rows: 2, seatsPerRow: 6 },
-    artistId: artist.id,
-  });
-  const standing = await organiser.createSale({ tickets: 50 });
-  const full = await organiser.createSale({ tickets: 50, threshold: 1 });
-  const draw = await organiser.createSale({
-    tickets: 50,
-    lottery: { gatherSeconds: 1_800, opensInSeconds: 3_600 },
-  });
-  await organiser.dispose();
-
-  const other = await otherFan('inside');
-  await enter(other, full);
-  await other.dispose();
-  await join(api, artist.id);
-  const bought = await holdSeats(api, seated, [0, 1, 2]);
-  await payNow(api, { reservationId: bought });
-  const listed = await holdSeats(api, seated, [6]);
-  await payNow(api, { reservationId: listed });
-  await send(api.post('/api/transfers', { data: { reservationId: listed }, headers: SAME_ORIGIN }));
-  const pending = await holdTickets(api, standing);
-  const { membershipId } = await send(
-    api.post('/api/memberships/subscribe', {
-      data: { artistId: await firstArtist(page) },
-      headers: SAME_ORIGIN,
-    }),
-  );
-  const { payments } = await send(api.get('/api/payments'));
-  const upcoming = await eventWith(page, 'upcoming');
-  await send(api.put(`/api/alerts/events/${upcoming}/sale`, { headers: SAME_ORIGIN }));
-  const { post } = await send(
-    api.post('/api/community/posts', {
-      data: { artistId: artist.id, title: '어제 공연 후기', content: '좋았어요. Wonderful!' },
-      headers: { ...SAME_ORIGIN, 'idempotency-key': crypto.randomUUID() },
-    }),
-  );
-  const paths: Record<string, [path: string, ready: string, press?: string]> = {
-    'the room of a full event': [`/queue/${full}`, 'h1'],
-    'a seat map': [`/events/${seated}/seats`, '[role="application"]'],
-    'a seat list': [`/events/${seated}/seats`, '[role="application"]', '.views button:last-child'],
-    'best seats': [`/events/${seated}/seats`, '[role="application"]', '.tools > .button'],
-    'standing tickets': [`/events/${standing}/book`, 'ul h2'],
-    'a checkout': [`/checkout/reservation/${pending}`, 'form'],
-    'the checkout of a membership': [`/checkout/membership/${membershipId}`, 'form'],
-    'a result': [`/checkout/reservation/${bought}/result?orderId=${payments[0].orderId}`, 'h1'],
-    'a draw': [`/draws/${draw}`, 'h1'],
-    'bought tickets': [`/my/reservations/${bought}`, 'img, svg'],
-    'cancelling tickets': [`/my/reservations/${bought}`, 'img, svg', '.actions .danger'],
-    'a ticket for sale': [`/my/reservations/${listed}`, '.notice'],
-    'a list of reservations': ['/my/reservations', 'li'],
-    'a list of memberships': ['/my/memberships', 'li'],
-    'a list of transfers': ['/my/transfers', 'li'],
-    'a list of alerts': ['/my/notifications', 'li'],
-    'a post of one’s own': [`/community/${post.id}`, 'article h1'],
-    'editing a post': [`/community/${post.id}/edit`, 'form textarea'],
-    'the page of a joined artist': [`/artists/${artist.id}`, '.panel'],
-  };
-  return Object.entries(paths).map(([name, [path, ready, press]]) => ({
-    name,
-    path: () => path,
-    ready,
-    press,
-  }));
-}
-
-async function send(sent: Promise<import('@playwright/test').APIResponse>) {
-  const response = await sent;
-  expect(response.ok(), `${response.url()}: ${await response.text()}`).toBe(true);
-  return response.json().catch(() => null);
-}
 
 /** What is wrong with the layout of a page, in words. */
 function findProblems(page: Page, labels = LABELS): Promise<string[]> {
@@ -174,7 +78,7 @@ async function showAs(page: Page, { width, height, text }: (typeof SIZES)[number
 }
 
 /** Opens every page once and looks at it in all sizes. */
-async function walk(page: Page, pages: readonly EnlargedPage[]): Promise<string[]> {
+async function walk(page: Page, pages: readonly FanPage[]): Promise<string[]> {
   const found: string[] = [];
   for (const { name, path, ready, press } of pages) {
     await page.goto(await path(page));

@@ -5,6 +5,7 @@ import {
   type APIRequestContext,
   type BrowserContext,
   expect,
+  type Locator,
   type Page,
   request,
   type Route,
@@ -224,6 +225,17 @@ export async function pay(page: Page, card = 'approve'): Promise<void> {
   await chooseCard(page, card);
 }
 
+/** Tab until something has the focus, as somebody without a mouse does. */
+export async function tabTo(page: Page, wanted: string | Locator, stepsMax = 80): Promise<void> {
+  const target = typeof wanted === 'string' ? page.locator(wanted).first() : wanted;
+  await expect(target).toBeVisible();
+  for (let step = 0; step < stepsMax; step++) {
+    if (await target.evaluate((element) => element === document.activeElement)) return;
+    await page.keyboard.press('Tab');
+  }
+  throw new Error(`${String(wanted)} is not reached by ${stepsMax} tabs`);
+}
+
 /** Reads a QR code from the screen, as a scanner does. */
 export async function scanQr(page: Page): Promise<string> {
   const code = page.getByRole('img', { name: /QR/ }).first();
@@ -286,11 +298,11 @@ export async function expectNoSidewaysScroll(page: Page): Promise<void> {
   expect(content).toBeLessThanOrEqual(window ?? 0);
 }
 
-const LAYOUT_SHIFT_MAX = 0.05;
+export const LAYOUT_SHIFT_MAX = 0.05;
 
-/** Nothing has jumped while the page loaded. */
-export async function expectStill(page: Page): Promise<void> {
-  const shift = await page.evaluate(
+/** How much has jumped since the page was opened. */
+export function layoutShift(page: Page): Promise<number> {
+  return page.evaluate(
     () =>
       new Promise<number>((resolve) => {
         let sum = 0;
@@ -301,7 +313,11 @@ export async function expectStill(page: Page): Promise<void> {
         setTimeout(() => resolve(sum), 300);
       }),
   );
-  expect(shift, 'layout shift').toBeLessThanOrEqual(LAYOUT_SHIFT_MAX);
+}
+
+/** Nothing has jumped while the page loaded. */
+export async function expectStill(page: Page): Promise<void> {
+  expect(await layoutShift(page), 'layout shift').toBeLessThanOrEqual(LAYOUT_SHIFT_MAX);
 }
 
 /** The texts of the pages by their keys. */

@@ -1,6 +1,20 @@
-/** The pages of fans that need no purchase, for tests that walk all of them. */
+/** The pages of fans, for tests that walk all of them. */
 import type { Page } from '@playwright/test';
-import { eventWith, firstArtist, firstNews, firstPost } from './fan';
+import {
+  enter,
+  eventWith,
+  expect,
+  firstArtist,
+  firstNews,
+  firstPost,
+  holdSeats,
+  holdTickets,
+  join,
+  otherFan,
+  payNow,
+  SAME_ORIGIN,
+} from './fan';
+import { Organiser } from './organiser';
 
 export interface FanPage {
   readonly name: string;
@@ -9,8 +23,11 @@ export interface FanPage {
   readonly ready: string;
   /** Somebody is logged in. */
   readonly fan?: true;
+  /** A button that is pressed first: it opens a dialog or a list. */
+  readonly press?: string | undefined;
 }
 
+/** Pages that need no purchase. */
 export const PAGES: readonly FanPage[] = [
   { name: 'home', path: () => '/', ready: 'article h3' },
   { name: 'events', path: () => '/events', ready: 'article h3' },
@@ -72,3 +89,80 @@ export const PAGES: readonly FanPage[] = [
   // Other tests may have put a ticket up for sale.
   { name: 'transfers', path: () => '/transfers', ready: ':is(.state, ul > li)', fan: true },
 ];
+
+/** Pages of a fan who has something of everything. */
+export async function pagesWithContent(page: Page): Promise<FanPage[]> {
+  const { request: api } = page;
+  const organiser = await Organiser.logIn();
+  const artist = await organiser.createArtist();
+  const seated = await organiser.createSale({
+    grid: { rows: 2, seatsPerRow: 6 },
+    artistId: artist.id,
+  });
+  const standing = await organiser.createSale({ tickets: 50 });
+  const full = await organiser.createSale({ tickets: 50, threshold: 1 });
+  const draw = await organiser.createSale({
+    tickets: 50,
+    lottery: { gatherSeconds: 1_800, opensInSeconds: 3_600 },
+  });
+  await organiser.dispose();
+
+  const other = await otherFan('inside');
+  await enter(other, full);
+  await other.dispose();
+  await join(api, artist.id);
+  const bought = await holdSeats(api, seated, [0, 1, 2]);
+  await payNow(api, { reservationId: bought });
+  const listed = await holdSeats(api, seated, [6]);
+  await payNow(api, { reservationId: listed });
+  await send(api.post('/api/transfers', { data: { reservationId: listed }, headers: SAME_ORIGIN }));
+  const pending = await holdTickets(api, standing);
+  const { membershipId } = await send(
+    api.post('/api/memberships/subscribe', {
+      data: { artistId: await firstArtist(page) },
+      headers: SAME_ORIGIN,
+    }),
+  );
+  const { payments } = await send(api.get('/api/payments'));
+  const upcoming = await eventWith(page, 'upcoming');
+  await send(api.put(`/api/alerts/events/${upcoming}/sale`, { headers: SAME_ORIGIN }));
+  const { post } = await send(
+    api.post('/api/community/posts', {
+      data: { artistId: artist.id, title: '어제 공연 후기', content: '좋았어요. Wonderful!' },
+      headers: { ...SAME_ORIGIN, 'idempotency-key': crypto.randomUUID() },
+    }),
+  );
+  const paths: Record<string, [path: string, ready: string, press?: string]> = {
+    'the room of a full event': [`/queue/${full}`, 'h1'],
+    'a seat map': [`/events/${seated}/seats`, '[role="application"]'],
+    'a seat list': [`/events/${seated}/seats`, '[role="application"]', '.views button:last-child'],
+    'best seats': [`/events/${seated}/seats`, '[role="application"]', '.tools > .button'],
+    'standing tickets': [`/events/${standing}/book`, 'ul h2'],
+    'a checkout': [`/checkout/reservation/${pending}`, 'form'],
+    'the checkout of a membership': [`/checkout/membership/${membershipId}`, 'form'],
+    'a result': [`/checkout/reservation/${bought}/result?orderId=${payments[0].orderId}`, 'h1'],
+    'a draw': [`/draws/${draw}`, 'h1'],
+    'bought tickets': [`/my/reservations/${bought}`, 'img, svg'],
+    'cancelling tickets': [`/my/reservations/${bought}`, 'img, svg', '.actions .danger'],
+    'a ticket for sale': [`/my/reservations/${listed}`, '.notice'],
+    'a list of reservations': ['/my/reservations', 'li'],
+    'a list of memberships': ['/my/memberships', 'li'],
+    'a list of transfers': ['/my/transfers', 'li'],
+    'a list of alerts': ['/my/notifications', 'li'],
+    'a post of one’s own': [`/community/${post.id}`, 'article h1'],
+    'editing a post': [`/community/${post.id}/edit`, 'form textarea'],
+    'the page of a joined artist': [`/artists/${artist.id}`, '.panel'],
+  };
+  return Object.entries(paths).map(([name, [path, ready, press]]) => ({
+    name,
+    path: () => path,
+    ready,
+    press,
+  }));
+}
+
+async function send(sent: Promise<import('@playwright/test').APIResponse>) {
+  const response = await sent;
+  expect(response.ok(), `${response.url()}: ${await response.text()}`).toBe(true);
+  return response.json().catch(() => null);
+}

@@ -7,12 +7,21 @@ test('events of one artist', async ({ page }) => {
   const id = await firstArtist(page);
   const { events } = await (await page.request.get(`/api/events?artistId=${id}&limit=100`)).json();
   await page.goto('/events?status=all');
+  // On a phone the events come first.
+  await expect(page.getByLabel('아티스트')).toBeHidden();
+  await page.getByRole('button', { name: '필터', exact: true }).click();
   await page.getByLabel('아티스트').selectOption(id);
   await expect(page).toHaveURL(new RegExp(`artist=${id}`, 'u'));
   await expect(page.getByText(`공연 ${events.length}개`)).toBeVisible();
   await expect(page.locator('article h3')).toHaveCount(events.length);
   await expectNoSidewaysScroll(page);
   await expectAccessible(page);
+  // What is filtered is said, also where the filters are closed.
+  await page.reload();
+  await expect(page.getByRole('button', { name: '필터 1개 적용' })).toHaveAttribute(
+    'aria-expanded',
+    'false',
+  );
 });
 
 test('an address with dates that no month has shows the list', async ({ page }) => {

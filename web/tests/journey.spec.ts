@@ -10,6 +10,7 @@ import {
   pay,
   SAME_ORIGIN,
   scanQr,
+  tabTo,
   test,
   textsOf,
 } from './fan';
@@ -124,17 +125,6 @@ test.describe('on a phone', () => {
 });
 
 test.describe('by keyboard alone', () => {
-  /** Tab until something has the focus, as somebody without a mouse does. */
-  async function tabTo(page: Page, selector: string, stepsMax = 80): Promise<void> {
-    const target = page.locator(selector).first();
-    await expect(target).toBeVisible();
-    for (let step = 0; step < stepsMax; step++) {
-      if (await target.evaluate((element) => element === document.activeElement)) return;
-      await page.keyboard.press('Tab');
-    }
-    throw new Error(`${selector} is not reached by ${stepsMax} tabs`);
-  }
-
   test('a ticket is bought from the home page without touching a pointer', async ({
     fanPage: page,
   }) => {
@@ -162,10 +152,7 @@ test.describe('by keyboard alone', () => {
     await expect(page.locator('.chosen li')).toHaveCount(1);
     const reserve = page.getByRole('button', { name: '1석 예매하기' });
     await expect(reserve).toBeEnabled();
-    for (let step = 0; step < 40; step++) {
-      if (await reserve.evaluate((button) => button === document.activeElement)) break;
-      await page.keyboard.press('Tab');
-    }
+    await tabTo(page, reserve);
     await page.keyboard.press('Enter');
 
     await page.waitForURL(/\/checkout\/reservation\//);

@@ -86,6 +86,75 @@ test('announces the turn and counts a minute', async ({ fanPage: page }) => {
   await expectAccessible(page);
 });
 
+test('goes on by itself after the minute, which a reload does not lengthen', async ({
+  fanPage: page,
+}) => {
+  const state = await room(page);
+  const path = await waitingPage(page);
+  await page.goto(path);
+  await expect(page.getByText('41명')).toBeVisible();
+  const ends = new Date(Date.now() + 600_000).toISOString();
+  state.status = { ...waiting, status: 'active', queued: false, position: null, nextPoll: 3 };
+  Object.assign(state.status, { slotEndsAt: ends, slotLastEnd: ends });
+  const left = async () =>
+    Number((await page.getByText(/\d+초 뒤/).innerText()).match(/(\d+)초 뒤/)?.[1]);
+  await expect.poll(left).toBeGreaterThan(50);
+  await expect.poll(left).toBeLessThan(56);
+  await page.reload();
+  await expect.poll(left).toBeLessThan(57);
+
+  // The minute is nearly over: the page goes on without a click.
+  const key = `urr.queue.${path.split('/').at(-1)}.turn`;
+  await page.evaluate((name) => {
+    const [slot] = (sessionStorage.getItem(name) ?? '').split('|');
+    sessionStorage.setItem(name, `${slot}|${Date.now() + 2_000}`);
+  }, key);
+  await page.reload();
+  await page.waitForURL(/\/events\/.+\/(seats|book)$/);
+});
+
+test('counts down to the opening by the time of the server', async ({ fanPage: page }) => {
+  // The clock of the device is an hour ahead.
+  await page.addInitScript(() => {
+    const now = Date.now.bind(Date);
+    Date.now = () => now() + 3_600_000;
+  });
+  const { events } = await (await page.request.get('/api/events?status=upcoming')).json();
+  const event = events.at(-1);
+  await page.goto(`/queue/${event.id}`);
+  await expect(page.locator('main')).toHaveAttribute('data-state', 'early');
+  const shown = page.locator('[data-f="clock"]');
+  await expect(shown).toContainText(/\d+일 \d\d:\d\d:\d\d/);
+  await expect(async () => {
+    const [, days, hours, minutes, seconds] = (await shown.innerText())
+      .match(/(\d+)일 (\d\d):(\d\d):(\d\d)/)!
+      .map(Number);
+    const left = ((days! * 24 + hours!) * 60 + minutes!) * 60 + seconds!;
+    const { gathersAt, opensAt } = await (
+      await page.request.get(`/api/queue/crowd/${event.id}`)
+    ).json();
+    const real = (Date.parse(gathersAt ?? opensAt) - Date.now()) / 1_000;
+    expect(Math.abs(left - real)).toBeLessThan(5);
+  }).toPass();
+  await expectAccessible(page);
+  await expectNoSidewaysScroll(page);
+});
+
+test('a room that stands still, and a refusal, are explained', async ({ fanPage: page }) => {
+  const state = await room(page);
+  await page.goto(await waitingPage(page));
+  await expect(page.getByText('41명')).toBeVisible();
+  const paused = page.locator('[data-f="paused"]');
+  await expect(paused).toBeHidden();
+  state.status = { ...waiting, phase: 'paused' };
+  await expect(paused).toBeVisible();
+  await expectAccessible(page);
+  state.status = { ...waiting, status: 'not_in_queue', queued: false, position: null };
+  await expect(page.locator('main')).toHaveAttribute('data-state', 'stop');
+  await expect(page.getByRole('link', { name: '공연 페이지로' })).toBeVisible();
+  await expectAccessible(page);
+});
+
 test('rings and notifies at the turn, only for those who asked for it', async ({
   fanPage: page,
 }) => {
@@ -170,6 +239,7 @@ test('leaves the line only after a second press, and does not join again by itse
   await page.getByText('줄에서 나가기').click();
   await page.getByRole('button', { name: '순번을 포기하고 나가기' }).click();
   await expect(page.getByRole('heading', { name: '줄에서 나왔습니다' })).toBeVisible();
+  await expectAccessible(page);
   await page.reload();
   await expect(page.getByRole('heading', { name: '줄에서 나왔습니다' })).toBeVisible();
 });

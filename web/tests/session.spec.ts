@@ -1,10 +1,10 @@
-import { eventWith, expect, expectAccessible, test } from './fan';
+import { eventWith, expect, expectAccessible, tabTo, test } from './fan';
 
 test('a fan signs up in steps, by keyboard alone', async ({ page }) => {
   await page.goto('/register');
-  await page.getByLabel('모두 동의합니다').focus();
+  await tabTo(page, page.getByLabel('모두 동의합니다'));
   await page.keyboard.press('Space');
-  await page.getByRole('button', { name: '다음' }).focus();
+  await tabTo(page, page.getByRole('button', { name: '다음' }));
   await page.keyboard.press('Enter');
   await expect(page.getByRole('heading', { level: 2 })).toBeFocused();
   await expectAccessible(page);
@@ -20,8 +20,30 @@ test('a fan signs up in steps, by keyboard alone', async ({ page }) => {
   await expect(page.getByText('박한강 님, 환영합니다')).toBeVisible({ timeout: 30_000 });
   await expect(page.getByText('3/3 단계')).toBeVisible();
   await expectAccessible(page);
-  await page.getByRole('button', { name: '계속하기' }).click();
+  await tabTo(page, page.getByRole('button', { name: '계속하기' }));
+  await page.keyboard.press('Enter');
   await expect(page.getByRole('button', { name: '박한강' })).toBeVisible();
+});
+
+test('the proof of work is done by a worker while the form is filled in', async ({ page }) => {
+  await page.goto('/register');
+  await page.getByLabel('모두 동의합니다').check();
+  const working = page.waitForEvent('worker');
+  await page.getByRole('button', { name: '다음' }).click();
+  const worker = await working;
+  expect(worker.url()).toContain('proofOfWork');
+  await expect.poll(() => page.workers().length).toBe(0);
+
+  await page.getByLabel('이름').fill('박한강');
+  await page.getByLabel('이메일').fill(`worker.${Date.now()}@example.com`);
+  await page.getByLabel('비밀번호', { exact: true }).fill('a long enough secret');
+  const sent: string[] = [];
+  page.on('request', (request) => sent.push(new URL(request.url()).pathname));
+  await page.getByRole('button', { name: '가입하기' }).click();
+  await expect(page.getByText('박한강 님, 환영합니다')).toBeVisible();
+  // Pressing the button costs one request: neither a question nor a computation comes before it.
+  expect(sent[0]).toBe('/api/auth/register');
+  expect(sent).not.toContain('/api/auth/challenge');
 });
 
 test.describe('a refused sign-up', () => {

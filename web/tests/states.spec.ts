@@ -118,6 +118,26 @@ const NEEDS: {
   },
   { name: 'terms', path: () => '/terms', api: '**/api/auth/terms' },
   { name: 'a text of the terms', path: () => '/terms/service', api: '**/api/auth/terms/*' },
+  { name: 'a draw', path: () => `/draws/${NO_ID}`, api: '**/api/queue/draw/*' },
+  { name: 'signing up', path: () => '/register', api: '**/api/auth/terms' },
+  {
+    name: 'editing a post',
+    path: async (page) => `/community/${await firstPost(page)}/edit`,
+    api: /\/api\/community\/posts\/[^/]+$/,
+    fan: true,
+  },
+  {
+    name: 'the checkout of a membership',
+    path: () => `/checkout/membership/${NO_ID}`,
+    api: '**/api/memberships/my*',
+    fan: true,
+  },
+  {
+    name: 'the checkout of a transfer',
+    path: () => `/checkout/transfer/${NO_ID}`,
+    api: '**/api/transfers/*',
+    fan: true,
+  },
   { name: 'my account', path: () => '/my/account', api: '**/api/auth/me', fan: true },
   { name: 'identity', path: () => '/my/identity', api: '**/api/auth/me', fan: true },
 ];
@@ -149,6 +169,162 @@ test.describe('every page', () => {
     if (fan) test(title, async ({ fanPage }) => check(fanPage));
     else test(title, async ({ page }) => check(page));
   }
+});
+
+/** Pages that show nothing without a login. */
+const PRIVATE = [
+  `/events/${NO_ID}/seats`,
+  `/events/${NO_ID}/book`,
+  `/checkout/reservation/${NO_ID}`,
+  `/checkout/membership/${NO_ID}`,
+  `/checkout/transfer/${NO_ID}`,
+  `/checkout/reservation/${NO_ID}/result?orderId=ORD_1`,
+  '/my/reservations',
+  `/my/reservations/${NO_ID}`,
+  '/my/memberships',
+  '/my/transfers',
+  '/my/notifications',
+  '/my/account',
+  '/my/identity',
+  '/transfers',
+  '/community/write',
+  `/community/${NO_ID}/edit`,
+];
+
+test('without a login each page of one’s own asks for it, and comes back', async ({ page }) => {
+  for (const path of PRIVATE) {
+    await page.goto(path);
+    await expect(page.getByRole('heading', { name: '로그인이 필요합니다' }), path).toBeVisible();
+    const link = page.locator('main').getByRole('link', { name: '로그인' });
+    await expect(link).toHaveAttribute('href', `/login?return=${encodeURIComponent(path)}`);
+  }
+  await expectAccessible(page);
+});
+
+/** Lists that may be empty, and what they say then. */
+const EMPTY: { path: string; api: string | RegExp; json: object; said: string; fan?: true }[] = [
+  {
+    path: '/',
+    api: '**/api/events?*',
+    json: { events: [], pagination: EMPTY_PAGE },
+    said: '지금 예매 중인 공연이 없습니다',
+  },
+  {
+    path: '/events?view=calendar&month=2026-12',
+    api: '**/api/events?*',
+    json: { events: [], pagination: EMPTY_PAGE },
+    said: '이 달에는 공연이 없습니다',
+  },
+  {
+    path: '/artists',
+    api: '**/api/artists?*',
+    json: { artists: [], pagination: EMPTY_PAGE },
+    said: '등록된 아티스트가 없습니다',
+  },
+  {
+    path: '/news',
+    api: /\/api\/news(\?|$)/,
+    json: { pinned: [], news: [], nextCursor: null },
+    said: '아직 소식이 없습니다',
+  },
+  {
+    path: '/transfers',
+    api: '**/api/transfers?*',
+    json: { transfers: [], pagination: EMPTY_PAGE },
+    said: '지금 양도 중인 티켓이 없습니다',
+    fan: true,
+  },
+  {
+    path: '/community/write',
+    api: '**/api/artists?*',
+    json: { artists: [], pagination: EMPTY_PAGE },
+    said: '아직 등록된 아티스트가 없습니다',
+    fan: true,
+  },
+];
+
+test.describe('a list without anything', () => {
+  test.use({ serviceWorkers: 'block' });
+
+  for (const { path, api, json, said, fan } of EMPTY) {
+    const check = async (page: Page) => {
+      await page.route(api, (route) => route.fulfill({ json }));
+      await page.goto(path);
+      await expect(page.locator('main').getByText(said).first()).toBeVisible();
+      await expectAccessible(page);
+    };
+    const title = `is told: ${path}`;
+    if (fan) test(title, async ({ fanPage }) => check(fanPage));
+    else test(title, async ({ page }) => check(page));
+  }
+});
+
+test.describe('what a form needs', () => {
+  // The reservation of the result does not exist.
+  test.use({ allowed: /503|404/, serviceWorkers: 'block' });
+
+  test('a post waits for the list of artists, and says when it does not come', async ({
+    fanPage: page,
+  }) => {
+    let isDown = false;
+    let release = () => {};
+    const held = new Promise<void>((resolve) => (release = resolve));
+    await page.route('**/api/artists?*', async (route) => {
+      await held;
+      if (isDown) await route.fulfill(BUSY);
+      else await route.continue();
+    });
+    await page.goto('/community/write');
+    await page.getByLabel('제목').fill('어제 공연');
+    await page.getByLabel('내용').fill('좋았어요.');
+    // Nobody knows yet whose board it is for.
+    await expect(page.getByRole('button', { name: '등록' })).toBeDisabled();
+    release();
+    await expect(page.getByRole('button', { name: '등록' })).toBeEnabled();
+    isDown = true;
+    await page.reload();
+    await expect(page.locator('main').getByRole('alert')).toContainText('접속이 많습니다');
+    isDown = false;
+    await page.getByRole('button', { name: '다시 시도' }).click();
+    await expect(page.getByLabel('제목')).toBeVisible();
+  });
+
+  test('a result is not called open before anything is known of it', async ({ fanPage: page }) => {
+    let release = () => {};
+    const held = new Promise<void>((resolve) => (release = resolve));
+    await page.route('**/api/payments/order/*', async (route) => {
+      await held;
+      await route.fulfill(BUSY);
+    });
+    await page.goto(`/checkout/reservation/${NO_ID}/result?orderId=ORD_1`);
+    await expect(page.locator('main .skeleton').first()).toBeVisible();
+    await expectAccessible(page);
+    await expect(page.getByRole('heading', { name: '확인하고 있습니다' })).toHaveCount(0);
+    // An answer that does not come is asked for again; meanwhile the page says what it does.
+    release();
+    await expect(page.getByRole('heading', { name: '확인하고 있습니다' })).toBeVisible();
+  });
+});
+
+test.describe('an answer that never comes', () => {
+  test.use({ serviceWorkers: 'block' });
+
+  test('is asked for again', async ({ page }) => {
+    await page.clock.install();
+    let asked = 0;
+    await page.route('**/api/artists?*', async (route) => {
+      asked += 1;
+      // The first question, which the shell asks, is never answered.
+      if (asked > 1) await route.continue();
+    });
+    await page.goto('/artists', { waitUntil: 'commit' });
+    await expect(page.locator('main .skeleton').first()).toBeVisible();
+    await expect.poll(() => page.evaluate(() => window.urrEarly)).toEqual({});
+    expect(asked).toBe(1);
+    await page.clock.runFor(16_000);
+    await expect(page.locator('main li h2').first()).toBeVisible();
+    expect(asked).toBe(2);
+  });
 });
 
 test('a list keeps its place while it loads', async ({ page }) => {

@@ -69,7 +69,7 @@ struct Pages {
 impl WebPages {
     pub fn new(site: Site, api: PageApi, settings: WebSettings, clock: Clock) -> WebPages {
         let previews = Previews::new(api.clone(), clock.clone());
-        let queue = QueuePages::new(clock);
+        let queue = QueuePages::new(site.queue_font(), clock);
         WebPages(Arc::new(Pages { site, api, previews, queue, settings }))
     }
 

@@ -8,6 +8,7 @@
 mod figures;
 mod texts;
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -58,6 +59,7 @@ pub fn routes() -> Router<WebPages> {
 pub struct QueueAssets {
     script_path: String,
     style_path: String,
+    font_path: Option<&'static str>,
     script: SiteFile,
     style: SiteFile,
 }
@@ -116,15 +118,23 @@ struct OwnLine {
 }
 
 impl QueuePages {
-    pub fn new(clock: Clock) -> QueuePages {
-        QueuePages { assets: QueueAssets::new(), shared: Cache::new(clock, KEPT) }
+    pub fn new(font_path: Option<&'static str>, clock: Clock) -> QueuePages {
+        QueuePages { assets: QueueAssets::new(font_path), shared: Cache::new(clock, KEPT) }
     }
 }
 
 impl QueueAssets {
-    fn new() -> QueueAssets {
+    fn new(font_path: Option<&'static str>) -> QueueAssets {
         let script = compact(include_str!("../assets/queue.js"), "//");
-        let style = compact(include_str!("../assets/queue.css"), "/*");
+        let mut style = compact(include_str!("../assets/queue.css"), "/*");
+        if let Some(path) = font_path {
+            write!(
+                style,
+                "\n@font-face{{font-family:urr;src:url({path}) format('woff2');\
+                 font-weight:400 900;font-display:swap}}"
+            )
+            .expect("a text takes it");
+        }
         let path = |text: &str, extension| {
             let tag = ETag::of_bytes(text.as_bytes()).header();
             let hash =
@@ -134,6 +144,7 @@ impl QueueAssets {
         QueueAssets {
             script_path: path(&script, "js"),
             style_path: path(&style, "css"),
+            font_path,
             script: SiteFile::immutable("text/javascript; charset=utf-8", script),
             style: SiteFile::immutable("text/css; charset=utf-8", style),
         }

@@ -37,6 +37,8 @@ const NOT_BUILT: BuiltFile = BuiltFile {
 struct RouteManifest {
     not_found: ShellPaths,
     routes: Vec<ManifestRoute>,
+    /// The figures of the display face, for the waiting page.
+    queue_font: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -66,6 +68,7 @@ pub struct Site {
     files: HashMap<&'static str, SiteFile>,
     pages: Vec<SitePage>,
     not_found: SitePage,
+    queue_font: Option<&'static str>,
 }
 
 /// What the site has at a path.
@@ -84,7 +87,7 @@ impl Site {
         let Some(manifest) = built.iter().find(|file| file.path == MANIFEST) else {
             return Ok(Site::not_built());
         };
-        let RouteManifest { not_found, routes } = serde_json::from_slice(manifest.plain)?;
+        let RouteManifest { not_found, routes, queue_font } = serde_json::from_slice(manifest.plain)?;
         let find = |path: &String| {
             let shell = built.iter().find(|file| file.path.strip_prefix('/') == Some(path));
             shell.ok_or_else(|| SiteError::MissingShell(path.clone()))
@@ -100,7 +103,9 @@ impl Site {
             file.path != MANIFEST && !shells().any(|shells| shells.ko == name || shells.en == name)
         };
         let files = built.iter().filter(is_file).map(|file| (file.path, SiteFile::new(file)));
+        let queue_font = queue_font.as_ref().map(find).transpose()?;
         Ok(Site {
+            queue_font: queue_font.map(|file| file.path),
             pages: pages.collect::<Result<_, _>>()?,
             not_found: page("/{unknown}", &not_found, StatusCode::NOT_FOUND)?,
             files: files.collect(),
@@ -113,6 +118,7 @@ impl Site {
             |pattern, status| SitePage::new(pattern, files, status, ProviderScripts::default());
         Site {
             files: HashMap::new(),
+            queue_font: None,
             pages: vec![page("/", StatusCode::OK)],
             not_found: page("/{unknown}", StatusCode::NOT_FOUND),
         }
@@ -135,6 +141,11 @@ impl Site {
             Some(shorter) if page(shorter).is_some() => SiteAnswer::Redirect(shorter.to_owned()),
             _ => SiteAnswer::Unknown,
         }
+    }
+
+    /// Where the font of the waiting page is, if the pages were built.
+    pub fn queue_font(&self) -> Option<&'static str> {
+        self.queue_font
     }
 
     pub fn not_found(&self, language: PageLanguage) -> Response {

@@ -1,10 +1,13 @@
 //! Demo events of every status, with times relative to now.
+//!
+//! A time that is a day away or more falls on an hour at which it would be: a concert at 03:08 looks
+//! like a mistake. Nearer times are kept to the minute, so that a sale opens while one looks.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Deserialize;
-use urr_kernel::{Timestamp, Uuid, Won};
+use urr_kernel::{Timestamp, Uuid, Won, start_of_korean_day};
 
 use super::{SeedError, poster};
 use crate::events::terms::{Casting, EventTerms, Performer, RunningMinutes};
@@ -12,6 +15,12 @@ use crate::{
     ArtistChoice, CatalogService, EventId, EventLocation, EventRecord, HallId, NewEvent, Schedule,
     TicketType, VenueId,
 };
+
+const DAY_MINUTES: u64 = 24 * 60;
+/// Korean times of day, in minutes.
+const SHOW_BEGINS: u64 = 19 * 60 + 30;
+const SALE_OPENS: u64 = 20 * 60;
+const SALE_ENDS: u64 = 17 * 60;
 
 /// Ids that no [`urr_kernel::IdSource`] makes: they are of a time long ago.
 const EVENT_ID_FIRST: u128 = 0x0190_0000_0000_7000_8000_0000_0000_0000;
@@ -62,9 +71,13 @@ fn ticket_types() -> Vec<TicketType> {
     ]
 }
 
-fn after(now: Timestamp, minutes: i64) -> Timestamp {
+fn after(now: Timestamp, minutes: i64, time_of_day: u64) -> Timestamp {
     let distance = Duration::from_mins(minutes.unsigned_abs());
-    if minutes < 0 { now - distance } else { now + distance }
+    let time = if minutes < 0 { now - distance } else { now + distance };
+    if minutes.unsigned_abs() < DAY_MINUTES {
+        return time;
+    }
+    start_of_korean_day(time) + Duration::from_mins(time_of_day)
 }
 
 impl CatalogService {
@@ -89,9 +102,9 @@ impl CatalogService {
         let (venue, hall) = self.demo_venue(plan.venue.clone()).await?;
         let now = self.0.clock.now();
         let schedule = Schedule::parse(
-            after(now, plan.starts_in_minutes),
-            after(now, plan.sale_starts_in_minutes),
-            after(now, plan.sale_ends_in_minutes),
+            after(now, plan.starts_in_minutes, SHOW_BEGINS),
+            after(now, plan.sale_starts_in_minutes, SALE_OPENS),
+            after(now, plan.sale_ends_in_minutes, SALE_ENDS),
         );
         let artist = plan.artist.as_deref().unwrap_or_default();
         let drawing = poster::draw(&plan.title, artist, &plan.venue);

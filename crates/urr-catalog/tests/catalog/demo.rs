@@ -50,6 +50,20 @@ contract! {
         assert!(world.number(largest).await >= 50_000);
     }
 
+    async fn the_demo_shows_begin_in_the_evening_and_their_sales_end_before(world: World) {
+        // Whatever the time of day at which the data are made.
+        world.clock.advance(7 * 60 * MINUTE);
+        world.catalog.seed_demo().await.unwrap();
+        let list = world.get("/api/events?limit=100").await;
+        for event in list.body["events"].as_array().unwrap() {
+            let starts_at = event["startsAt"].as_str().unwrap();
+            assert!(starts_at.contains("T10:30:00"), "19:30 in Korea: {event}");
+            assert!(event["saleEndsAt"].as_str().unwrap() < starts_at, "{event}");
+            let opens_at = event["saleStartsAt"].as_str().unwrap();
+            assert!(opens_at < event["saleEndsAt"].as_str().unwrap(), "{event}");
+        }
+    }
+
     async fn the_demo_posters_are_drawings_that_can_do_nothing(world: World) {
         world.catalog.seed_demo().await.unwrap();
         let list = world.get("/api/events?limit=100").await;

@@ -22,7 +22,7 @@ const ROUTES: &str = r#"{ "version": 1, "notFound": { "ko": "404.html", "en": "e
         { "pattern": "/events", "shells": { "ko": "events.html", "en": "en/events.html" } },
         { "pattern": "/events/{id}", "shells": { "ko": "events/_.html", "en": "en/events/_.html" } },
         { "pattern": "/events/new", "shells": { "ko": "events/new.html", "en": "events/new.html" } }
-    ] }"#;
+    ], "queueFont": "_app/immutable/queue.woff2" }"#;
 const KOREAN: &str = "<!doctype html><html lang=\"ko\"><head><title>URR</title></head>\
     <body><script>start()</script></body></html>";
 const ENGLISH: &str = "<!doctype html><html lang=\"en\"><head><title>URR</title></head>\
@@ -44,6 +44,7 @@ pub const FILES: &[BuiltFile] = &[
     file("/404.html", "<html lang=\"ko\"><head></head><body>없음</body></html>"),
     file("/en/404.html", "<html lang=\"en\"><head></head><body>Not here.</body></html>"),
     BuiltFile { brotli: Some(b"br"), ..file("/_app/immutable/start.js", "start") },
+    file("/_app/immutable/queue.woff2", "figures"),
     file("/robots.txt", "User-agent: *"),
 ];
 

@@ -30,7 +30,7 @@ async function send(request: Request): Promise<Response> {
   const { pathname, search } = new URL(request.url);
   if (request.method === 'GET') {
     const early = takeEarly(pathname + search);
-    if (early) return early.catch(() => fetchOnce(request));
+    if (early) return inTime(early).catch(() => fetchOnce(request));
   }
   if (SESSION_PATHS.test(pathname)) return fetchOnce(request);
 
@@ -41,6 +41,12 @@ async function send(request: Request): Promise<Response> {
   // The session ended elsewhere: refresh, or let the user log in without leaving the page.
   const isBack = (await session.refresh()) || (await session.askToLogIn());
   return isBack ? fetchOnce(again) : response;
+}
+
+/** The shell that asked gave no time limit. */
+function inTime(early: Promise<Response>): Promise<Response> {
+  const late = new Promise<never>((_, reject) => setTimeout(reject, TIMEOUT_MS));
+  return Promise.race([early, late]);
 }
 
 async function fetchOnce(request: Request): Promise<Response> {
