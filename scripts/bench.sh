@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 quick=(storage logins rate_limit throughput overload reservations seat_map recovery purchases)
-long=(expiry polls redis_room estimate lag history)
+long=(expiry polls redis_room lag history)
 names=("${quick[@]}")
 if [[ "${BENCH:-}" == full ]]; then names+=("${long[@]}"); fi
 

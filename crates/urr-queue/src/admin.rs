@@ -135,7 +135,7 @@ impl QueueService {
         let now = self.0.clock.now();
         let crowd = self.0.rooms.crowd(event.event_id, now).await?;
         let context = self.context_at(event, now);
-        let wait_estimator = WaitEstimator::new(&crowd, &context.rules, context.open_for());
+        let wait_estimator = WaitEstimator::new(&crowd, &context.rules);
         Ok(RoomReport {
             autopilot_rate: self.0.autopilots.rate_max(context.event.event_id),
             wait_of_last: wait_estimator.wait_at(crowd.waiting).filter(|_| crowd.waiting > 0),

@@ -28,8 +28,8 @@ pub struct CrowdSnapshot {
 }
 
 impl CrowdSnapshot {
-    pub fn wait_estimator(&self, rules: &AdmissionRules, open_for: Duration) -> &WaitEstimator {
-        self.wait_estimator.get_or_init(|| WaitEstimator::new(&self.crowd, rules, open_for))
+    pub fn wait_estimator(&self, rules: &AdmissionRules) -> &WaitEstimator {
+        self.wait_estimator.get_or_init(|| WaitEstimator::new(&self.crowd, rules))
     }
 
     pub fn document(&self) -> Option<CrowdDocument> {

@@ -84,12 +84,7 @@ impl EventContext {
     }
 
     pub fn wait_estimator<'a>(&self, crowd: &'a CrowdSnapshot) -> &'a WaitEstimator {
-        crowd.wait_estimator(&self.rules, self.open_for())
-    }
-
-    /// How long the sale has been open; zero before it.
-    pub fn open_for(&self) -> Duration {
-        Duration::from_secs(seconds_until(self.now, self.event.sale_starts_at))
+        crowd.wait_estimator(&self.rules)
     }
 }
 

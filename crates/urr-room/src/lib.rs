@@ -143,6 +143,10 @@ pub struct LinePace {
     pub left: Vec<u32>,
     /// All admissions per second: also of those who did not have to wait.
     pub let_in: Vec<u32>,
+    /// Slots that ended per second. One that expired ends when that is noticed.
+    pub ended: Vec<u32>,
+    /// The slots in use at the end of the last of these seconds.
+    pub in_use: u32,
 }
 
 impl LinePace {

@@ -264,7 +264,7 @@ impl MemoryRooms {
 
     pub async fn crowd(&self, event_id: Uuid, now: Timestamp) -> Result<Crowd, RoomError> {
         let Some(room) = self.find(event_id) else {
-            let pace = flow_counters::PaceHistory::new().pace(0);
+            let pace = flow_counters::PaceHistory::new().pace(0, 0);
             let rooms = self.inner.rooms.read().expect(NO_PANIC);
             return Ok(match rooms.dormant(event_id) {
                 None => Crowd { pace, ..Crowd::default() },

@@ -355,7 +355,7 @@ impl RedisRooms {
             last_number,
             admitted_total,
             left_total,
-            pace: pace(&figures.7, second),
+            pace: pace(&figures.7, second, active),
             marks: marks.collect(),
         })
     }
@@ -525,23 +525,34 @@ fn snapshot(answer: &ScriptAnswer, rules: &AdmissionRules) -> Result<StatusSnaps
     Ok(StatusSnapshot { status, waiting: *waiting, active: *active, is_just_admitted: *what == 3 })
 }
 
-/// The last whole seconds of the ring in `flow_counters.lua`.
-fn pace(ring: &[String], present: i64) -> LinePace {
-    let none = || vec![0; LinePace::SECONDS];
-    let mut pace = LinePace { admitted: none(), left: none(), let_in: none() };
+/// The last whole seconds of the ring in `flow_counters.lua`. `active` is how many slots are in use
+/// in the present second.
+fn pace(ring: &[String], present: i64, active: u32) -> LinePace {
+    // One more, for the present second.
+    let none = || vec![0_u32; LinePace::SECONDS + 1];
+    let (mut admitted, mut left, mut let_in, mut ended) = (none(), none(), none(), none());
     for entry in ring {
         let fields: Vec<i64> = entry.split(' ').filter_map(|field| field.parse().ok()).collect();
-        let [second, admitted, left, let_in] = fields[..] else { continue };
-        let ago = usize::try_from(present - second).unwrap_or(0);
-        if (1..=LinePace::SECONDS).contains(&ago) {
-            let at = LinePace::SECONDS - ago;
-            let count = |number: i64| u32::try_from(number).unwrap_or(u32::MAX);
-            pace.admitted[at] = count(admitted);
-            pace.left[at] = count(left);
-            pace.let_in[at] = count(let_in);
+        let Some((second, counts)) = fields.split_first() else { continue };
+        let ago = usize::try_from(present - second).unwrap_or(usize::MAX);
+        let Some(at) = LinePace::SECONDS.checked_sub(ago) else { continue };
+        let count = |number: i64| u32::try_from(number).unwrap_or(u32::MAX);
+        match *counts {
+            [from_line, from_line_gone, all] => {
+                admitted[at] = count(from_line);
+                left[at] = count(from_line_gone);
+                let_in[at] = count(all);
+            }
+            [ends] => ended[at] = count(ends),
+            _ => {}
         }
     }
-    pace
+    let now = |counts: &mut Vec<u32>| counts.pop().unwrap_or(0);
+    now(&mut admitted);
+    now(&mut left);
+    let (let_in_now, ended_now) = (now(&mut let_in), now(&mut ended));
+    let in_use = active.saturating_add(ended_now).saturating_sub(let_in_now);
+    LinePace { admitted, left, let_in, ended, in_use }
 }
 
 fn uuids(raw: Vec<Vec<u8>>) -> Result<Vec<Uuid>, RoomError> {

@@ -18,6 +18,10 @@ pub struct Behaviour {
     pub interruptions: f64,
     /// Whose first card is declined.
     pub declines: f64,
+    /// Whose card is one of [`ODD_CARDS`].
+    pub odd_cards: f64,
+    /// Who changes the seats of the hold before paying.
+    pub seat_changes: f64,
     /// Who releases the hold instead of paying.
     pub changes_of_mind: f64,
     /// Who cancels after paying.
@@ -42,6 +46,8 @@ impl Default for Behaviour {
             double_clicks: 0.05,
             interruptions: 0.05,
             declines: 0.05,
+            odd_cards: 0.01,
+            seat_changes: 0.05,
             changes_of_mind: 0.03,
             cancels: 0.03,
             transfers: 0.03,
@@ -52,6 +58,19 @@ impl Default for Behaviour {
         }
     }
 }
+
+/// Cards of the sandbox that do more than approve or decline: no money, a slow or lost answer, an
+/// answer that says something else than what happened.
+pub const ODD_CARDS: [&str; 8] = [
+    "insufficient",
+    "slow",
+    "timeout",
+    "stumble",
+    "charge-timeout",
+    "charge-500",
+    "duplicate",
+    "wrong-amount",
+];
 
 /// Who a fan is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +105,9 @@ pub struct FanDecisions {
     pub clicks_twice: bool,
     pub interruption: Option<Interruption>,
     pub is_declined_first: bool,
+    /// Of the sandbox.
+    pub card: &'static str,
+    pub changes_seats: bool,
     pub changes_mind: bool,
     pub cancels: bool,
     /// Sells the tickets again, or buys from somebody who does.
@@ -111,6 +133,9 @@ impl FanDecisions {
         let cancels = happens(behaviour.cancels);
         let trades = happens(behaviour.transfers);
         let reads_crowd = happens(behaviour.crowd_readers);
+        let changes_seats = happens(behaviour.seat_changes);
+        let has_odd_card = happens(behaviour.odd_cards);
+        let odd_card = ODD_CARDS[random.random_range(0..ODD_CARDS.len())];
         let kinds =
             [FanKind::FastPoller, FanKind::TokenThief, FanKind::QueueSkipper, FanKind::TokenSharer];
         let kind = kinds[random.random_range(0..kinds.len())];
@@ -127,6 +152,8 @@ impl FanDecisions {
             clicks_twice,
             interruption: is_interrupted.then_some(interruption),
             is_declined_first,
+            card: if has_odd_card { odd_card } else { "approve" },
+            changes_seats,
             changes_mind,
             cancels,
             trades,
@@ -146,6 +173,8 @@ fn exponential(mean: Duration, random: &mut StdRng) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     fn all(behaviour: &Behaviour, seed: u64) -> Vec<FanDecisions> {
@@ -161,10 +190,15 @@ mod tests {
 
     #[test]
     fn shares_and_means_are_kept() {
-        let fans = all(&Behaviour { programs: 0.3, cancels: 0.1, ..Behaviour::default() }, 3);
+        let behaviour =
+            Behaviour { programs: 0.3, cancels: 0.1, odd_cards: 0.2, ..Behaviour::default() };
+        let fans = all(&behaviour, 3);
         let share = |is: fn(&FanDecisions) -> bool| fans.iter().filter(|fan| is(fan)).count();
         assert!((2_800..3_200).contains(&share(|fan| fan.kind != FanKind::Person)));
         assert!((850..1_150).contains(&share(|fan| fan.cancels)));
+        assert!((1_850..2_150).contains(&share(|fan| fan.card != "approve")));
+        let used: BTreeSet<&str> = fans.iter().map(|fan| fan.card).collect();
+        assert_eq!(used.len(), ODD_CARDS.len() + 1, "each is tried");
         let mean = fans.iter().map(|fan| fan.choosing.as_secs_f64()).sum::<f64>() / 10_000.0;
         assert!((7.5..8.5).contains(&mean), "{mean}");
     }

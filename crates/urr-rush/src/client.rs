@@ -90,6 +90,10 @@ impl FanRequest {
         FanRequest::new(Method::POST, path.into())
     }
 
+    pub fn put(path: impl Into<String>) -> FanRequest {
+        FanRequest::new(Method::PUT, path.into())
+    }
+
     fn new(method: Method, path: String) -> FanRequest {
         FanRequest {
             method,

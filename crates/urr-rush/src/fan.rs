@@ -36,7 +36,7 @@ const TRANSFER_LOOKS_MAX: u32 = 5;
 const THEFT_POLLS_MAX: u32 = 120;
 
 /// Refusals that belong to a sale.
-const REFUSALS: [&str; 24] = [
+const REFUSALS: [&str; 25] = [
     "SEAT_TAKEN",
     "SEAT_BEING_DECIDED",
     "SOLD_OUT",
@@ -61,6 +61,7 @@ const REFUSALS: [&str; 24] = [
     "TRANSFER_LISTED",
     "RESERVATION_NOT_CONFIRMED",
     "PAYMENT_IN_PROGRESS",
+    "PAYMENT_RETURNED",
 ];
 /// Refusals that ask the fan to wait.
 const DEFERRALS: [&str; 4] = ["RATE_LIMITED", "OVERLOADED", "QUEUE_FULL", "ROOM_NOT_READY"];
@@ -101,6 +102,8 @@ struct Hold {
     id: String,
     seats: u32,
     amount: i64,
+    /// The version of the hold.
+    fencing_token: i64,
 }
 
 impl Fan {
@@ -123,22 +126,25 @@ impl Fan {
     async fn visit(&self) -> Result<FanOutcome, FanOutcome> {
         let entry_token = self.wait_for_turn().await?;
         let _acting = self.rush.recorder.act();
-        sleep(self.decisions.choosing).await;
-        let hold = self.choose_seats(&entry_token).await;
-        let hold = match hold {
+        let wanted = pause(self.decisions.choosing).await;
+        let hold = self.choose_seats(&entry_token, wanted).await;
+        let mut hold = match hold {
             Ok(hold) => hold,
             Err(outcome) => {
                 self.leave().await;
                 return Err(outcome);
             }
         };
-        sleep(self.decisions.paying).await;
+        if self.decisions.changes_seats && self.rush.event.ticket_types.is_empty() {
+            hold = self.change_seats(hold, &entry_token).await;
+        }
+        let wanted = pause(self.decisions.paying).await;
         if self.decisions.changes_mind {
-            self.cancel(&hold).await;
+            self.cancel(&hold, wanted).await;
             self.leave().await;
             return Ok(FanOutcome::ChangedMind);
         }
-        self.pay(&hold).await?;
+        self.pay(&hold, wanted).await?;
         self.rush.recorder.sold(&hold.id, hold.seats, hold.amount);
         if self.decisions.trades {
             self.list_for_sale(&hold).await;
@@ -147,9 +153,9 @@ impl Fan {
         if !self.decisions.cancels {
             return Ok(FanOutcome::Bought);
         }
-        sleep(self.decisions.choosing).await;
+        let wanted = pause(self.decisions.choosing).await;
         self.rush.recorder.cancels(&hold.id);
-        let refund = self.cancel(&hold).await.ok_or(FanOutcome::Bought)?;
+        let refund = self.cancel(&hold, wanted).await.ok_or(FanOutcome::Bought)?;
         self.rush.recorder.paid(-refund);
         Ok(FanOutcome::BoughtAndCancelled)
     }
@@ -179,9 +185,9 @@ impl Fan {
                 return Err(FanOutcome::SoldOut);
             }
             polls += 1;
-            sleep(self.pause_until_poll(&status, polls)).await;
+            let mut wanted = pause(self.pause_until_poll(&status, polls)).await;
             if let Some(number) = status["number"].as_i64().filter(|_| self.decisions.reads_crowd) {
-                self.watch_crowd(number).await;
+                wanted = self.watch_crowd(number, wanted).await;
             }
             let reloads = polls == 3 && self.decisions.interruption == Some(Interruption::Reload)
                 || status["status"] == "not_in_queue";
@@ -189,26 +195,28 @@ impl Fan {
                 true => (Operation::Check, &check),
                 false => (Operation::Poll, &poll),
             };
-            status = self.ask(operation, Instant::now(), request.clone()).await?;
+            status = self.ask(operation, wanted, request.clone()).await?;
             visit.estimate =
                 visit.estimate.or_else(|| told_wait(self.rush.recorder.elapsed(), &status));
         }
     }
 
-    /// Reads the crowd document until this number is near the front.
-    async fn watch_crowd(&self, number: i64) {
+    /// Reads the crowd document from `wanted` on until this number is near the front. Returns when
+    /// the fan wants to ask for the own position.
+    async fn watch_crowd(&self, number: i64, mut wanted: Instant) -> Instant {
         let crowd = FanRequest::get(format!("/api/queue/crowd/{}", self.rush.event.id));
         for _ in 0..CROWD_READS_MAX {
-            let asked = self.ask(Operation::Crowd, Instant::now(), crowd.clone()).await;
-            let Ok(answer) = asked else { return };
+            let asked = self.ask(Operation::Crowd, wanted, crowd.clone()).await;
+            let Ok(answer) = asked else { break };
             let first = answer["marks"][0][0].as_i64();
             // Without a line the fan may have been admitted.
-            let Some(first) = first.filter(|_| answer["soldOut"] != true) else { return };
+            let Some(first) = first.filter(|_| answer["soldOut"] != true) else { break };
             if number - first < NEAR {
-                return;
+                break;
             }
-            sleep(3 * PAUSE).await;
+            wanted = pause(3 * PAUSE).await;
         }
+        Instant::now()
     }
 
     /// Offers the tickets to others.
@@ -258,11 +266,16 @@ impl Fan {
     }
 
     /// Tries until it has a hold, with other seats each time.
-    async fn choose_seats(&self, entry_token: &str) -> Result<Hold, FanOutcome> {
+    async fn choose_seats(
+        &self,
+        entry_token: &str,
+        mut wanted: Instant,
+    ) -> Result<Hold, FanOutcome> {
         let mut count = self.decisions.seats.min(self.rush.event.seats_per_user_max).max(1);
         for choice in 0..CHOICES_MAX {
-            let request = self.seat_request(entry_token, count, choice).await?;
-            let response = self.reserve(request).await?;
+            let (request, wanted_at) =
+                self.seat_request(entry_token, count, choice, wanted).await?;
+            let response = self.reserve(request, wanted_at).await?;
             match response.code() {
                 "" => return read_hold(&response.body, count).ok_or(FanOutcome::Failed),
                 "SOLD_OUT" if self.rush.event.grades.len() <= 1 => return Err(FanOutcome::SoldOut),
@@ -273,49 +286,83 @@ impl Fan {
                 }
                 _ => {}
             }
-            sleep(PAUSE).await;
+            wanted = pause(PAUSE).await;
         }
         Err(FanOutcome::SoldOut)
     }
 
+    /// The request for seats, and when the fan wants to send it: with a map at once when it is shown.
     async fn seat_request(
         &self,
         entry_token: &str,
         count: u32,
         choice: u32,
-    ) -> Result<FanRequest, FanOutcome> {
+        wanted: Instant,
+    ) -> Result<(FanRequest, Instant), FanOutcome> {
         let event = &self.rush.event;
         if !event.ticket_types.is_empty() {
             let id = at_share(&event.ticket_types, self.decisions.grade, choice);
             let items = json!([{ "ticketTypeId": id, "quantity": count }]);
             let body = json!({ "eventId": event.id, "items": items });
-            return Ok(FanRequest::post("/api/reservations").entry_token(entry_token).body(body));
+            let request = FanRequest::post("/api/reservations");
+            return Ok((request.entry_token(entry_token).body(body), wanted));
         }
         if self.decisions.asks_for_best {
             let grade = at_share(&event.grades, self.decisions.grade, choice);
             let body = json!({ "eventId": event.id, "count": count, "grade": grade });
-            return Ok(FanRequest::post("/api/seats/best").entry_token(entry_token).body(body));
+            let request = FanRequest::post("/api/seats/best");
+            return Ok((request.entry_token(entry_token).body(body), wanted));
         }
+        let seats = self.pick_seats(entry_token, count, choice, wanted).await?;
+        let body = json!({ "eventId": event.id, "seatIds": seats });
+        let request = FanRequest::post("/api/seats/reserve");
+        Ok((request.entry_token(entry_token).body(body), Instant::now()))
+    }
+
+    /// Looks at the map and picks free neighbours.
+    async fn pick_seats(
+        &self,
+        entry_token: &str,
+        count: u32,
+        choice: u32,
+        wanted: Instant,
+    ) -> Result<Vec<usize>, FanOutcome> {
+        let event = &self.rush.event;
         let map = format!("/api/seats/events/{}?layout=false", event.id);
         let map = FanRequest::get(map).entry_token(entry_token);
-        let map = self.ask(Operation::Map, Instant::now(), map).await?;
+        let map = self.ask(Operation::Map, wanted, map).await?;
         let statuses = map["statuses"].as_str().and_then(SeatStatuses::decode);
         let statuses = statuses.ok_or(FanOutcome::Failed)?;
         // Each try begins elsewhere, so that two fans do not chase each other.
         let position = (self.decisions.position + f64::from(choice) * 0.13).fract();
         let seats = statuses.pick(event.capacity, count as usize, position);
-        let seats = seats.ok_or(FanOutcome::SoldOut)?;
-        let body = json!({ "eventId": event.id, "seatIds": seats });
-        Ok(FanRequest::post("/api/seats/reserve").entry_token(entry_token).body(body))
+        seats.ok_or(FanOutcome::SoldOut)
+    }
+
+    /// Changes the seats of a hold for others. If they cannot be had, the fan keeps those of the hold.
+    async fn change_seats(&self, hold: Hold, entry_token: &str) -> Hold {
+        let picked = self.pick_seats(entry_token, hold.seats, CHOICES_MAX, Instant::now()).await;
+        let Ok(seats) = picked else { return hold };
+        let body = json!({ "seatIds": seats, "fencingToken": hold.fencing_token });
+        let path = format!("/api/reservations/{}/seats", hold.id);
+        let request = FanRequest::put(path).entry_token(entry_token).body(body);
+        let changed = self.request(Operation::Reserve, Instant::now(), request).await;
+        match changed.ok().filter(|response| response.status.is_success()) {
+            Some(response) => read_hold(&response.body, hold.seats).unwrap_or(hold),
+            None => hold,
+        }
     }
 
     /// Reserves; some click twice, which must make one hold.
-    async fn reserve(&self, request: FanRequest) -> Result<FanResponse, FanOutcome> {
+    async fn reserve(
+        &self,
+        request: FanRequest,
+        wanted: Instant,
+    ) -> Result<FanResponse, FanOutcome> {
         if self.decisions.kind == FanKind::TokenSharer {
-            return self.reserve_from_two_devices(request).await;
+            return self.reserve_from_two_devices(request, wanted).await;
         }
         let request = request.key(self.rush.ids.next_id());
-        let wanted = Instant::now();
         if !self.decisions.clicks_twice {
             return self.send_until_answered(Operation::Reserve, wanted, request).await;
         }
@@ -335,8 +382,8 @@ impl Fan {
     async fn reserve_from_two_devices(
         &self,
         request: FanRequest,
+        wanted: Instant,
     ) -> Result<FanResponse, FanOutcome> {
-        let wanted = Instant::now();
         let device = |key| self.request(Operation::Reserve, wanted, request.clone().key(key));
         let (first, second) =
             tokio::join!(device(self.rush.ids.next_id()), device(self.rush.ids.next_id()));
@@ -365,15 +412,13 @@ impl Fan {
         self.request(operation, wanted, request).await
     }
 
-    async fn pay(&self, hold: &Hold) -> Result<(), FanOutcome> {
-        let cards: &[&str] = match self.decisions.is_declined_first {
-            true => &["decline", "approve"],
-            false => &["approve"],
-        };
+    async fn pay(&self, hold: &Hold, mut wanted: Instant) -> Result<(), FanOutcome> {
+        let first = if self.decisions.is_declined_first { "decline" } else { self.decisions.card };
+        // Whoever could not pay takes another card.
+        let cards = if first == "approve" { vec![first] } else { vec![first, "approve"] };
         for card in cards {
             let body = json!({ "reservationId": hold.id, "paymentMethod": card });
             let request = FanRequest::post("/api/payments/process").body(body);
-            let wanted = Instant::now();
             let sent = self.request(Operation::Pay, wanted, request.clone()).await;
             // Whether it was paid is not known: the page asks, and pays again if it was not.
             let response = match sent {
@@ -385,7 +430,7 @@ impl Fan {
                 StatusCode::OK if response.body["success"] == true => return Ok(()),
                 StatusCode::ACCEPTED => return self.await_outcome(hold, OUTCOME_POLLS_MAX).await,
                 _ if response.code() == "ALREADY_PAID" => return Ok(()),
-                _ => sleep(PAUSE).await,
+                _ => wanted = pause(PAUSE).await,
             }
         }
         Err(FanOutcome::NotPaid)
@@ -394,9 +439,9 @@ impl Fan {
     /// The outcome of a payment is not known yet: the page asks until it is.
     async fn await_outcome(&self, hold: &Hold, polls_max: u32) -> Result<(), FanOutcome> {
         for _ in 0..polls_max {
-            sleep(PAUSE).await;
+            let wanted = pause(PAUSE).await;
             let request = FanRequest::get(format!("/api/reservations/{}", hold.id));
-            let found = self.ask(Operation::Poll, Instant::now(), request).await?;
+            let found = self.ask(Operation::Poll, wanted, request).await?;
             match found["reservation"]["status"].as_str() {
                 Some("confirmed") => return Ok(()),
                 Some("pending") => {}
@@ -407,9 +452,9 @@ impl Fan {
     }
 
     /// Returns what is paid back, if it was cancelled.
-    async fn cancel(&self, hold: &Hold) -> Option<i64> {
+    async fn cancel(&self, hold: &Hold, wanted: Instant) -> Option<i64> {
         let request = FanRequest::post(format!("/api/reservations/{}/cancel", hold.id));
-        let answer = self.ask(Operation::Cancel, Instant::now(), request).await.ok()?;
+        let answer = self.ask(Operation::Cancel, wanted, request).await.ok()?;
         Some(answer["reservation"]["refundAmount"].as_i64().unwrap_or(0))
     }
 
@@ -501,6 +546,14 @@ impl Fan {
     }
 }
 
+/// Waits, and returns when the wait was to end: a fan whom this machine wakes too late wanted to act
+/// earlier.
+async fn pause(time: Duration) -> Instant {
+    let wanted = Instant::now() + time;
+    sleep_until(wanted).await;
+    wanted
+}
+
 /// What programs do against the rules is counted apart: limits are there to slow it down.
 fn counted_as(kind: FanKind, operation: Operation) -> Operation {
     match (kind, operation) {
@@ -555,7 +608,8 @@ fn time_ms(value: &Value) -> Option<i64> {
 fn read_hold(body: &Value, seats: u32) -> Option<Hold> {
     let reservation = &body["reservation"];
     let id = reservation["id"].as_str()?.to_owned();
-    Some(Hold { id, seats, amount: reservation["totalAmount"].as_i64()? })
+    let fencing_token = reservation["fencingToken"].as_i64()?;
+    Some(Hold { id, seats, amount: reservation["totalAmount"].as_i64()?, fencing_token })
 }
 
 /// The element at a share of the list, and the ones after it for later choices.

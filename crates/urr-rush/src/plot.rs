@@ -48,10 +48,12 @@ pub fn plot(series: &[Series<'_>], unit: &str, style: PlotStyle) -> String {
             ),
         );
         let (x, label) = (x_of(x_max * share), short((x_max * share).round()));
+        // The last one ends with the frame: on a phone half of it would be outside.
+        let anchor = if tick == TICKS { "end" } else { "middle" };
         put(
             &mut svg,
             format_args!(
-                r#"<text x="{x:.1}" y="{}" text-anchor="middle">{label}</text>"#,
+                r#"<text x="{x:.1}" y="{}" text-anchor="{anchor}">{label}</text>"#,
                 HEIGHT - 8.0
             ),
         );
@@ -121,6 +123,10 @@ mod tests {
         let lines = plot(&series, "fans", PlotStyle::Lines);
         assert!(lines.contains("points=\"64.0,192.0 708.0,"), "{lines}");
         assert!(lines.contains("waiting") && lines.contains("(fans)"));
+        assert!(
+            lines.contains(r#"<text x="708.0" y="212" text-anchor="end">10</text>"#),
+            "{lines}"
+        );
         assert_eq!(plot(&series, "fans", PlotStyle::Points).matches("<circle").count(), 2);
         assert!(plot(&[], "", PlotStyle::Lines).contains("</svg>"));
     }

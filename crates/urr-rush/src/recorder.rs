@@ -125,6 +125,10 @@ pub struct SecondRecord {
     /// Requests of programs that were deferred.
     pub programs_deferred: u32,
     pub failed: u32,
+    /// Those that failed, by what was said.
+    pub failures: BTreeMap<String, u32>,
+    /// What was paid, without what was paid back, in won.
+    pub revenue: i64,
     /// Per operation, in the order of [`Operation::ALL`].
     pub latencies: [Histogram; Operation::ALL.len()],
 }
@@ -252,6 +256,7 @@ impl Recorder {
                     let is_known = records.failures.contains_key(text);
                     if is_known || records.failures.len() < FAILURE_KINDS_MAX {
                         *records.failures.entry(text.clone()).or_default() += 1;
+                        *recent.failures.entry(text.clone()).or_default() += 1;
                     }
                 }
             }
@@ -274,6 +279,7 @@ impl Recorder {
         self.update(|records, second| {
             records.told_paid.insert(reservation_id.to_owned());
             records.seconds[second].seats_sold += seats;
+            records.seconds[second].revenue += amount;
             records.seats_sold += u64::from(seats);
             records.revenue += amount;
         });
@@ -286,7 +292,10 @@ impl Recorder {
 
     /// Paid back if below zero.
     pub fn paid(&self, amount: i64) {
-        self.update(|records, _| records.revenue += amount);
+        self.update(|records, second| {
+            records.seconds[second].revenue += amount;
+            records.revenue += amount;
+        });
     }
 
     pub fn visited(&self, visit: QueueVisit) {
@@ -359,6 +368,8 @@ mod tests {
         let counts = records.requests[pay];
         assert_eq!((counts.done, counts.deferred, counts.failed), (1, 1, 1));
         assert_eq!((records.seats_sold, records.revenue), (2, 200));
+        assert_eq!(records.seconds[2].revenue, 200);
+        assert_eq!(records.seconds[2].failures, BTreeMap::from([("500".to_owned(), 1)]));
         let live = recorder.live(7, None);
         assert_eq!((live.requests, live.failed, live.latencies.len()), (3, 1, 1));
         recorder.request(Operation::Program, wanted, &RequestEnd::Deferred);

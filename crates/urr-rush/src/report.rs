@@ -80,6 +80,12 @@ pub struct SecondReport {
     #[serde(default)]
     pub programs_deferred: u32,
     pub failed: u32,
+    /// Those that failed, by what was said.
+    #[serde(default)]
+    pub failures: BTreeMap<String, u32>,
+    /// What was paid, without what was paid back, in won.
+    #[serde(default)]
+    pub revenue: i64,
     /// In milliseconds, by operation; null if there was none.
     pub p50_ms: BTreeMap<String, f64>,
     pub p99_ms: BTreeMap<String, f64>,
@@ -297,6 +303,8 @@ fn second_reports(records: &Records) -> Vec<SecondReport> {
         deferred: second.deferred,
         programs_deferred: second.programs_deferred,
         failed: second.failed,
+        failures: second.failures.clone(),
+        revenue: second.revenue,
         p50_ms: quantiles(second, 0.5),
         p99_ms: quantiles(second, 0.99),
     };

@@ -1,5 +1,7 @@
 //! The report as one HTML page that needs nothing else.
 
+use std::collections::BTreeMap;
+
 use crate::plot::{PlotStyle, Series, plot};
 use crate::recorder::Operation;
 use crate::report::{RushReport, SecondReport};
@@ -13,6 +15,9 @@ const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:780px;mar
     font-size:13px}.bad{color:#d9362b;font-weight:600}@media(prefers-color-scheme:dark){\
     body{color:#eee;background:#16161a}}";
 
+/// Kinds of failures in a plot.
+const KINDS_MAX: usize = 8;
+
 /// The whole page.
 pub fn to_html(report: &RushReport) -> String {
     let setup = &report.setup;
@@ -24,8 +29,17 @@ pub fn to_html(report: &RushReport) -> String {
         section("Requests", &operations(report)),
         section("Arrivals, admissions and sold seats", &flow(report)),
         section("The waiting room", &room(report)),
-        section("Latency, 99 % of requests, from the moment of the wish", &latencies(report)),
+        section("Money", &money(report)),
+        section(
+            "Latency, half of requests, from the moment of the wish",
+            &latencies(report, |it| &it.p50_ms),
+        ),
+        section(
+            "Latency, 99 % of requests, from the moment of the wish",
+            &latencies(report, |it| &it.p99_ms),
+        ),
         section("Deferred and failed requests", &errors(report)),
+        section("Failed requests by kind", &failures(report)),
         section("Order: rank by number and by admission", &order(report)),
         section("Estimate (upper end) and the wait that came true", &estimates(report)),
     ];
@@ -49,8 +63,11 @@ fn facts(report: &RushReport) -> String {
     let mut ended = report.sales_sentence().map_or_else(String::new, |it| format!(" {it}"));
     ended.extend(report.ended.sentence().map(|it| format!(" <b>{it}</b>")));
     let outcomes = report.outcomes.iter().map(|(name, count)| format!("{name} {count}"));
+    let is_more = report.seats_sold > setup.capacity as u64;
+    let again = if is_more { "; what was cancelled was sold again" } else { "" };
     format!(
-        "<p>{} at {}, {:.0} s, seed {}. {} of {} seats sold for {} won.{ended}</p><p>{}.</p>",
+        "<p>{} at {}, {:.0} s, seed {}. {} seats sold in a hall of {} for {} won{again}.{ended}</p>\
+         <p>{}.</p>",
         setup.started_at,
         escape(&setup.url),
         report.seconds_total,
@@ -123,16 +140,16 @@ fn room(report: &RushReport) -> String {
         Series { name, points: report.room.iter().map(point).collect() }
     };
     let inside = [of("inside", |it| it.inside), of("threshold", |it| it.threshold)];
-    let waiting = plot(&[of("waiting", |it| it.waiting)], "fans", PlotStyle::Lines);
-    waiting + &plot(&inside, "fans", PlotStyle::Lines)
+    let waiting = plot(&[of("waiting", |it| it.waiting)], "fans by second", PlotStyle::Lines);
+    waiting + &plot(&inside, "fans by second", PlotStyle::Lines)
 }
 
 /// Of people: programs are slowed down on purpose.
-fn latencies(report: &RushReport) -> String {
+fn latencies(report: &RushReport, of: fn(&SecondReport) -> &BTreeMap<String, f64>) -> String {
     let people = Operation::ALL.into_iter().filter(|it| *it != Operation::Program);
     let series = |operation: Operation| {
         let name = operation.name();
-        by_second(report, name, |it| it.p99_ms.get(name).copied())
+        by_second(report, name, |it| of(it).get(name).copied())
     };
     let series: Vec<Series<'_>> =
         people.map(series).filter(|series| !series.points.is_empty()).collect();
@@ -146,6 +163,34 @@ fn errors(report: &RushReport) -> String {
         by_second(report, "failed", |it| Some(f64::from(it.failed))),
     ];
     plot(&series, "per second", PlotStyle::Lines)
+}
+
+/// The kinds that happened most. Nothing if no request failed.
+fn failures(report: &RushReport) -> String {
+    let mut kinds: Vec<(&String, &u64)> = report.failures.iter().collect();
+    kinds.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    let names: Vec<(&str, String)> =
+        kinds.into_iter().take(KINDS_MAX).map(|(kind, _)| (kind.as_str(), escape(kind))).collect();
+    let of = |it: &SecondReport, kind: &str| it.failures.get(kind).copied().unwrap_or(0);
+    let series: Vec<Series<'_>> = names
+        .iter()
+        .map(|(kind, name)| by_second(report, name, |it| Some(f64::from(of(it, kind)))))
+        .collect();
+    if series.is_empty() {
+        return String::new();
+    }
+    plot(&series, "per second", PlotStyle::Lines)
+}
+
+/// What the fans have paid so far.
+fn money(report: &RushReport) -> String {
+    let mut paid = 0;
+    let points = report.seconds.iter().zip(0_u32..).map(|(second, at)| {
+        paid += second.revenue;
+        (f64::from(at), paid as f64)
+    });
+    let series = [Series { name: "paid, without refunds", points: points.collect() }];
+    plot(&series, "won by second", PlotStyle::Lines)
 }
 
 fn order(report: &RushReport) -> String {
@@ -208,6 +253,11 @@ mod tests {
     fn the_page_is_whole_and_texts_are_escaped() {
         let mut report = RushReport::empty();
         report.failures.insert("<script>".to_owned(), 1);
+        report.seconds = vec![SecondReport {
+            failures: report.failures.keys().map(|kind| (kind.clone(), 1)).collect(),
+            revenue: 70_000,
+            ..SecondReport::default()
+        }];
         report.judge(&["failed=0".parse().unwrap()]);
         let html = to_html(&report);
         assert!(html.contains("&lt;b&gt;제목") && html.contains("&lt;script&gt;"));
@@ -215,6 +265,9 @@ mod tests {
         report.ended = RushEnding::Interrupted;
         assert!(to_html(&report).contains("<b>Ended early: it was interrupted.</b>"));
         assert!(html.contains("programs-succeeded=0"));
+        assert!(html.contains("Failed requests by kind") && html.contains("<h2>Money</h2>"));
+        report.failures.clear();
+        assert!(!to_html(&report).contains("Failed requests by kind"), "nothing failed");
         assert!(!html.contains("http-equiv") && !html.contains("src="), "it needs nothing else");
     }
 }

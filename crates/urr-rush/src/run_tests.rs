@@ -14,6 +14,7 @@ use crate::accounts::FanAccount;
 use crate::arrivals::Arrivals;
 use crate::behaviour::Behaviour;
 use crate::client::Site;
+use crate::recorder::LiveFigures;
 use crate::report::{RushEnding, RushReport};
 use crate::run::{RushPlan, run};
 
@@ -148,4 +149,47 @@ async fn a_slow_server_is_seen_to_be_slow() {
     assert!(max_ms > 30.0 * alone_ms, "{max_ms}");
     let (_, _, fast_ms) = check(&rehearse(Duration::ZERO).await);
     assert!(fast_ms < max_ms / 2.0, "{fast_ms} is not fast");
+}
+
+/// Everybody waits for a second, and then it is over.
+fn waiting_answer(path: &str) -> Value {
+    match path {
+        path if path.starts_with("/api/queue/status/") => json!({ "status": "ended" }),
+        path => match sold_out_answer(path) {
+            mut answer if path.starts_with("/api/queue/check/") => {
+                answer["nextPoll"] = json!(1);
+                answer
+            }
+            answer => answer,
+        },
+    }
+}
+
+/// A machine that is too busy to wake its fans does not make the server look quick.
+#[tokio::test]
+async fn a_fan_who_is_woken_too_late_wanted_to_act_earlier() {
+    let poll_p50_ms = async |is_busy: bool| {
+        let url = slow_server(Duration::ZERO, waiting_answer).await;
+        let behaviour = Behaviour {
+            programs: 0.0,
+            transfers: 0.0,
+            crowd_readers: 0.0,
+            interruptions: 0.0,
+            ..Behaviour::default()
+        };
+        let mut busy = false;
+        // The test has one thread: nothing else runs while the screen is drawn.
+        let show = |figures: &LiveFigures| {
+            if is_busy && !busy && figures.arrived == u64::from(FANS) {
+                busy = true;
+                std::thread::sleep(Duration::from_secs(2));
+            }
+        };
+        let report = run(RushPlan { behaviour, ..plan(&url) }, pending(), show).await.unwrap();
+        let polls = report.operations.iter().find(|it| it.name == "poll").unwrap();
+        assert_eq!(polls.done, u64::from(FANS));
+        polls.p50_ms
+    };
+    let (quick, busy) = (poll_p50_ms(false).await, poll_p50_ms(true).await);
+    assert!(busy > quick + 500.0, "{busy} ms and {quick} ms");
 }

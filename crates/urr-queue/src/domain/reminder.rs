@@ -105,10 +105,12 @@ mod tests {
                 admitted: vec![each_second; LinePace::SECONDS],
                 left: vec![0; LinePace::SECONDS],
                 let_in: vec![each_second; LinePace::SECONDS],
+                ended: vec![each_second; LinePace::SECONDS],
+                in_use: THRESHOLD,
             },
             ..Crowd::default()
         };
-        WaitEstimator::new(&crowd, &rules, Duration::from_hours(1))
+        WaitEstimator::new(&crowd, &rules)
     }
 
     fn waiting(number: i64, position: u32) -> UserLocation {
@@ -144,7 +146,6 @@ mod tests {
                 waiting_max: 9,
                 queues_per_user_max: 1,
             },
-            Duration::from_hours(1),
         );
         let near = NearFront::new(&still, Some(0), 1);
         assert_eq!(near.count(), 100, "not as many as the rate would admit if all slots were free");

@@ -20,3 +20,4 @@ mod stats_publisher;
 mod status;
 mod stream;
 mod wait_estimate;
+mod wait_shapes;

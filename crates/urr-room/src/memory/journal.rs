@@ -23,7 +23,7 @@ use urr_storage::{Db, DbResult, StorageError};
 
 pub use store::{
     orphan_room_list, position_first, position_list, room_list, slot_list, slot_log_delete_some,
-    slot_log_is_older, slot_log_list, twice_waiting_list,
+    slot_log_is_older, slot_log_list, slot_log_list_back, twice_waiting_list,
 };
 
 use crate::RoomError;

@@ -1,18 +1,20 @@
 //! Recovers the rooms from the journal.
 
 use hashbrown::DefaultHashBuilder;
-use urr_kernel::Timestamp;
+use urr_kernel::{Timestamp, Uuid};
 use urr_storage::{Db, DbResult};
 
 use super::RecoverySummary;
+use super::flow_counters::SECONDS_KEPT;
 use super::journal::{
     LOG_KEPT_FOR, RoomTotals, orphan_room_list, position_list, room_list, slot_list,
-    slot_log_delete_some, slot_log_is_older,
+    slot_log_delete_some, slot_log_is_older, slot_log_list_back,
 };
 use super::line::LineEntry;
 use super::queue_counts::QueueCounts;
 use super::registry::RoomRegistry;
 use super::room::{MemoryRoom, RestoredRoom};
+use crate::slot_log::SlotLogEntry;
 
 /// The rooms of the journal.
 pub struct RecoveredState {
@@ -49,7 +51,8 @@ pub async fn recover(
         recovered.rooms += 1;
         recovered.waiting += count(entries.len());
         recovered.active += count(slots.len());
-        let restored = RestoredRoom { totals, entries, slots };
+        let recent = read_recent(journal, event_id, now).await?;
+        let restored = RestoredRoom { totals, entries, slots, recent };
         let room = MemoryRoom::restore(restored, now.as_microsecond(), hasher.clone());
         registry.restore(totals, room);
     }
@@ -77,6 +80,23 @@ async fn read_line(journal: &Db, room: i64, now: Timestamp) -> DbResult<Vec<Line
         entries.sort_unstable_by_key(LineEntry::key);
     }
     Ok(entries)
+}
+
+/// What happened to slots in the last seconds.
+async fn read_recent(journal: &Db, event_id: Uuid, now: Timestamp) -> DbResult<Vec<SlotLogEntry>> {
+    let kept = i64::try_from(SECONDS_KEPT).expect("few");
+    let is_recent =
+        |logged: &SlotLogEntry| (0..kept).contains(&(now.as_second() - logged.at.as_second()));
+    let mut recent: Vec<SlotLogEntry> = Vec::new();
+    loop {
+        let before = recent.last().map_or(i64::MAX, |logged| logged.entry);
+        let page = journal.read(move |tx| slot_log_list_back(tx, event_id, before)).await?;
+        let is_last = page.last().is_none_or(|logged| !is_recent(logged));
+        recent.extend(page.into_iter().filter(is_recent));
+        if is_last {
+            return Ok(recent);
+        }
+    }
 }
 
 fn count(length: usize) -> u64 {

@@ -81,28 +81,25 @@ pub struct RestoredRoom {
     /// In the order of the line.
     pub entries: Vec<LineEntry>,
     pub slots: Vec<(Uuid, Uuid, Timestamp)>,
+    /// What the log of slots has of the last seconds.
+    pub recent: Vec<SlotLogEntry>,
 }
 
 impl MemoryRoom {
     /// An empty room.
     pub fn empty(totals: RoomTotals, hasher: DefaultHashBuilder) -> MemoryRoom {
-        let restored = RestoredRoom { totals, entries: Vec::new(), slots: Vec::new() };
+        let restored =
+            RestoredRoom { totals, entries: Vec::new(), slots: Vec::new(), recent: Vec::new() };
         MemoryRoom::restore(restored, i64::MIN, hasher)
     }
 
     pub fn restore(restored: RestoredRoom, now_us: i64, hasher: DefaultHashBuilder) -> MemoryRoom {
         let totals = restored.totals;
         let (mut slots, mut recent) = (SlotTable::new(hasher.clone()), PaceHistory::new());
-        let kept = i64::try_from(SECONDS_KEPT).expect("few");
         for (user_id, slot_id, admitted_at) in &restored.slots {
-            let admitted_at_us = admitted_at.as_microsecond();
-            slots.restore(*user_id, *slot_id, admitted_at_us);
-            // A quick restart must not circumvent the rate.
-            let ago = second(now_us) - second(admitted_at_us);
-            if (0..kept).contains(&ago) {
-                recent.at(second(admitted_at_us)).let_in += 1;
-            }
+            slots.restore(*user_id, *slot_id, admitted_at.as_microsecond());
         }
+        restored.recent.iter().for_each(|logged| recent.restore(logged));
         MemoryRoom {
             totals,
             line: WaitingLine::of(restored.entries, hasher.clone()),
@@ -262,7 +259,7 @@ impl MemoryRoom {
             last_number: self.pending_writes.last_written(durable),
             admitted_total: self.totals.admitted,
             left_total: self.totals.left,
-            pace: self.recent.pace(self.second()),
+            pace: self.recent.pace(self.second(), self.slots.len()),
             marks: mark_positions(self.line.len())
                 .into_iter()
                 .filter_map(|position| {
@@ -459,6 +456,7 @@ impl MemoryRoom {
     }
 
     fn slot_ended(&mut self, user_id: Uuid) {
+        self.this_second().ended += 1;
         self.changes.push(JournalRecord::SlotEnded { room: self.totals.room, user_id });
         self.log_slot(SlotChange::Ended, Some(user_id));
     }

@@ -1,5 +1,6 @@
 -- The counts of a second: admitted from the line, left the line, all admissions. A ring of 64
--- seconds, so that a clock that is set back a little finds its seconds again.
+-- seconds, so that a clock that is set back a little finds its seconds again. The ends of slots have
+-- entries of their own (`count_ends`).
 local second = math.floor(now / 1000000)
 
 local function pace_of_second()

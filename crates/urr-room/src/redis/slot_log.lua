@@ -20,7 +20,20 @@ local function log_entries(entries)
     redis.call('EXPIRE', slot_log, 30 * 86400)
 end
 
+-- Counts ends of slots in the ring of the last seconds, in fields of their own.
+local function count_ends(count)
+    local at = math.floor(now / 1000000)
+    local field = 'e' .. at % 64
+    local of, before = string.match(redis.call('HGET', pace, field) or '', '^(%d+) (%d+)$')
+    if tonumber(of or '-1') == at then
+        count = count + tonumber(before)
+    end
+    redis.call('HSET', pace, field, string.format('%.0f %.0f', at, count))
+    redis.call('EXPIRE', pace, 300)
+end
+
 local function log_ends(users)
+    count_ends(#users)
     local entries = {}
     for at = 1, #users do
         entries[at] = 'E' .. users[at] .. string.format('%.0f', now)

@@ -85,6 +85,35 @@ on_all_forms! {
         assert_eq!(crowd.left_total, 3, "one went and two were dropped; who is in leaves no line");
     }
 
+    async fn ends_of_slots_are_counted_by_second(world: World) {
+        let users = world.users(6);
+        for user in &users {
+            world.enter(*user).await;
+        }
+        let crowd = world.crowd().await;
+        assert_eq!((crowd.active, crowd.pace.in_use), (6, 0), "this second is not whole");
+        world.pass(SECOND);
+        world.leave(users[0]).await;
+        world.finish(users[1], world.now()).await;
+        let crowd = world.crowd().await;
+        assert_eq!((crowd.active, crowd.pace.in_use), (4, 6));
+        assert_eq!(newest_first(&crowd.pace.ended, 2), [0, 0]);
+        world.pass(SECOND);
+        world.leave(users[2]).await;
+        assert!(!world.leave(users[2]).await, "it has ended");
+        world.pass(2 * SECOND);
+        let crowd = world.crowd().await;
+        assert_eq!(newest_first(&crowd.pace.ended, 4), [0, 1, 2, 0]);
+        assert_eq!((crowd.active, crowd.pace.in_use), (3, 3));
+        // The others do nothing, and their slots expire.
+        world.pass(world.rules.slot_ttl);
+        world.crowd().await;
+        world.pass(SECOND);
+        let crowd = world.crowd().await;
+        assert_eq!(newest_first(&crowd.pace.ended, 2), [3, 0]);
+        assert_eq!((crowd.active, crowd.pace.in_use), (0, 0));
+    }
+
     async fn the_pace_is_that_of_the_last_whole_seconds(world: World) {
         let shut = world.with(|rules| rules.admission = AdmissionState::Closed);
         let users = shut.line(20).await;

@@ -6,7 +6,7 @@ use std::task::Poll;
 
 use urr_kernel::Uuid;
 use urr_room::memory::RecoverySummary;
-use urr_room::{Crowd, LinePosition, RoomError, RoomRequest};
+use urr_room::{AdmissionRules, Crowd, LinePace, LinePosition, RoomError, RoomRequest};
 use urr_storage::{Db, StorageError, Tx, params};
 use urr_test::engines::block_on;
 use urr_test::eventually;
@@ -178,6 +178,34 @@ fn who_comes_while_the_room_is_put_to_rest_is_in_it() {
                     .unwrap(),
             );
         }
+    });
+}
+
+/// A minute after a restart users were told twelve times their wait: only those who were still inside
+/// had been counted.
+#[test]
+fn a_restart_does_not_forget_how_the_line_moved() {
+    block_on(async {
+        let mut keeper = Keeper::new();
+        let (rooms, _) = keeper.open().await;
+        keeper.join(&rooms, 1..=20).await;
+        let two = AdmissionRules { threshold: 2, ..ROOMY };
+        for second in 0..10_u128 {
+            keeper.now += SECOND;
+            rooms.admit(EVENT, &two, keeper.now).await.unwrap();
+            // One goes in each second.
+            assert!(rooms.leave(keeper.request(second + 1)).await.unwrap());
+        }
+        keeper.now += SECOND;
+        let before = rooms.crowd(EVENT, keeper.now).await.unwrap();
+        assert_eq!(before.pace.ended.iter().sum::<u32>(), 10);
+        let (again, _) = keeper.open_as_after_a_crash().await;
+        let after = again.crowd(EVENT, keeper.now).await.unwrap();
+        assert_eq!(after.pace, before.pace);
+        keeper.now += MINUTE;
+        let (later, _) = keeper.open_as_after_a_crash().await;
+        let later = later.crowd(EVENT, keeper.now).await.unwrap();
+        assert_eq!(later.pace.ended, [0; LinePace::SECONDS], "that was long ago");
     });
 }
 

@@ -277,6 +277,7 @@ impl Case {
             }
         }
         crowd.marks.clone_from(&expected.marks);
+        (crowd.pace.ended, crowd.pace.in_use) = (Vec::new(), 0);
         prop_assert_eq!(crowd, expected);
         Ok(())
     }

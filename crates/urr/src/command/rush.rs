@@ -110,6 +110,9 @@ pub struct RunArgs {
     /// The share of fans who sell their tickets to other fans
     #[arg(long, value_name = "SHARE", default_value_t = 0.03)]
     transfers: f64,
+    /// The share of fans whose card is slow, loses its answer or charges something else
+    #[arg(long, value_name = "SHARE", default_value_t = 0.01)]
+    odd_cards: f64,
     /// The share of fans who read the crowd document while they wait
     #[arg(long, value_name = "SHARE", default_value_t = 0.3)]
     crowd_readers: f64,
@@ -233,6 +236,7 @@ fn plan(config: &Config, args: &RunArgs) -> Result<RushPlan> {
     let shares = [
         ("--programs", args.programs),
         ("--transfers", args.transfers),
+        ("--odd-cards", args.odd_cards),
         ("--crowd-readers", args.crowd_readers),
     ];
     for (name, share) in shares {
@@ -264,6 +268,7 @@ fn plan(config: &Config, args: &RunArgs) -> Result<RushPlan> {
             tries: args.tries,
             transfers: args.transfers,
             crowd_readers: args.crowd_readers,
+            odd_cards: args.odd_cards,
             ..Behaviour::default()
         },
         seed: args.seed,

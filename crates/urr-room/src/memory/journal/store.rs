@@ -154,23 +154,36 @@ fn slot_log_insert(tx: &mut Tx<'_>, event_id: Uuid, logged: &SlotLogEntry) -> Db
 pub fn slot_log_list(tx: &mut Tx<'_>, event_id: Uuid, after: i64) -> DbResult<Vec<SlotLogEntry>> {
     let sql = "select entry, change, user_id, at, number, last_number, inside_max from slot_log \
                where event_id = $1 and entry > $2 order by entry limit $3";
-    tx.query(sql, params![event_id, after, READ_MAX], |row| {
-        let change: String = row.get("change")?;
-        let change = match change.as_str() {
-            "admitted" => SlotChange::Admitted {
-                number: row.get("number")?,
-                last_number: row.get::<Option<i64>>("last_number")?.unwrap_or(0),
-                inside_max: row
-                    .get::<Option<i64>>("inside_max")?
-                    .and_then(|count| u32::try_from(count).ok())
-                    .unwrap_or(0),
-            },
-            "ended" => SlotChange::Ended,
-            _ => SlotChange::Cleared,
-        };
-        let (entry, user_id, at) = (row.get("entry")?, row.get("user_id")?, row.get("at")?);
-        Ok(SlotLogEntry { entry, user_id, at, change })
-    })
+    tx.query(sql, params![event_id, after, READ_MAX], slot_log_read)
+}
+
+/// The entries of the log of slots before one, the newest first. Empty at the beginning.
+pub fn slot_log_list_back(
+    tx: &mut Tx<'_>,
+    event_id: Uuid,
+    before: i64,
+) -> DbResult<Vec<SlotLogEntry>> {
+    let sql = "select entry, change, user_id, at, number, last_number, inside_max from slot_log \
+               where event_id = $1 and entry < $2 order by entry desc limit $3";
+    tx.query(sql, params![event_id, before, READ_MAX], slot_log_read)
+}
+
+fn slot_log_read(row: &Row<'_>) -> DbResult<SlotLogEntry> {
+    let change: String = row.get("change")?;
+    let change = match change.as_str() {
+        "admitted" => SlotChange::Admitted {
+            number: row.get("number")?,
+            last_number: row.get::<Option<i64>>("last_number")?.unwrap_or(0),
+            inside_max: row
+                .get::<Option<i64>>("inside_max")?
+                .and_then(|count| u32::try_from(count).ok())
+                .unwrap_or(0),
+        },
+        "ended" => SlotChange::Ended,
+        _ => SlotChange::Cleared,
+    };
+    let (entry, user_id, at) = (row.get("entry")?, row.get("user_id")?, row.get("at")?);
+    Ok(SlotLogEntry { entry, user_id, at, change })
 }
 
 /// The number of the first in line.

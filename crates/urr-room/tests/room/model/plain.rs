@@ -240,6 +240,9 @@ impl Plain {
                 admitted: pace(&room.admitted_from_line),
                 left: pace(&room.left),
                 let_in: pace(&room.admitted),
+                // An expired slot ends when it is noticed, which differs: `crowd.rs` has a case.
+                ended: Vec::new(),
+                in_use: 0,
             },
             marks: room
                 .line

@@ -10,7 +10,7 @@ use rand::{RngExt, SeedableRng};
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::task::AbortOnDropHandle;
-use urr_rush::create_sale;
+use urr_rush::{FaultReport, create_sale};
 use urr_service::UserRole;
 
 use super::{ChaosArgs, Rehearsed, plan_of};
@@ -38,6 +38,17 @@ enum ClusterFaultKind {
     Kill,
     Stop,
     Cut,
+}
+
+impl ClusterFaultKind {
+    /// As in the report, in the plural.
+    fn name(self) -> &'static str {
+        match self {
+            ClusterFaultKind::Kill => "kills",
+            ClusterFaultKind::Stop => "stops",
+            ClusterFaultKind::Cut => "cuts",
+        }
+    }
 }
 
 /// The faults in their order, by the seed. Everybody gets as many as the others, or one more.
@@ -83,30 +94,32 @@ pub async fn rehearse(args: &ChaosArgs, folder: &Path) -> Result<Rehearsed> {
     let accounts = (0..args.fans).map(|_| maker.account(UserRole::User)).collect();
     let members: Vec<String> = status.members.iter().map(|it| it.name.clone()).collect();
     let faults = plan_faults(args, &members);
-    let count = faults.len();
     let harming = AbortOnDropHandle::new(tokio::spawn(harm(control.clone(), faults)));
     let mut screen = Screen::new();
     let plan = plan_of(args, site, event_id, accounts);
     let never = std::future::pending();
-    let report = urr_rush::run(plan, never, |figures| screen.show(figures)).await?;
-    // The fans may be done before the last fault.
-    harming.await.context("the faults")??;
+    let mut report = urr_rush::run(plan, never, |figures| screen.show(figures)).await?;
+    // The fans may be done before the last fault; the report tells how many came too late.
+    report.faults = harming.await.context("the faults")??;
     await_whole(&control).await?;
+    let count = report.faults.len();
     Rehearsed::prove(args, &config, report, count).await
 }
 
 /// Lets the faults happen. A member that starts is not waited for, so several can be down at once.
-async fn harm(control: Control, faults: Vec<ClusterFault>) -> Result<()> {
+async fn harm(control: Control, faults: Vec<ClusterFault>) -> Result<Vec<FaultReport>> {
     let begun = Instant::now();
     let mut healing = JoinSet::new();
+    let mut reports = Vec::new();
     for fault in faults {
         sleep_until(begun + fault.at).await;
+        reports.push(FaultReport::new(fault.kind.name(), begun.elapsed(), None));
         healing.spawn(happen(control.clone(), fault));
     }
     while let Some(healed) = healing.join_next().await {
         healed.context("a fault")??;
     }
-    Ok(())
+    Ok(reports)
 }
 
 async fn happen(control: Control, fault: ClusterFault) -> Result<()> {
