@@ -37,7 +37,7 @@ const TRANSACTION_EVENTS_TOGETHER_MAX: usize = 256;
 
 /// Batches begin at least this long apart, so that events gather and share a transaction. An event
 /// that comes after a pause does not wait.
-const GATHER: Duration = Duration::from_millis(10);
+const GATHER: Duration = Duration::from_millis(25);
 
 /// A batch is acknowledged at most this long after it was handled.
 const ACKNOWLEDGE_AFTER: Duration = Duration::from_millis(200);

@@ -60,7 +60,7 @@ impl Default for RelayOptions {
         RelayOptions {
             lease: Duration::from_secs(10),
             poll: Duration::from_secs(1),
-            gather: Duration::from_millis(10),
+            gather: Duration::from_millis(25),
             batch_max: 500,
             outbox_retention: Duration::from_hours(24),
             inbox_retention: Duration::from_hours(30 * 24),
