@@ -1,4 +1,5 @@
 /** Reservations and payments as an organiser, support and an administrator handle them. */
+import type { Request } from '@playwright/test';
 import {
   adminApi,
   apiOf,
@@ -176,8 +177,19 @@ test.describe('with refusals', () => {
 
 test('the audit says that every won is explained', async ({ page }) => {
   await logIn(page, await registerWorker('admin', 'auditor'));
+  const isOrder = (request: Request) =>
+    request.method() === 'POST' && request.url().endsWith('/audit');
+  const orders: string[] = [];
+  page.on('request', (request) => {
+    if (isOrder(request)) orders.push(new URL(request.url()).pathname);
+  });
   await page.goto('/admin/payments/audit');
+  await expect(page.getByText(/마지막 검사|아직 검사하지/)).toHaveCount(2);
+  expect(orders, 'looking audits nothing').toEqual([]);
+  await page.getByRole('button', { name: '다시 검사' }).click();
   await expect(page.getByText('모든 금액이 맞습니다.')).toBeVisible();
+  await expect(page.getByText(/마지막 검사/)).toHaveCount(2);
+  expect(orders.sort()).toEqual(['/api/admin/payments/audit', '/api/admin/reservations/audit']);
   await expectGoodPage(page);
 });
 

@@ -262,7 +262,7 @@ pub const ROUTES: &[Route] = {
         route(GET, "/api/admin/events/{id}/live", "queue", EVENT_READER, General, Hold, Queue),
         // Tickets and check-in belong to the ticket service.
         route(GET, "/api/admin/reservations/log", "ticket", ADMIN, General, Hold, Default),
-        route(GET, "/api/admin/reservations/audit", "ticket", ADMIN, General, Hold, Default),
+        route(ALL, "/api/admin/reservations/audit", "ticket", ADMIN, General, Hold, Default),
         route(ALL, "/api/admin/reservations/**", "ticket", EVENT_READER, General, Hold, Default),
         route(
             GET,
@@ -339,7 +339,7 @@ pub const ROUTES: &[Route] = {
         route(ALL, "/api/admin/tickets/**", "ticket", ORGANISER, General, Browse, Default),
         route(ALL, "/api/admin/check-ins/**", "ticket", DOOR_STAFF, General, Hold, Default),
         route(GET, "/api/admin/payments/log", "payment", ADMIN, General, Pay, Payment),
-        route(GET, "/api/admin/payments/audit", "payment", ADMIN, General, Pay, Payment),
+        route(ALL, "/api/admin/payments/audit", "payment", ADMIN, General, Pay, Payment),
         route(GET, "/api/admin/payments/ledger.csv", "payment", ADMIN, General, Browse, Payment),
         // Only an administrator says that a refund was paid by other means.
         route(ALL, CLOSE_REFUND, "payment", ADMIN, General, Pay, Payment),

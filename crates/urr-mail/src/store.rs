@@ -112,11 +112,17 @@ pub fn mails_lease(
         // One statement per priority, so that each is a range of the index. Another process may be
         // at the same mails.
         let room = i64::from(limit) - i64::try_from(leased.len()).expect("a batch is small");
+        let due = "select id from mails where status = 'waiting' and priority = $3 \
+             and due_at <= $1 and (leased_until is null or leased_until <= $1) \
+             order by due_at, id limit $2 for update skip locked";
+        // In a list of its own, PostgreSQL might look for them once per row, and find others.
+        let chosen = match tx.is_postgres() {
+            true => format!("= any(array({due}))"),
+            false => format!("in ({due})"),
+        };
         let sql = format!(
-            "update mails set lease_id = $4, leased_until = $5 where id in (select id from mails \
-             where status = 'waiting' and priority = $3 and due_at <= $1 \
-             and (leased_until is null or leased_until <= $1) order by due_at, id limit $2 \
-             for update skip locked) returning {COLUMNS}"
+            "update mails set lease_id = $4, leased_until = $5 where id {chosen} \
+             returning {COLUMNS}"
         );
         let mut mails =
             tx.query(&sql, params![now, room, priority, lease.id, lease.until], mail_read)?;

@@ -50,6 +50,7 @@ impl PaymentService {
                 run_every("count_stuck_payments", WATCH_EVERY, || self.count_stuck()),
                 run_every("update_audit_metrics", WATCH_EVERY, || self.update_audit_metrics()),
                 run_every("audit_ledger", audits, || self.audit_ledger_changes()),
+                run_every("audit_whole_ledger", audits, || self.audit_whole_ledger_daily()),
                 run_every("reconcile_providers", audits, || self.reconcile_providers()),
                 run_every("delete_old_rows", CLEAN_UP_EVERY, || self.delete_old_rows()),
             )

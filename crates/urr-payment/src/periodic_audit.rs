@@ -1,28 +1,28 @@
-//! Periodic audits: of what changed in the ledger, and of what moved at the providers. One process
-//! at a time runs an audit and continues where the last run stopped.
+//! Periodic audits: of what changed in the ledger, of the whole ledger, and of what moved at the
+//! providers. One process at a time runs an audit; all but the whole one continue where the last run
+//! stopped.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use urr_kernel::Uuid;
+use urr_service::whole_audit::WholeAudit;
 use urr_storage::{DbResult, TIME_MIN};
 
-use crate::PaymentService;
 use crate::domain::ledger_audit::{LedgerDifference, LedgerSums};
 use crate::provider::ProviderClient;
 use crate::provider_reconciliation::{ProviderDifference, TimeRange};
 use crate::store::audit_runs::{self, AuditRunHolder, AuditRunProgress};
 use crate::store::ledger::EntryMark;
+use crate::{LedgerProof, PaymentService};
 
 /// A process that dies during an audit blocks the others for this long.
 const LEASE: Duration = Duration::from_secs(2 * 60);
-/// The name of the ledger's audit in `audit_runs` and in the metric.
+/// The name of the ledger's audit in `audit_runs`, in `whole_audits` and in the metric.
 const LEDGER: &str = "ledger";
 /// Entries of this time before the last run are audited again: they may have been committed after
 /// it.
 const COMMIT_LAG: Duration = Duration::from_secs(2 * 60);
-/// How many ranges of the whole ledger each run audits as well.
-const RANGES_PER_RUN: usize = 5;
 /// How many unexplained payments each run checks again.
 const RECHECKED_MAX: u32 = 1_000;
 /// A provider's list is not complete up to the very moment.
@@ -35,8 +35,8 @@ const RANGE_MAX: Duration = Duration::from_secs(60 * 60);
 const DIFFERING_MAX: u32 = 100;
 
 impl PaymentService {
-    /// Audits what was written since the last run, and a part of the whole ledger. Returns all that is
-    /// not explained, also from earlier runs; none if it is not the turn of this process.
+    /// Audits what was written since the last run. Returns all that is not explained, also from
+    /// earlier runs; none if it is not the turn of this process.
     pub async fn audit_ledger_changes(&self) -> DbResult<Option<Vec<LedgerDifference>>> {
         let Some(progress) = self.claim_audit_run(LEDGER).await? else { return Ok(None) };
         let checked = self.audit_changed_payments(progress).await;
@@ -60,23 +60,37 @@ impl PaymentService {
             }
         }
         progress.up_to = Some(now);
-        for _ in 0..RANGES_PER_RUN {
-            let after = progress.after.unwrap_or(Uuid::nil());
-            progress.after = self.add_payments(after, &mut sums).await?;
-            if !self.update_audit_run(LEDGER, progress).await? {
-                return Ok(None);
-            }
-            if progress.after.is_none() {
-                break;
-            }
+        if !self.update_audit_run(LEDGER, progress).await? {
+            return Ok(None);
         }
-        let new: BTreeSet<Uuid> =
-            sums.unexplained.iter().filter_map(LedgerDifference::payment_id).collect();
-        self.write(move |tx| {
-            new.iter().try_for_each(|id| audit_runs::unexplained_insert(tx, *id, now))
-        })
-        .await?;
+        self.record_unexplained(&sums.unexplained).await?;
         self.recheck_unexplained().await.map(Some)
+    }
+
+    /// The audit of the whole ledger: what came of the last one, and whether one runs.
+    pub(crate) fn whole_ledger_audit(&self) -> WholeAudit {
+        let (db, clock, ids) = (self.0.db.clone(), self.0.clock.clone(), self.0.ids.clone());
+        WholeAudit { db, clock, ids, name: LEDGER }
+    }
+
+    /// Proves the whole ledger. What is not explained is checked again by every run of the audit of
+    /// changes, until it is.
+    pub(crate) async fn audit_whole_ledger(&self) -> DbResult<LedgerProof> {
+        let proof = self.prove_ledger().await?;
+        self.record_unexplained(&proof.unexplained).await?;
+        Ok(proof)
+    }
+
+    async fn record_unexplained(&self, found: &[LedgerDifference]) -> DbResult<()> {
+        let ids: BTreeSet<Uuid> = found.iter().filter_map(LedgerDifference::payment_id).collect();
+        let now = self.0.clock.now();
+        if ids.is_empty() {
+            return Ok(());
+        }
+        self.write(move |tx| {
+            ids.iter().try_for_each(|id| audit_runs::unexplained_insert(tx, *id, now))
+        })
+        .await
     }
 
     /// Checks the payments that were not explained before.
@@ -133,7 +147,7 @@ impl PaymentService {
             if !found.silent.is_empty() {
                 return Ok((differences, false));
             }
-            let compared = AuditRunProgress { up_to: Some(to), ..progress };
+            let compared = AuditRunProgress { up_to: Some(to) };
             if !self.update_audit_run(name, compared).await? {
                 return Ok((differences, false));
             }

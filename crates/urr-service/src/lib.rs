@@ -44,6 +44,7 @@ mod service;
 mod storage;
 pub mod token;
 mod upstream;
+pub mod whole_audit;
 
 pub use breaker::{Breaker, BreakerState, CallOutcome};
 pub use caller::{AcceptedCredential, Caller, Internal, InternalCredentials};

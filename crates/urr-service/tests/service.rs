@@ -15,3 +15,5 @@ mod server;
 mod tls;
 #[path = "service/upstream.rs"]
 mod upstream;
+#[path = "service/whole_audit.rs"]
+mod whole_audit;

@@ -56,6 +56,7 @@ const KIT: &[Migration] = &[
     kit(1, "outbox and inbox", include_str!("../migrations/0001_outbox_and_inbox.sql")),
     kit(2, "admin log", include_str!("../migrations/0002_admin_actions.sql")),
     kit(3, "idempotency keys", include_str!("../migrations/0003_idempotency_keys.sql")),
+    kit(4, "whole audits", include_str!("../migrations/0004_whole_audits.sql")),
 ];
 
 const fn kit(version: i64, name: &'static str, sql: &'static str) -> Migration {

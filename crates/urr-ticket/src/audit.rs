@@ -9,8 +9,9 @@ pub(crate) mod store;
 use std::collections::HashMap;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid};
+use urr_service::whole_audit::WholeAudit;
 use urr_storage::{DbResult, StorageError, Tx};
 use utoipa::ToSchema;
 
@@ -27,9 +28,11 @@ const OVERDUE_AFTER: Duration = Duration::from_secs(120);
 /// outcome is searched for.
 const PIN_OLD_AFTER: Duration = Duration::from_secs(15 * 60);
 const EVENTS_AT_ONCE: u32 = 500;
+/// Everything is audited so often without an order: tables can also be changed by hand.
+const WHOLE_AUDIT_EVERY: Duration = Duration::from_hours(24);
 
 /// The result of an audit.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AuditReport {
     /// How many events were audited.
     pub events: u64,
@@ -37,18 +40,13 @@ pub struct AuditReport {
     pub differences: Vec<AuditDifference>,
 }
 
-/// What a run reads beside the events that changed, in rows: the others are audited in turn, because
-/// tables can also be changed by hand. With ten million reservations their turn comes about once a day.
-const ROWS_IN_TURN_MAX: u64 = 300_000;
-
-/// Audits repeatedly: events that changed or differ in every run, the others in turn.
+/// Audits repeatedly the events that changed or differ.
 pub struct Auditor {
     ticket: TicketService,
-    rows_in_turn_max: u64,
-    /// The number of the last change of each event that need not be audited before its turn.
+    /// The number of the last change of each event that need not be audited.
     known: HashMap<Uuid, i64>,
-    /// The last event that had its turn.
-    in_turn_after: Uuid,
+    /// Whether it audits every event.
+    is_whole: bool,
 }
 
 /// No event has this number: one that differs is audited again in every run.
@@ -57,23 +55,29 @@ const FENCE_OF_DIFFERING: i64 = -1;
 impl TicketService {
     /// Audits every event.
     pub async fn audit(&self) -> DbResult<AuditReport> {
-        self.auditor_in_turns(u64::MAX).run().await
+        Auditor { is_whole: true, ..self.auditor() }.run().await
     }
 
     pub fn auditor(&self) -> Auditor {
-        self.auditor_in_turns(ROWS_IN_TURN_MAX)
+        Auditor { ticket: self.clone(), known: HashMap::new(), is_whole: false }
     }
 
-    /// An auditor that reads about so many rows of events whose turn it is.
-    pub fn auditor_in_turns(&self, rows_in_turn_max: u64) -> Auditor {
-        let (ticket, known) = (self.clone(), HashMap::new());
-        Auditor { ticket, rows_in_turn_max, known, in_turn_after: Uuid::nil() }
+    /// The audit of every event: what came of the last one, and whether one runs.
+    pub(crate) fn whole_audit(&self) -> WholeAudit {
+        let (db, clock, ids) = (self.db.clone(), self.clock.clone(), self.ids.clone());
+        WholeAudit { db, clock, ids, name: "reservations" }
+    }
+
+    /// Audits every event if nobody has done so for a day. Returns whether it was done.
+    pub async fn audit_daily(&self) -> DbResult<bool> {
+        self.whole_audit().run_if_older(WHOLE_AUDIT_EVERY, self.audit()).await
     }
 }
 
 impl Auditor {
-    /// Audits the events that changed since the last run, those that differed, and some others. The
-    /// first run begins with events that are not over. Differences are logged and counted.
+    /// Audits the events that changed since the last run, and those that differed in it or in the last
+    /// audit of everything. The first run begins with events that are not over. Differences are
+    /// logged and counted.
     pub async fn run(&mut self) -> DbResult<AuditReport> {
         let limit = u32::try_from(DIFFERENCES_MAX).expect("it is small");
         let now = self.ticket.clock.now();
@@ -84,23 +88,22 @@ impl Auditor {
         };
         let differences = self.ticket.db.read(stuck).await?;
         let mut report = AuditReport { events: 0, differences };
-        let (mut after, mut rows_left) = (Uuid::nil(), self.rows_in_turn_max);
+        let last_whole: Option<AuditReport> = self.ticket.whole_audit().state().await?.last;
+        for found in last_whole.iter().flat_map(|last| &last.differences) {
+            self.known.insert(found.event_id, FENCE_OF_DIFFERING);
+        }
+        let mut after = Uuid::nil();
         loop {
             let list = move |tx: &mut Tx<'_>| audit::event_list(tx, after, EVENTS_AT_ONCE);
             let events: Vec<AuditedEvent> = self.ticket.db.read(list).await?;
             let Some(last) = events.last() else { break };
             after = last.event_id;
             for event in events {
-                let is_due = self.is_due(&event, now);
-                if is_due || self.takes_turn(&event, &mut rows_left) {
+                if self.is_whole || self.is_due(&event, now) {
                     report.events += 1;
                     report.differences.extend(self.audit_event(&event, limit).await?);
                 }
             }
-        }
-        if rows_left > 0 {
-            // All had their turn.
-            self.in_turn_after = Uuid::nil();
         }
         report.differences.extend(self.ticket.audit_gates(DIFFERENCES_MAX).await?);
         report.differences.truncate(DIFFERENCES_MAX);
@@ -108,8 +111,8 @@ impl Auditor {
         Ok(report)
     }
 
-    /// Whether an event has to be audited now. One that is over and was never seen waits for its turn,
-    /// or a start would audit everything that was ever sold.
+    /// Whether an event has to be audited now. One that is over and was never seen waits for the audit
+    /// of everything, or every start would audit everything that was ever sold.
     fn is_due(&mut self, event: &AuditedEvent, now: Timestamp) -> bool {
         match self.known.get(&event.event_id) {
             Some(fence) => *fence != event.fence,
@@ -119,15 +122,6 @@ impl Auditor {
             }
             None => true,
         }
-    }
-
-    fn takes_turn(&mut self, event: &AuditedEvent, rows_left: &mut u64) -> bool {
-        let is_turn = *rows_left > 0 && event.event_id > self.in_turn_after;
-        if is_turn {
-            *rows_left = rows_left.saturating_sub(event.rows());
-            self.in_turn_after = event.event_id;
-        }
-        is_turn
     }
 
     async fn audit_event(

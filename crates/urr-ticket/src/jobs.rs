@@ -94,6 +94,7 @@ impl TicketService {
                 run_every("audit_reservations", AUDIT_EVERY, || async {
                     auditor.lock().await.run().await
                 }),
+                run_every("audit_all_reservations", AUDIT_EVERY, || self.audit_daily()),
             )
         };
         stop.run_until_cancelled(jobs).await;

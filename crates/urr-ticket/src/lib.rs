@@ -131,7 +131,8 @@ pub const SCHEMA: Schema = Schema {
         4 "alerts" => "../migrations/0004_alerts.sql",
         5 "booking_reports" => "../migrations/0005_booking_reports.sql",
         6 "event_sums" => "../migrations/0006_event_sums.sql",
-        7 "pins_change_no_index" => "../migrations/0007_pins_change_no_index.sql",
+        7 "reservations_of_event" => "../migrations/0007_reservations_of_event.sql",
+        8 "pins_change_no_index" => "../migrations/0008_pins_change_no_index.sql",
     ],
 };
 

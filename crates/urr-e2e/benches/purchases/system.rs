@@ -191,8 +191,8 @@ impl BenchSystem {
         self.tables.check(i64::try_from(sold)?, PRICE).await?;
         let public = self.system.public.clone().context("the gateway runs here")?;
         let organiser = Organiser { public: &public, tokens: &self.tokens };
-        let proof = organiser.ask("GET", "/api/admin/payments/audit", &Value::Null).await?;
-        ensure!(proof["holds"] == true, "the books are wrong: {proof}");
+        let audit = organiser.ask("POST", "/api/admin/payments/audit", &Value::Null).await?;
+        ensure!(audit["last"]["holds"] == true, "the books are wrong: {audit}");
         let asked = self.next_seat.load(Ordering::Relaxed).min(SEATS);
         ensure!(usize::try_from(asked)? == sold, "{asked} seats were asked for, {sold} sold");
         Ok(())

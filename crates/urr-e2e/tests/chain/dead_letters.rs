@@ -161,7 +161,7 @@ on_both_deployments! {
         .await;
         assert_bought_and_back(&shop, &bought).await;
         // What was forged has moved no money and no seat.
-        let proof = app.get("/api/admin/payments/audit").as_admin().send().await.json();
+        let proof = shop.audit("payments").await;
         assert_eq!((&proof["holds"], &proof["refunded"]), (&json!(true), &json!(2 * VIP)));
         app.stop().await;
     }

@@ -224,15 +224,23 @@ impl<'a> Shop<'a> {
     /// of the ledger.
     pub async fn settle(&self) {
         self.app.settle().await;
-        let proof = self.app.get("/api/admin/payments/audit").as_admin().send().await.json();
+        let proof = self.audit("payments").await;
         assert_eq!(proof["holds"], true, "{proof}");
         assert_eq!(proof["unexplained"], json!([]));
-        let seats = self.app.get("/api/admin/reservations/audit").as_admin().send().await.json();
+        let seats = self.audit("reservations").await;
         assert_eq!(seats["differences"], json!([]), "{seats}");
         let overview = self.statistics("overview").await;
         let number = |name: &str| overview[name].as_i64().unwrap();
         assert_eq!(number("paymentRevenue"), proof["charged"].as_i64().unwrap(), "{overview}");
         assert_eq!(number("refunds"), proof["refunded"].as_i64().unwrap(), "{overview}");
+    }
+
+    /// What an audit of everything comes to now.
+    pub async fn audit(&self, of: &str) -> Value {
+        let path = format!("/api/admin/{of}/audit");
+        let answer = self.app.post(&path).as_admin().send().await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        answer.json()["last"].take()
     }
 
     pub async fn send(

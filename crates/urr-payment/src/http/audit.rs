@@ -3,14 +3,16 @@
 use std::time::Duration;
 
 use axum::extract::State;
-use serde::Serialize;
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
 use urr_contracts::internal::payment::{
     AccountBalance, AuditFinding, AuditLedger, AuditProvider, AuditTickets, LedgerAudit,
     ProviderAudit, ReturnUnknownCharges, ReturnedCharges, TicketAudit,
 };
-use urr_kernel::{CallContext, Won};
+use urr_kernel::{CallContext, Timestamp, Won};
+use urr_service::whole_audit::WholeAuditState;
 use urr_service::{Admin, ApiError, Errors, InternalCalls, Json};
-use urr_storage::storable_time;
+use urr_storage::{DbResult, storable_time};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -25,11 +27,13 @@ use crate::provider_reconciliation::{ProviderDifference, Reconciliation};
 use crate::ticket_reconciliation::{TicketComparison, TicketDifference};
 use crate::{LedgerPart, LedgerProof, PaymentService};
 
+/// The whole ledger is audited so often without an order.
+const WHOLE_AUDIT_EVERY: Duration = Duration::from_hours(24);
 /// How many stuck payments are listed.
 const STUCK_MAX: u32 = 100;
 
 pub fn routes() -> OpenApiRouter<PaymentService> {
-    OpenApiRouter::new().routes(routes!(audit_payments))
+    OpenApiRouter::new().routes(routes!(get_payment_audit, audit_payments))
 }
 
 pub fn calls(payments: PaymentService) -> InternalCalls<PaymentService> {
@@ -45,14 +49,15 @@ pub fn calls(payments: PaymentService) -> InternalCalls<PaymentService> {
         .serve(list_payment_problems)
 }
 
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize, Deserialize, ToSchema)]
 struct AccountBalanceView {
     account: String,
     #[schema(value_type = i64)]
     balance: Won,
 }
 
-#[derive(Serialize, ToSchema)]
+/// What an audit of the whole ledger came to, as it is stored.
+#[derive(Serialize, Deserialize, ToSchema)]
 struct LedgerAuditView {
     /// Whether every won is explained.
     holds: bool,
@@ -64,29 +69,81 @@ struct LedgerAuditView {
     unexplained: Vec<String>,
 }
 
-/// Audits the ledger.
+impl From<LedgerProof> for LedgerAuditView {
+    fn from(proof: LedgerProof) -> LedgerAuditView {
+        let view = |AccountBalance { account, balance }| AccountBalanceView { account, balance };
+        LedgerAuditView {
+            holds: proof.is_balanced(),
+            charged: proof.charged,
+            refunded: proof.refunded,
+            balances: balances(&proof).into_iter().map(view).collect(),
+            unexplained: proof.unexplained.iter().map(ToString::to_string).collect(),
+        }
+    }
+}
+
+/// The last audit of the whole ledger, and whether one runs.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct LedgerAuditStateView {
+    /// Null if none has ended yet.
+    last: Option<LedgerAuditView>,
+    started_at: Option<Timestamp>,
+    ended_at: Option<Timestamp>,
+    /// When the one under way began; null if none is.
+    running_since: Option<Timestamp>,
+}
+
+impl From<WholeAuditState<LedgerAuditView>> for LedgerAuditStateView {
+    fn from(state: WholeAuditState<LedgerAuditView>) -> LedgerAuditStateView {
+        let WholeAuditState { last, started_at, ended_at, running_since } = state;
+        LedgerAuditStateView { last, started_at, ended_at, running_since }
+    }
+}
+
+/// The last audit of the ledger.
 ///
-/// For administrators. Proves that every won that was charged is accounted for. It reads the whole
-/// ledger.
+/// For administrators. Whether every won that was charged is accounted for, as of the last audit of
+/// the whole ledger. One runs once a day, and when it is ordered.
 #[utoipa::path(
     get, path = "/api/admin/payments/audit", tag = "admin",
-    responses((status = 200, body = LedgerAuditView), Errors<401, 403>),
+    responses((status = 200, body = LedgerAuditStateView), Errors<401, 403>),
+)]
+async fn get_payment_audit(
+    State(payments): State<PaymentService>,
+    _admin: Admin,
+) -> Result<Json<LedgerAuditStateView>, ApiError> {
+    Ok(Json(payments.whole_ledger_audit().state::<LedgerAuditView>().await?.into()))
+}
+
+/// Audits the ledger now.
+///
+/// For administrators. It reads the whole ledger in the background, unless an audit runs already.
+/// 200: it has ended. 202: it still runs; get the last audit later.
+#[utoipa::path(
+    post, path = "/api/admin/payments/audit", tag = "admin",
+    responses(
+        (status = 200, body = LedgerAuditStateView, description = "It has ended."),
+        (status = 202, body = LedgerAuditStateView, description = "It still runs."),
+        Errors<401, 403>,
+    ),
 )]
 async fn audit_payments(
     State(payments): State<PaymentService>,
     _admin: Admin,
-) -> Result<Json<LedgerAuditView>, ApiError> {
-    let proof = payments.prove_ledger().await?;
-    let balances = balances(&proof).into_iter();
-    Ok(Json(LedgerAuditView {
-        holds: proof.is_balanced(),
-        charged: proof.charged,
-        refunded: proof.refunded,
-        balances: balances
-            .map(|AccountBalance { account, balance }| AccountBalanceView { account, balance })
-            .collect(),
-        unexplained: proof.unexplained.iter().map(ToString::to_string).collect(),
-    }))
+) -> Result<(StatusCode, Json<LedgerAuditStateView>), ApiError> {
+    let (audit, run) = (payments.whole_ledger_audit(), payments.clone());
+    audit.order(async move { run.audit_whole_ledger().await.map(LedgerAuditView::from) }).await?;
+    let state = audit.state::<LedgerAuditView>().await?;
+    Ok((state.ordered(), Json(state.into())))
+}
+
+impl PaymentService {
+    /// Audits the whole ledger if nobody has done so for a day. Returns whether it was done.
+    pub async fn audit_whole_ledger_daily(&self) -> DbResult<bool> {
+        let audit = async { self.audit_whole_ledger().await.map(LedgerAuditView::from) };
+        self.whole_ledger_audit().run_if_older(WHOLE_AUDIT_EVERY, audit).await
+    }
 }
 
 fn balances(proof: &LedgerProof) -> Vec<AccountBalance> {

@@ -10,8 +10,6 @@ use urr_storage::{DbResult, Tx, params};
 pub struct AuditRunProgress {
     /// Everything that happened before this time was audited.
     pub up_to: Option<Timestamp>,
-    /// The whole ledger is audited too, a part each time: payments up to this one were.
-    pub after: Option<Uuid>,
 }
 
 /// The process that runs an audit, and how long its lease lasts.
@@ -44,8 +42,8 @@ pub fn audit_run_claim(
     if rows == 0 {
         return Ok(None);
     }
-    tx.query_opt("select up_to, after_id from audit_runs where name = $1", params![name], |row| {
-        Ok(AuditRunProgress { up_to: row.get("up_to")?, after: row.get("after_id")? })
+    tx.query_opt("select up_to from audit_runs where name = $1", params![name], |row| {
+        Ok(AuditRunProgress { up_to: row.get("up_to")? })
     })
 }
 
@@ -58,9 +56,8 @@ pub fn audit_run_update(
     now: Timestamp,
 ) -> DbResult<bool> {
     let rows = tx.execute(
-        "update audit_runs set held_until = $3, up_to = $4, after_id = $5 \
-         where name = $1 and holder = $2",
-        params![name, holder.id, now + holder.lease, progress.up_to, progress.after],
+        "update audit_runs set held_until = $3, up_to = $4 where name = $1 and holder = $2",
+        params![name, holder.id, now + holder.lease, progress.up_to],
     )?;
     Ok(rows == 1)
 }

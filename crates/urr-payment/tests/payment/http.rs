@@ -5,6 +5,7 @@ use futures_util::FutureExt;
 use serde_json::json;
 use urr_payment::provider::TestCard;
 use urr_service::UserRole;
+use urr_storage::StorageError;
 
 use crate::api_client::{ApiClient, headers};
 use crate::contract;
@@ -163,9 +164,30 @@ contract! {
         assert_eq!(seen["refunds"][0]["cause"], "cancelled");
         let (_, list) = api.get_as_admin("/api/admin/payments?status=refunded").await;
         assert_eq!(list["pagination"]["total"], 1);
-        let (_, proof) = api.get_as_admin("/api/admin/payments/audit").await;
-        assert_eq!((&proof["holds"], &proof["charged"]), (&json!(true), &json!(102_000)));
         world.assert_whole().await;
+    }
+
+    async fn an_administrator_sees_the_last_audit_and_orders_another(world: World) {
+        let (api, path) = (ApiClient::new(&world), "/api/admin/payments/audit");
+        let none = json!({"last": null, "startedAt": null, "endedAt": null, "runningSince": null});
+        let (status, shown) = api.get_as_admin(path).await;
+        assert_eq!((status.as_u16(), shown), (200, none));
+        let (_, payment) = world.pay(TestCard::Approve).await;
+        let (status, ordered) = api.post_as_admin(path, "k1", &json!({})).await;
+        assert_eq!(status, 200, "{ordered}");
+        let last = &ordered["last"];
+        assert_eq!((&last["holds"], &last["charged"]), (&json!(true), &json!(102_000)));
+        // Looking at it audits nothing: what is broken now is not seen before the next audit.
+        let broken = "update payments set charged_amount = charged_amount + 5";
+        let done: Result<u64, StorageError> = world.db.write(|tx| tx.execute(broken, &[])).await;
+        assert_eq!(done, Ok(1));
+        assert_eq!(api.get_as_admin(path).await.1, ordered);
+        let (_, again) = api.post_as_admin(path, "k2", &json!({})).await;
+        assert_eq!(again["last"]["holds"], false);
+        let named = again["last"]["unexplained"][0].as_str().unwrap();
+        assert!(named.contains(&payment.id.to_string()), "{named}");
+        let (status, _) = api.post(Some(payment.user_id), path, &json!({})).await;
+        assert_eq!(status, 403, "not for users");
     }
 
     async fn an_administrator_refunds_a_part_once_per_key(world: World) {

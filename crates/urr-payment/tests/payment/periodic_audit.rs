@@ -89,12 +89,20 @@ contract! {
         assert_eq!(world.number(noted).await, 0);
     }
 
-    async fn what_is_old_is_gone_through_too(world: World) {
+    async fn what_is_old_is_gone_through_once_a_day(world: World) {
         let (_, payment) = world.pay(TestCard::Approve).await;
+        assert_eq!(world.payments.audit_whole_ledger_daily().await, Ok(true));
         world.clock.advance(HOUR);
         assert_eq!(audit_ledger_changes(&world).await, []);
         run(&world, "update payments set charged_amount = charged_amount + 5").await;
         world.clock.advance(HOUR);
+        assert_eq!(world.payments.audit_whole_ledger_daily().await, Ok(false), "it was done today");
+        assert_eq!(audit_ledger_changes(&world).await, [], "nothing was written to the ledger");
+        world.clock.advance(24 * HOUR);
+        let other = world.instance(FaultPoints::default());
+        assert_eq!(other.audit_whole_ledger_daily().await, Ok(true));
+        assert_eq!(world.payments.audit_whole_ledger_daily().await, Ok(false), "another has done it");
+        // It is named until it is explained.
         let (id, amount) = (payment.id.0, Won::new(-5));
         assert_eq!(audit_ledger_changes(&world).await, [LedgerDifference::Payment { id, amount }]);
     }

@@ -1,13 +1,13 @@
 //! The checks of the audit in SQL: a query without rows means agreement.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, Uuid};
 use urr_layout::SeatId;
 use urr_storage::{DbResult, Row, Tx, from_row, params};
 use utoipa::ToSchema;
 
 /// The kinds of differences.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum AuditDifferenceKind {
     /// An event does not have the seats of its layout.
@@ -51,7 +51,7 @@ pub enum AuditDifferenceKind {
 }
 
 /// One thing that does not agree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AuditDifference {
     pub kind: AuditDifferenceKind,
@@ -269,23 +269,14 @@ pub struct AuditedEvent {
     pub event_id: Uuid,
     /// The number of its last change.
     pub fence: i64,
-    pub seats_total: i64,
     pub starts_at: Timestamp,
-}
-
-impl AuditedEvent {
-    /// About how many rows it has: seats, and what every change left.
-    pub fn rows(&self) -> u64 {
-        u64::try_from(self.fence + self.seats_total).unwrap_or(0).max(1)
-    }
 }
 
 /// The next events after `after`.
 pub fn event_list(tx: &mut Tx<'_>, after: Uuid, limit: u32) -> DbResult<Vec<AuditedEvent>> {
     tx.query(
-        "select event_id, fence, seats_total, starts_at from sales where event_id > $1 \
-         order by event_id limit $2",
+        "select event_id, fence, starts_at from sales where event_id > $1 order by event_id limit $2",
         params![after, limit],
-        |row| Ok(from_row!(row => AuditedEvent { event_id, fence, seats_total, starts_at })),
+        |row| Ok(from_row!(row => AuditedEvent { event_id, fence, starts_at })),
     )
 }

@@ -247,9 +247,10 @@ fn m_17_killed_again_and_again_the_program_loses_no_ticket_and_no_won() -> Resul
     }
     check_what_was_told(&run, &tables)?;
     for path in ["/api/admin/payments/audit", "/api/admin/reservations/audit"] {
-        let audit = run.send(program.port, Uuid::nil(), "GET", path, &Value::Null)?.json()?;
-        ensure!(audit["holds"] != false, "{audit}");
-        ensure!(audit["differences"].as_array().is_none_or(Vec::is_empty), "{audit}");
+        let audit = run.send(program.port, Uuid::nil(), "POST", path, &Value::Null)?.json()?;
+        let last = &audit["last"];
+        ensure!(last["holds"] != false && last.is_object(), "{audit}");
+        ensure!(last["differences"].as_array().is_none_or(Vec::is_empty), "{audit}");
     }
     program.stop("TERM")?.succeeded()?;
     Ok(())

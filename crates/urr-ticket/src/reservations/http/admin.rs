@@ -4,10 +4,12 @@
 use std::time::Duration;
 
 use axum::extract::State;
+use axum::http::StatusCode;
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 use urr_kernel::{CallContext, Timestamp, Uuid, Won, paragraphs, start_of_korean_date};
 use urr_service::admin_log::{self, AdminLogView};
+use urr_service::whole_audit::WholeAuditState;
 use urr_service::{
     Admin, ApiError, Context, CursorPage, Errors, EventReader, EventScope, Json, Page, Path, Query,
     UserRole, search_text,
@@ -35,7 +37,7 @@ pub const PEER_RETRY_AFTER: Duration = Duration::from_secs(5);
 pub fn routes() -> OpenApiRouter<TicketService> {
     OpenApiRouter::new()
         .routes(routes!(list_reservations))
-        .routes(routes!(audit_reservations))
+        .routes(routes!(get_reservation_audit, audit_reservations))
         .routes(routes!(get_any_reservation))
         .routes(routes!(get_reservation_history))
         .routes(routes!(list_reservation_actions))
@@ -389,16 +391,58 @@ async fn answer(
     Ok(Json(AdminReservationAnswer { reservation }))
 }
 
-/// Audits seats, reservations, stock and tickets.
+/// The last audit of every event, and whether one runs.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct ReservationAuditStateView {
+    /// Null if none has ended yet.
+    last: Option<AuditReport>,
+    started_at: Option<Timestamp>,
+    ended_at: Option<Timestamp>,
+    /// When the one under way began; null if none is.
+    running_since: Option<Timestamp>,
+}
+
+impl From<WholeAuditState<AuditReport>> for ReservationAuditStateView {
+    fn from(state: WholeAuditState<AuditReport>) -> ReservationAuditStateView {
+        let WholeAuditState { last, started_at, ended_at, running_since } = state;
+        ReservationAuditStateView { last, started_at, ended_at, running_since }
+    }
+}
+
+/// The last audit of seats, reservations, stock and tickets.
 ///
-/// For administrators. Lists what does not agree.
+/// For administrators. What did not agree when every event was last audited. That happens once a day,
+/// and when it is ordered; events that change are audited every five minutes.
 #[utoipa::path(
     get, path = "/api/admin/reservations/audit", tag = "admin",
-    responses((status = 200, body = AuditReport), Errors<401, 403>),
+    responses((status = 200, body = ReservationAuditStateView), Errors<401, 403>),
+)]
+async fn get_reservation_audit(
+    State(ticket): State<TicketService>,
+    _admin: Admin,
+) -> Result<Json<ReservationAuditStateView>, ApiError> {
+    Ok(Json(ticket.whole_audit().state::<AuditReport>().await?.into()))
+}
+
+/// Audits seats, reservations, stock and tickets now.
+///
+/// For administrators. It reads every event in the background, unless an audit runs already. 200: it
+/// has ended. 202: it still runs; get the last audit later.
+#[utoipa::path(
+    post, path = "/api/admin/reservations/audit", tag = "admin",
+    responses(
+        (status = 200, body = ReservationAuditStateView, description = "It has ended."),
+        (status = 202, body = ReservationAuditStateView, description = "It still runs."),
+        Errors<401, 403>,
+    ),
 )]
 async fn audit_reservations(
     State(ticket): State<TicketService>,
     _admin: Admin,
-) -> Result<Json<AuditReport>, ApiError> {
-    Ok(Json(ticket.audit().await?))
+) -> Result<(StatusCode, Json<ReservationAuditStateView>), ApiError> {
+    let (audit, run) = (ticket.whole_audit(), ticket.clone());
+    audit.order(async move { run.audit().await }).await?;
+    let state = audit.state::<AuditReport>().await?;
+    Ok((state.ordered(), Json(state.into())))
 }

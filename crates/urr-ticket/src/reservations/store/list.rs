@@ -44,8 +44,9 @@ pub fn record_page(
     let (wanted, mut values) = filter.condition();
     let (limit, offset) = (values.len() + 1, values.len() + 2);
     values.extend([Value::Int(i64::from(page.limit())), Value::Int(page.offset())]);
-    let sql = format!("{RECORD} {wanted} order by r.id desc limit ${limit} offset ${offset}");
-    tx.query(&sql, &values, record_read)
+    let rows = NewestRows { wanted, limit: format!("${limit}::bigint + ${offset}::bigint") };
+    let sql = filter.newest_sql(tx.is_postgres(), &rows, &mut values);
+    tx.query(&format!("{sql} limit ${limit} offset ${offset}"), &values, record_read)
 }
 
 /// The part of the list that the cursor names, the newest first, and one more.
@@ -58,8 +59,16 @@ pub fn record_page_after(
     let (cursor, limit) = (values.len() + 1, values.len() + 2);
     values.push(Value::Uuid(page.cursor().unwrap_or(Uuid::max())));
     values.push(Value::Int(i64::from(page.rows_max())));
-    let sql = format!("{RECORD} {wanted} and r.id < ${cursor} order by r.id desc limit ${limit}");
-    tx.query(&sql, &values, record_read)
+    let wanted = format!("{wanted} and r.id < ${cursor}");
+    let rows = NewestRows { wanted, limit: format!("${limit}") };
+    let sql = filter.newest_sql(tx.is_postgres(), &rows, &mut values);
+    tx.query(&format!("{sql} limit ${limit}"), &values, record_read)
+}
+
+/// Which rows are wanted, but for the organiser, and how many of the newest at most.
+struct NewestRows {
+    wanted: String,
+    limit: String,
 }
 
 /// Reservations after this one, in the order of making.
@@ -69,7 +78,7 @@ pub fn record_page_from(
     after: Uuid,
     limit: u32,
 ) -> DbResult<Vec<ReservationRecord>> {
-    let (wanted, mut values) = filter.condition();
+    let (wanted, mut values) = filter.whole_condition();
     let (cursor, last) = (values.len() + 1, values.len() + 2);
     values.extend([Value::Uuid(after), Value::Int(i64::from(limit))]);
     let sql = format!("{RECORD} {wanted} and r.id > ${cursor} order by r.id limit ${last}");
@@ -96,7 +105,7 @@ pub fn reservation_find_by_number(
 }
 
 pub fn record_count(tx: &mut Tx<'_>, filter: &ReservationFilter) -> DbResult<u64> {
-    let (wanted, values) = filter.condition();
+    let (wanted, values) = filter.whole_condition();
     let sql = format!("select count(*) as total from reservations as r where {wanted}");
     tx.query_one(&sql, &values, |row| row.get("total"))
 }
@@ -112,7 +121,46 @@ pub fn paid_page(
 }
 
 impl ReservationFilter {
-    /// The condition and its parameters: a text per combination, so that each can use its index.
+    /// The condition with that on the organiser.
+    fn whole_condition(&self) -> (String, Vec<Value<'static>>) {
+        let (mut wanted, mut values) = self.condition();
+        if let Some(organiser_id) = self.organiser_id {
+            values.push(Value::Uuid(organiser_id));
+            wanted += &format!(" and {}", of_organiser(values.len()));
+        }
+        (wanted, values)
+    }
+
+    /// The newest of these rows, the newest first. The last parameter is the organiser, if there is
+    /// one. PostgreSQL takes the newest of each event of the organiser by its index: in the order of
+    /// all reservations it would read all that others have sold since.
+    fn newest_sql(
+        &self,
+        is_postgres: bool,
+        rows: &NewestRows,
+        values: &mut Vec<Value<'static>>,
+    ) -> String {
+        let NewestRows { wanted, limit } = rows;
+        let Some(organiser_id) = self.organiser_id else {
+            return format!("{RECORD} {wanted} order by r.id desc");
+        };
+        values.push(Value::Uuid(organiser_id));
+        let organiser = values.len();
+        match is_postgres {
+            true => format!(
+                "{RECORD} r.id in (select newest.id from sales as own cross join lateral \
+                 (select r.id from reservations as r where r.event_id = own.event_id \
+                 and {wanted} order by r.id desc limit {limit}) as newest \
+                 where own.organiser_id = ${organiser}) order by r.id desc"
+            ),
+            false => {
+                format!("{RECORD} {wanted} and {} order by r.id desc", of_organiser(organiser))
+            }
+        }
+    }
+
+    /// The condition but for the organiser, and its parameters: a text per combination, so that each
+    /// can use its index.
     fn condition(&self) -> (String, Vec<Value<'static>>) {
         let time = |time: Option<Timestamp>| time.map(storable_time).map(Value::Time);
         // Ids grow with time and have an index, which times have not.
@@ -143,15 +191,12 @@ impl ReservationFilter {
             values.extend(padded.map(|id| Value::Uuid(*id)));
             wanted.push(format!("r.user_id in ({})", numbers.join(", ")));
         }
-        if let Some(organiser_id) = self.organiser_id {
-            values.push(Value::Uuid(organiser_id));
-            wanted.push(format!(
-                "r.event_id in (select event_id from sales where organiser_id = ${})",
-                values.len()
-            ));
-        }
         (wanted.join(" and "), values)
     }
+}
+
+fn of_organiser(parameter: usize) -> String {
+    format!("r.event_id in (select event_id from sales where organiser_id = ${parameter})")
 }
 
 /// A ticket as its owner has it.
@@ -209,4 +254,101 @@ pub fn ticket_list_of(tx: &mut Tx<'_>, ids: &[Uuid]) -> DbResult<HashMap<Uuid, V
         Ok::<_, StorageError>(())
     })?;
     Ok(tickets)
+}
+
+#[cfg(test)]
+mod tests {
+    use urr_storage::StorageError;
+    use urr_test::engines::{Database, Engine, block_on};
+
+    use super::*;
+    use crate::SCHEMA;
+
+    const EVENTS: u128 = 50;
+    const PER_EVENT: u128 = 40;
+    const OWNER: Uuid = Uuid::from_u128(77);
+
+    fn event(number: u128) -> Uuid {
+        Uuid::from_u128(number + 1)
+    }
+
+    /// Sales one after the other: the reservations of the first event are the oldest.
+    fn fill(tx: &mut Tx<'_>, now: Timestamp) -> Result<(), StorageError> {
+        for number in 0..EVENTS {
+            let owner = if number == 0 { Value::Uuid(OWNER) } else { Value::Null };
+            tx.execute(
+                "insert into sales (event_id, revision, kind, status, title, venue_name, \
+                 starts_at, sale_starts_at, sale_ends_at, has_presale, seats_per_user_max, \
+                 requires_identity, layout, prices, seats_total, is_complete, fence, created_at, \
+                 organiser_id) values ($1, 1, 'seated', 'open', 'x', 'y', $2, $2, $3, false, 4, \
+                 false, '{}', '{}', 0, true, 0, $2, $4)",
+                &[Value::Uuid(event(number)), Value::Time(now), Value::Time(now + ID_SLACK), owner],
+            )?;
+            for place in 0..PER_EVENT {
+                let id = Uuid::from_u128(1_000 + number * PER_EVENT + place);
+                let reservation = "insert into reservations (id, number, user_id, event_id, \
+                     status, payment_status, total_amount, booking_fee, quantity, fence, \
+                     expires_at, cancel_policy, agreed_starts_at, announced_starts_at, \
+                     created_at, updated_at) values ($1, $2, $1, $3, 'expired', 'unpaid', 0, 0, \
+                     1, 1, $4, '{}', $4, $4, $4, $4)";
+                let number = Value::Uuid(event(number));
+                let display = id.to_string();
+                let values = [Value::Uuid(id), Value::Text(&display), number, Value::Time(now)];
+                tx.execute(reservation, &values)?;
+            }
+        }
+        tx.execute("analyze", &[])?;
+        Ok(())
+    }
+
+    /// The plan of a page with these conditions.
+    fn plan(tx: &mut Tx<'_>, filter: &ReservationFilter) -> Result<String, StorageError> {
+        let (wanted, mut values) = filter.condition();
+        let rows = NewestRows { wanted, limit: "21".to_owned() };
+        let sql = filter.newest_sql(tx.is_postgres(), &rows, &mut values);
+        let (word, column) = match tx.is_postgres() {
+            true => ("explain", "QUERY PLAN"),
+            false => ("explain query plan", "detail"),
+        };
+        let sql = format!("{word} {sql} limit 21");
+        Ok(tx.query(&sql, &values, |row| row.get::<String>(column))?.join("\n"))
+    }
+
+    fn check(engine: Engine) {
+        let now: Timestamp = "2026-12-01T12:00:00Z".parse().unwrap();
+        let Some(database) = Database::open(engine, &SCHEMA, now) else { return };
+        block_on(async {
+            let filled: Result<(), StorageError> = database.db.write(move |tx| fill(tx, now)).await;
+            filled.unwrap();
+            let of_event =
+                ReservationFilter { event_id: Some(event(0)), ..ReservationFilter::default() };
+            let of_owner =
+                ReservationFilter { organiser_id: Some(OWNER), ..ReservationFilter::default() };
+            let mut filters = vec![of_event];
+            if engine == Engine::Postgres {
+                filters.push(of_owner.clone());
+            }
+            let plans: Result<Vec<String>, StorageError> =
+                database.db.read(move |tx| filters.iter().map(|one| plan(tx, one)).collect()).await;
+            for plan in plans.unwrap() {
+                assert!(plan.contains("reservations_of_event"), "{plan}");
+            }
+            let page = move |tx: &mut Tx<'_>| record_page(tx, &of_owner, Page::new(2, 15));
+            let listed: Result<Vec<ReservationRecord>, StorageError> = database.db.read(page).await;
+            let listed: Vec<u128> =
+                listed.unwrap().iter().map(|one| one.reservation.id.0.as_u128()).collect();
+            let expected: Vec<u128> = (1_010..1_025).rev().collect();
+            assert_eq!(listed, expected, "the second page of the newest");
+        });
+    }
+
+    #[test]
+    fn a_page_of_an_old_event_does_not_read_what_was_sold_since_on_sqlite() {
+        check(Engine::Sqlite);
+    }
+
+    #[test]
+    fn a_page_of_an_old_event_does_not_read_what_was_sold_since_on_postgres() {
+        check(Engine::Postgres);
+    }
 }
