@@ -87,7 +87,8 @@ impl Site {
         let Some(manifest) = built.iter().find(|file| file.path == MANIFEST) else {
             return Ok(Site::not_built());
         };
-        let RouteManifest { not_found, routes, queue_font } = serde_json::from_slice(manifest.plain)?;
+        let RouteManifest { not_found, routes, queue_font } =
+            serde_json::from_slice(manifest.plain)?;
         let find = |path: &String| {
             let shell = built.iter().find(|file| file.path.strip_prefix('/') == Some(path));
             shell.ok_or_else(|| SiteError::MissingShell(path.clone()))
