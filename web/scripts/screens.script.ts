@@ -99,17 +99,38 @@ async function showSold(page: Page): Promise<void> {
   );
 }
 
+/** Posters and the waiting page use a font of the system, which must know Hangul. */
+async function expectHangul(page: Page): Promise<void> {
+  await page.goto('about:blank');
+  const isDrawn = await page.evaluate(() => {
+    const draw = (letter: string) => {
+      const canvas = new OffscreenCanvas(40, 40);
+      const context = canvas.getContext('2d')!;
+      context.font = '30px sans-serif';
+      context.fillText(letter, 2, 32);
+      return context.getImageData(0, 0, 40, 40).data.join();
+    };
+    return draw('가') !== draw('뷁');
+  });
+  expect(isDrawn, 'a Korean font is installed, such as fonts-noto-cjk').toBe(true);
+}
+
 test('screens', async ({ browser, page }) => {
+  await expectHangul(page);
   rmSync(OUTPUT, { recursive: true, force: true });
   mkdirSync(OUTPUT, { recursive: true });
   const organiser = await Organiser.logIn();
   const seated = await eventWith(page, 'on_sale');
+  // An evening in Korea, forty days from now.
+  const day = new Date(Date.now() + 40 * 86_400_000).toISOString().slice(0, 10);
+  const event = { startsAt: `${day}T19:30:00+09:00` };
 
   // A draw, with our fan among them.
   const gathering = await organiser.createSale({
     title: '한여름 밤의 추첨 콘서트',
     tickets: 500,
     threshold: 1,
+    event,
     lottery: { gatherSeconds: 10, opensInSeconds: 20 },
   });
   const fan = await registerFan('screens');
@@ -166,10 +187,17 @@ test('screens', async ({ browser, page }) => {
   const { artists } = await (await page.request.get('/api/artists')).json();
 
   const shots: Shot[] = [
+    // First what changes: the line has a speed for a minute, a sale opens soon, a hold ends.
+    { name: 'queue', path: `/queue/${full}`, ready: '[data-f="position"]', account: fan },
     { name: 'home', path: '/', ready: 'article h3' },
+    {
+      name: 'checkout',
+      path: `/checkout/reservation/${held}`,
+      ready: '[role="timer"]',
+      account: payer,
+    },
     { name: 'events', path: '/events', ready: 'article h3' },
     { name: 'event', path: `/events/${seated}`, ready: 'main h1' },
-    { name: 'queue', path: `/queue/${full}`, ready: '[data-f="position"]', account: fan },
     {
       name: 'seats',
       path: `/events/${seated}/seats`,
@@ -187,12 +215,6 @@ test('screens', async ({ browser, page }) => {
       },
     },
     {
-      name: 'checkout',
-      path: `/checkout/reservation/${held}`,
-      ready: '[role="timer"]',
-      account: payer,
-    },
-    {
       name: 'result',
       path: `/checkout/reservation/${bought}/result?orderId=${payments[0].orderId}`,
       ready: '.paid',
@@ -202,7 +224,7 @@ test('screens', async ({ browser, page }) => {
     { name: 'artist', path: `/artists/${artists[0].id}`, ready: '.panel', account: fan },
     { name: 'draw', path: `/draws/${gathering}`, ready: '.checks li', account: fan },
   ];
-  for (const look of LOOKS) for (const shot of shots) await take(browser, look, shot);
+  for (const shot of shots) for (const look of LOOKS) await take(browser, look, shot);
 
   for (const api of crowd) await api.dispose();
   await payerApi.close();
