@@ -18,7 +18,7 @@ pub struct Behaviour {
     pub interruptions: f64,
     /// Whose first card is declined.
     pub declines: f64,
-    /// Whose card is one of [`ODD_CARDS`].
+    /// Whose card is one of `ODD_CARDS`.
     pub odd_cards: f64,
     /// Who changes the seats of the hold before paying.
     pub seat_changes: f64,

@@ -254,6 +254,10 @@ impl Sale<'_> {
         let (ended, left) = (before.0 - self.slots.len(), before.1 - self.line.len());
         self.counted().ended += to_u32(ended);
         self.counted().left += to_u32(left);
+        // Users are admitted once a second.
+        if self.now.fract() > 0.0 {
+            return;
+        }
         let rate = self.shape.rate.min(self.shape.admits_max);
         let threshold = self.threshold() as usize;
         while self.counted().let_in < rate && self.slots.len() < threshold {
