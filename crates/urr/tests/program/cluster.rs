@@ -94,6 +94,13 @@ impl TestCluster {
         Ok(())
     }
 
+    /// Whether every partition of every topic has a leader.
+    fn can_read_topics(&self) -> Result<bool> {
+        let list = ["dlq", "list", "--config", "cluster/operator.toml"];
+        let command = command(&self.installation, env!("CARGO_BIN_EXE_urr"), &list);
+        Ok(Process::start(command)?.await_end_within(PATIENCE)?.status.success())
+    }
+
     /// Everything agrees, when what is under way has come to its end.
     fn check_audit(&self) -> Result<()> {
         let audit = ["audit", "--config", "cluster/operator.toml"];

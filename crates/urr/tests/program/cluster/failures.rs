@@ -10,9 +10,10 @@ use anyhow::{Context, Result, ensure};
 use tokio::runtime::Runtime;
 use tokio::time::sleep;
 
-use super::TestCluster;
 use super::failure_table::{Act, Failure, FailureRow, KAFKA, MAIL_SERVER, PROVIDER, ROWS, table};
 use super::shop::{ClusterShop, ShopAnswer, ShopFan, place_number, reservation_id};
+use super::{PATIENCE, TestCluster};
+use crate::process::eventually_within;
 
 const RECOVERY_MAX: Duration = Duration::from_secs(10);
 /// The gateway gives up a request after half of this time, as the settings of the cluster say.
@@ -167,6 +168,10 @@ impl FailureRun<'_> {
         for line in row.lines {
             self.cluster.run(&["line", line, "heal"])?.succeeded()?;
         }
+        if row.part == KAFKA && failure == Failure::Full {
+            // It was started again, and recovers its partitions one by one.
+            eventually_within(PATIENCE, "Kafka serves", || self.cluster.can_read_topics())?;
+        }
         let mut took = self.time_journey(row, cast)?;
         if took > RECOVERY_MAX {
             took = took.saturating_sub(self.time_journey(row, cast)?);
@@ -228,7 +233,7 @@ impl FailureRun<'_> {
         loop {
             match act().await {
                 Ok(()) => return Ok(()),
-                Err(error) if healed.elapsed() > 6 * RECOVERY_MAX => return Err(error),
+                Err(error) if healed.elapsed() > 12 * RECOVERY_MAX => return Err(error),
                 Err(_) => sleep(PAUSE).await,
             }
         }
