@@ -33,7 +33,7 @@ pub use self::kafka::{KafkaCluster, KafkaServer};
 pub use self::placed::{ServerLogin, ServerPlace, form_redis_cluster, set_redis_full};
 pub use self::port::free as free_port;
 pub use self::postgres::PostgresServer;
-pub use self::process::{Recipe, ServerProcess, TestServer, end_process, start_time_of};
+pub use self::process::{Recipe, ServerProcess, TestServer, cpu_times, end_process, start_time_of};
 pub use self::program::variable;
 pub use self::redis::{RedisCluster, RedisServer};
 pub use self::sqs::SqsServer;

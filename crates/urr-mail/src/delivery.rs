@@ -62,13 +62,17 @@ const LINK_VOID: &str = "LINK_VOID";
 const NEVER_FINISHED: &str = "NEVER_FINISHED";
 const AUTH_UNAVAILABLE: &str = "AUTH_UNAVAILABLE";
 const TICKET_UNAVAILABLE: &str = "TICKET_UNAVAILABLE";
+const SERVER_AWAY: &str = "SERVER_AWAY";
 
 impl MailService {
     /// Sends due mails until there are none or `stop` is cancelled. Returns how many were leased.
     pub async fn send_due(&self, stop: &CancellationToken) -> DbResult<usize> {
         let mut leased = 0;
+        if !self.parts.transport.is_reachable().await {
+            return Ok(leased);
+        }
         loop {
-            let (lease, mails) = match stop.is_cancelled() {
+            let (lease, mails) = match stop.is_cancelled() || self.parts.transport.is_away() {
                 true => return Ok(leased),
                 false => self.lease_due().await?,
             };
@@ -152,6 +156,11 @@ impl MailService {
             }
         };
         mail.template_data.has_attached_tickets = Some(attachment.is_some());
+        if self.parts.transport.is_away() {
+            // Another mail of the batch has found that out.
+            let (due_at, error) = (mail.due_at, SERVER_AWAY.to_owned());
+            return self.record(lease, &mail, DeliveryDecision::Later { due_at, error }).await;
+        }
         let (id, language) = (mail.id, recipient.language);
         let renewed = MailLease { until: self.parts.clock.now() + LEASE_TTL, ..lease };
         let start = AttemptStart { id, lease: renewed, language, data: completed };
@@ -170,8 +179,15 @@ impl MailService {
             attachment,
         };
         let outcome = self.parts.transport.send(&outgoing).await;
-        if let DeliveryOutcome::Unclear { code } | DeliveryOutcome::Refused { code } = &outcome {
-            tracing::warn!(mail = %id, attempt = mail.attempts, code, "a mail was not accepted");
+        match &outcome {
+            DeliveryOutcome::Sent => {}
+            DeliveryOutcome::NotReached { code } => {
+                tracing::warn!(code, "mails wait: their server cannot be reached");
+            }
+            DeliveryOutcome::Unclear { code } | DeliveryOutcome::Refused { code } => {
+                let attempt = mail.attempts;
+                tracing::warn!(mail = %id, attempt, code, "a mail was not accepted");
+            }
         }
         let decision = decide_delivery(outcome, mail.attempts, self.parts.clock.now());
         self.record(lease, &mail, decision).await
@@ -299,7 +315,7 @@ impl MailService {
                     tracing::error!(mail = %id, kind, attempts, error, "a mail could not be sent");
                 }
             }
-            DeliveryDecision::Later { .. } => {}
+            DeliveryDecision::Later { .. } | DeliveryDecision::Unsent { .. } => {}
         }
         Ok(())
     }

@@ -50,6 +50,22 @@ impl MailTransport {
         }
     }
 
+    /// Whether mails can be sent. A server that could not be reached is tried again.
+    pub async fn is_reachable(&self) -> bool {
+        match self {
+            MailTransport::Log => true,
+            MailTransport::Smtp(smtp) => smtp.is_reachable().await,
+        }
+    }
+
+    /// Whether the server could not be reached when it was last tried.
+    pub fn is_away(&self) -> bool {
+        match self {
+            MailTransport::Log => false,
+            MailTransport::Smtp(smtp) => smtp.is_away(),
+        }
+    }
+
     /// Closes connections, because there is nothing to send for now.
     pub fn close_idle(&self) {
         match self {

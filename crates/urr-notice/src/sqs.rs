@@ -36,7 +36,7 @@ pub struct SqsQueue {
 }
 
 impl SqsQueue {
-    pub fn new(options: &SqsOptions) -> SqsQueue {
+    pub fn new(options: &SqsOptions, outbound: Outbound) -> SqsQueue {
         let SqsOptions { queue_url, region, endpoint, access_key_id, secret_access_key } = options;
         let credentials =
             Credentials::new(access_key_id, secret_access_key.expose(), None, None, "urr");
@@ -46,7 +46,7 @@ impl SqsQueue {
             .behavior_version(BehaviorVersion::latest())
             .region(Region::new(region.clone()))
             .credentials_provider(credentials)
-            .http_client(OutboundConnector(Outbound::to_own_servers()))
+            .http_client(OutboundConnector(outbound))
             // The callers decide about retries and deadlines.
             .retry_config(config::retry::RetryConfig::disabled())
             .timeout_config(TimeoutConfig::disabled())

@@ -14,6 +14,7 @@ use urr_kernel::{Secret, Timestamp, Uuid};
 use urr_notice::{
     NoticeMessage, NoticeMetrics, NoticePublisher, NoticeWorker, SqsOptions, SqsQueue,
 };
+use urr_outbound::Outbound;
 use urr_queue::Notices;
 use urr_room::Admission;
 use urr_test::servers::{self, Server, SqsServer};
@@ -59,13 +60,14 @@ impl House {
 }
 
 fn queue_at(endpoint: &str, url: &str) -> SqsQueue {
-    SqsQueue::new(&SqsOptions {
+    let options = SqsOptions {
         queue_url: url.to_owned(),
         region: "ap-northeast-2".to_owned(),
         endpoint: Some(endpoint.to_owned()),
         access_key_id: "x".to_owned(),
         secret_access_key: Secret::new("y"),
-    })
+    };
+    SqsQueue::new(&options, Outbound::to_own_servers())
 }
 
 async fn create(server: &SqsServer, name: &str, more: &[(QueueAttributeName, &str)]) -> SqsQueue {

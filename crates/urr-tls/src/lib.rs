@@ -17,7 +17,7 @@ use rustls::crypto::CryptoProvider;
 use rustls::{ClientConfig, ServerConfig};
 
 pub use self::authority::{CertificateAuthority, IssuedCertificate};
-pub use self::files::{IdentityFiles, TlsError, TrustFiles};
+pub use self::files::{IdentityFiles, TlsError, TrustFiles, read_certificates};
 use self::reload::{FILE_CHECK_INTERVAL, Reloaded};
 use self::verifier::{ReloadedIdentity, ReloadedVerifier};
 pub use self::verifier::{ServerCheck, is_certificate_refused};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
-use rdkafka::error::KafkaError;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::metadata::MetadataPartition;
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 
@@ -151,6 +151,12 @@ impl Drop for KafkaReader {
     }
 }
 
+/// Whether the error tells of one broker, and nothing of the others.
+fn is_about_a_broker(code: RDKafkaErrorCode) -> bool {
+    use RDKafkaErrorCode::{AllBrokersDown, BrokerTransportFailure, OperationTimedOut, Resolve};
+    matches!(code, BrokerTransportFailure | AllBrokersDown | OperationTimedOut | Resolve)
+}
+
 /// The messages from `next` on, before `end`, and where to go on. No messages: that
 /// was the end.
 fn read_page(
@@ -173,6 +179,8 @@ fn read_page(
             }
             // The last offsets may belong to no message; the end is the end all the same.
             Some(Err(KafkaError::PartitionEOF(_))) => next = end,
+            // A broker that is listed is down; another one has the partition, or has it soon.
+            Some(Err(KafkaError::MessageConsumption(code))) if is_about_a_broker(code) => continue,
             Some(Err(error)) => return Err(BusError::kafka("reading a topic")(error)),
         }
         deadline = Instant::now() + REQUEST_TIMEOUT;

@@ -5,6 +5,7 @@
 //! as long as the process. This holds when the test process is killed with -9, and for shared
 //! servers, which nothing drops.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
@@ -193,6 +194,27 @@ impl ServerProcess {
         signal(self.pid()?, "CONT")
     }
 
+    /// Lets it and the processes it started write to no file, as a full disk does, or ends that.
+    pub fn set_full(&mut self, is_full: bool) -> Result<()> {
+        // The second limit, above which nobody gets, stays.
+        let limit = if is_full { "--fsize=0:" } else { "--fsize=unlimited:" };
+        let pid = self.pid()?;
+        let setpriv = program::find("util-linux", "setpriv")?;
+        let set = |pid: u32| {
+            // Only the user of a process may limit it, and root not always.
+            let mut command = Command::new(&setpriv);
+            if let Some(user) = self.recipe.user {
+                command.args(["--reuid", user, "--regid", user, "--init-groups"]);
+            }
+            let pid = pid.to_string();
+            program::run(command.args(["--", "prlimit", limit, "--pid", &pid]))
+        };
+        // What it starts from now on has its limit; what has ended meanwhile needs none.
+        set(pid)?;
+        children_of(pid)?.into_iter().for_each(|helper| drop(set(helper)));
+        Ok(())
+    }
+
     /// Its id, to send it a signal. Asked for each time: the id of a process that has ended and
     /// been collected may be another's.
     pub fn pid(&mut self) -> Result<u32> {
@@ -372,16 +394,16 @@ fn signal(pid: u32, name: &str) -> Result<()> {
 
 /// The direct children of a process. Not every kernel has `/proc/<pid>/task/<pid>/children`.
 fn children_of(parent: u32) -> Result<Vec<u32>> {
-    let mut children = Vec::new();
+    let is_child = |pid: &u32| stat_of(*pid).is_some_and(|stat| stat.parent == parent);
+    Ok(process_ids()?.into_iter().filter(is_child).collect())
+}
+
+fn process_ids() -> Result<Vec<u32>> {
+    let mut ids = Vec::new();
     for entry in fs::read_dir("/proc")? {
-        let pid = entry?.file_name().to_str().and_then(|name| name.parse::<u32>().ok());
-        if let Some(pid) = pid
-            && stat_of(pid).is_some_and(|stat| stat.parent == parent)
-        {
-            children.push(pid);
-        }
+        ids.extend(entry?.file_name().to_str().and_then(|name| name.parse::<u32>().ok()));
     }
-    Ok(children)
+    Ok(ids)
 }
 
 /// The letter by which the kernel tells the state of a process; none if it is gone. A dead process
@@ -394,6 +416,20 @@ fn state_of(pid: u32) -> Option<char> {
 /// start is another process.
 pub fn start_time_of(pid: u32) -> Option<u64> {
     stat_of(pid).filter(|stat| stat.state != 'Z').map(|stat| stat.start_time)
+}
+
+/// The processor time so far of every process on this machine, with that of those it started.
+pub fn cpu_times() -> Result<BTreeMap<u32, Duration>> {
+    /// The kernel counts in hundredths of a second.
+    const TICK: Duration = Duration::from_millis(10);
+    let mut times = BTreeMap::<u32, Duration>::new();
+    for pid in process_ids()? {
+        let Some(stat) = stat_of(pid) else { continue };
+        let time = TICK * u32::try_from(stat.ticks)?;
+        *times.entry(pid).or_default() += time;
+        *times.entry(stat.parent).or_default() += time;
+    }
+    Ok(times)
 }
 
 /// Ends a process that an earlier program started, if it is still the same one.
@@ -414,18 +450,23 @@ struct ProcessStat {
     state: char,
     parent: u32,
     start_time: u64,
+    /// Of the processor, with those of children that have ended.
+    ticks: u64,
 }
 
 /// The name before the fields is in brackets and may contain any character.
 fn stat_of(pid: u32) -> Option<ProcessStat> {
     /// The 22nd field of all, of which the first two are before the bracket's end.
     const START_TIME: usize = 19;
+    /// User and system, of itself and of its children.
+    const TICKS: std::ops::Range<usize> = 11..15;
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
     Some(ProcessStat {
         state: fields.first()?.chars().next()?,
         parent: fields.get(1)?.parse().ok()?,
         start_time: fields.get(START_TIME)?.parse().ok()?,
+        ticks: fields.get(TICKS)?.iter().filter_map(|field| field.parse::<u64>().ok()).sum(),
     })
 }
 

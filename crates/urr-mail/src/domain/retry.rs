@@ -24,6 +24,10 @@ pub enum DeliveryOutcome {
     Unclear {
         code: String,
     },
+    /// The server cannot be reached, so nothing was sent. That is no fault of the mail.
+    NotReached {
+        code: String,
+    },
 }
 
 /// What is stored about the attempt.
@@ -39,6 +43,10 @@ pub enum DeliveryDecision {
         due_at: Timestamp,
         error: String,
     },
+    /// It was no attempt, and the mail is due as before.
+    Unsent {
+        error: String,
+    },
 }
 
 /// `attempts` includes the one that has just ended.
@@ -50,6 +58,7 @@ pub fn decide_delivery(
     match outcome {
         DeliveryOutcome::Sent => DeliveryDecision::Sent,
         DeliveryOutcome::Refused { code } => failed(code),
+        DeliveryOutcome::NotReached { code } => DeliveryDecision::Unsent { error: code },
         DeliveryOutcome::Unclear { code } if attempts >= ATTEMPTS_MAX => failed(code),
         DeliveryOutcome::Unclear { code } => {
             DeliveryDecision::Later { due_at: now + pause(attempts), error: code }

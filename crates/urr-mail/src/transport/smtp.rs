@@ -7,6 +7,7 @@
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use lettre::address::AddressError;
@@ -52,8 +53,8 @@ pub struct SmtpSettings {
     pub credentials: Option<SmtpCredentials>,
     /// `tickets@urr.example`, or `URR <tickets@urr.example>`.
     pub from: String,
-    /// A certificate to trust beside the public roots, as DER.
-    pub trusted_certificate: Option<Vec<u8>>,
+    /// Certificates to trust beside the public roots, as DER.
+    pub trusted_certificates: Vec<Vec<u8>>,
     /// For one mail, from the first step to the last.
     pub timeout: Duration,
 }
@@ -66,7 +67,7 @@ impl SmtpSettings {
             security: SmtpSecurity::StartTls,
             credentials: None,
             from: from.into(),
-            trusted_certificate: None,
+            trusted_certificates: Vec::new(),
             timeout: SEND_TIMEOUT,
         }
     }
@@ -90,6 +91,8 @@ pub struct SmtpTransport {
     tls: Option<TlsParameters>,
     /// Open connections that are not in use.
     idle: Mutex<Vec<AsyncSmtpConnection>>,
+    /// Whether the last connection failed. Then no mail is tried until one succeeds.
+    is_away: AtomicBool,
 }
 
 /// The step that failed, as administrators read it.
@@ -117,7 +120,8 @@ impl SmtpTransport {
             }
         };
         let hello = ClientId::Domain(from.email.domain().to_owned());
-        Ok(SmtpTransport { settings, from, hello, tls, idle: Mutex::default() })
+        let (idle, is_away) = (Mutex::default(), AtomicBool::new(false));
+        Ok(SmtpTransport { settings, from, hello, tls, idle, is_away })
     }
 
     pub async fn send(&self, mail: &OutgoingMail) -> DeliveryOutcome {
@@ -131,6 +135,21 @@ impl SmtpTransport {
             Ok(Err(outcome)) => outcome,
             Err(_) => DeliveryOutcome::Unclear { code: "TIMEOUT".to_owned() },
         }
+    }
+
+    /// Whether the server could not be reached when it was last tried.
+    pub fn is_away(&self) -> bool {
+        self.is_away.load(Ordering::Relaxed)
+    }
+
+    /// Tries a server that was away. The connection is kept for the next mail.
+    pub async fn is_reachable(&self) -> bool {
+        if self.is_away()
+            && let Ok(connection) = self.connect().await
+        {
+            self.idle().push(connection);
+        }
+        !self.is_away()
     }
 
     /// Closes the connections that are not in use.
@@ -190,7 +209,17 @@ impl SmtpTransport {
         connection.command(Mail::new(Some(from), Vec::new())).await.map(drop)
     }
 
+    /// Notes whether the server could be reached. What it says is an answer, whatever it is.
     async fn connect(&self) -> StepResult<AsyncSmtpConnection> {
+        let connected = tokio::time::timeout(CONNECT_TIMEOUT, self.open_connection()).await;
+        let not_reached = || DeliveryOutcome::NotReached { code: format!("{CONNECT} TIMEOUT") };
+        let connected = connected.unwrap_or_else(|_| Err(not_reached()));
+        let is_away = matches!(connected, Err(DeliveryOutcome::NotReached { .. }));
+        self.is_away.store(is_away, Ordering::Relaxed);
+        connected
+    }
+
+    async fn open_connection(&self) -> StepResult<AsyncSmtpConnection> {
         let SmtpSettings { host, port, security, credentials, .. } = &self.settings;
         let tls = self.tls.clone();
         let (implicit, starttls) = match security {
@@ -230,7 +259,7 @@ fn tls_parameters(
     settings: &SmtpSettings,
 ) -> Result<TlsParameters, lettre::transport::smtp::Error> {
     let mut tls = TlsParameters::builder(settings.host.clone());
-    if let Some(trusted) = &settings.trusted_certificate {
+    for trusted in &settings.trusted_certificates {
         tls = tls.add_root_certificate(Certificate::from_der(trusted.clone())?);
     }
     tls.build_rustls()
@@ -254,6 +283,9 @@ fn outcome_at(stage: SmtpStage, error: &lettre::transport::smtp::Error) -> Deliv
     let is_about_the_mail = matches!(stage, RECIPIENT | CONTENT);
     match error.is_permanent() && is_about_the_mail && !is_about_us {
         true => DeliveryOutcome::Refused { code },
+        false if status.is_none() && matches!(stage, CONNECT | START_TLS) => {
+            DeliveryOutcome::NotReached { code }
+        }
         false => DeliveryOutcome::Unclear { code },
     }
 }

@@ -14,6 +14,8 @@ use crate::smtp_server::{Fault, SmtpServer};
 const ADMIN: Uuid = Uuid::from_u128(77);
 const HALF_MINUTE: Duration = Duration::from_secs(30);
 const GREYLISTED: Fault = Fault::Recipient("451 4.7.1 come back later");
+/// So many connections fail; more than a mail has attempts.
+const AWAY: usize = 20;
 
 contract! {
     async fn the_mail_of_a_purchase_has_what_the_ticket_service_knows(world: World) {
@@ -294,6 +296,27 @@ contract! {
         world.peers.auth_unavailable(false);
         assert_eq!(send(&world.service).await, 1);
         assert_eq!(world.reload(&mail).await.status, MailStatus::Sent);
+    }
+
+    async fn while_the_server_cannot_be_reached_mails_wait_and_that_is_no_attempt(world: World) {
+        let server = SmtpServer::open().await;
+        let mails = world.service_over(&server);
+        let (first, second) = (world.purchase().await, world.purchase().await);
+        server.fail([Fault::Greeting("this is no SMTP"); AWAY]);
+        assert_eq!(send(&mails).await, 2);
+        for _ in server.connections()..AWAY {
+            assert_eq!(send(&mails).await, 0, "no mail is tried");
+        }
+        for mail in [&first, &second] {
+            let waiting = world.reload(mail).await;
+            assert_eq!((waiting.status, waiting.attempts), (MailStatus::Waiting, 0));
+        }
+        assert_eq!(send(&mails).await, 2, "at once, when the server is back");
+        for mail in [&first, &second] {
+            let sent = world.reload(mail).await;
+            assert_eq!((sent.status, sent.attempts), (MailStatus::Sent, 1));
+        }
+        assert_eq!(server.accepted().len(), 2);
     }
 
     async fn while_the_ticket_service_is_unavailable_purchases_wait_and_reminders_do_not(world: World) {

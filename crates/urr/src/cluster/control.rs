@@ -44,7 +44,7 @@ pub enum ControlAction {
     Silence,
     Garble,
     Close,
-    /// Lets a node of Redis store nothing more.
+    /// Lets a server store nothing more.
     Fill,
 }
 
@@ -90,6 +90,8 @@ pub struct ClusterMemberStatus {
     /// running, paused, stopped, or changing.
     pub state: String,
     pub is_ready: bool,
+    /// Processor time since its start, with the processes that it started.
+    pub cpu_ms: Option<u64>,
 }
 
 /// The way to the supervisor of a folder. Its calls block.

@@ -28,12 +28,14 @@ struct MemberState {
     /// Whether it is started again if it ends.
     is_wanted: bool,
     is_paused: bool,
+    /// Whether it can write to no file. It is not started again meanwhile: it could not start.
+    is_full: bool,
 }
 
 impl ClusterMember {
     pub fn new(name: &str, role: Option<ProcessRole>, process: ServerProcess) -> ClusterMember {
         let port = process.port();
-        let state = MemberState { process, is_wanted: false, is_paused: false };
+        let state = MemberState { process, is_wanted: false, is_paused: false, is_full: false };
         ClusterMember {
             name: name.to_owned(),
             role,
@@ -119,6 +121,17 @@ impl ClusterMember {
         if state.process.pid().is_ok() { state.process.resume() } else { Ok(()) }
     }
 
+    /// Lets a server write to no file, or ends that: it serves when this returns.
+    pub fn set_full(&self, is_full: bool) -> Result<()> {
+        let mut state = self.state();
+        state.is_full = is_full;
+        match (state.process.pid().is_ok(), is_full) {
+            (true, _) => state.process.set_full(is_full),
+            (false, true) => Ok(()),
+            (false, false) => state.process.start_again(),
+        }
+    }
+
     /// Starts it again if it ended by itself. Says how it ended.
     pub fn revive(&self) -> Option<(String, Result<()>)> {
         let mut state = match self.state.try_lock() {
@@ -127,7 +140,7 @@ impl ClusterMember {
             // Somebody starts or stops it at this moment.
             Err(TryLockError::WouldBlock) => return None,
         };
-        if !state.is_wanted || state.process.pid().is_ok() {
+        if !state.is_wanted || state.is_full || state.process.pid().is_ok() {
             return None;
         }
         let ended = state.process.try_wait().ok().flatten();
@@ -149,6 +162,6 @@ impl ClusterMember {
             None => state == "running",
         };
         let (name, port, state) = (self.name.clone(), self.port, state.to_owned());
-        ClusterMemberStatus { name, port, pid, state, is_ready }
+        ClusterMemberStatus { name, port, pid, state, is_ready, cpu_ms: None }
     }
 }

@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use urr_cluster::servers::{ServerCertificates, ServerLogin, ServerPlace, ServerProcess};
 use urr_kernel::Secret;
 use urr_service::{Caller, InternalCredentials};
-use urr_tls::CertificateAuthority;
+use urr_tls::{CertificateAuthority, IdentityFiles};
 
-use super::state::{ClusterFolder, ClusterState, cluster_port_of, server_names};
+use super::state::{ClusterFolder, ClusterState, MAIL_SERVER, cluster_port_of, server_names};
 use crate::call_graph::{ServerKind, callers_of, connections_of};
 use crate::data_folder::replace_private;
 use crate::own_authority::{issue, open_authority};
@@ -79,12 +79,24 @@ impl<'a> ClusterSettings<'a> {
             set(&format!("database.{role}.password"), json!(password.expose()));
         }
         if role == ProcessRole::Queue {
-            let place = format!("http://127.0.0.1:{}", self.state.client_port("sqs"));
+            let place = format!("https://127.0.0.1:{}", self.state.client_port("sqs"));
+            set("sqs.tls_root_path", self.certificate("authority", "pem"));
             set("sqs.enabled", json!("true"));
             set("sqs.queue_url", json!(format!("{place}/000000000000/admissions.fifo")));
             set("sqs.endpoint", json!(place));
             set("sqs.access_key_id", json!("private"));
             set("sqs.secret_access_key", json!("private"));
+        }
+        if role == ProcessRole::Mail {
+            set("mail.sender", json!("smtp"));
+            set("mail.from", json!("URR <tickets@urr.example>"));
+            set("mail.public_url", json!(self.state.site()));
+            set("mail.smtp_host", json!("127.0.0.1"));
+            set("mail.smtp_port", json!(self.state.client_port(MAIL_SERVER).to_string()));
+            set("mail.smtp_security", json!("tls"));
+            set("mail.smtp_tls_root_path", self.certificate("authority", "pem"));
+            set("mail.smtp_username", json!(USER));
+            set("mail.smtp_password", json!(self.derive("mail").expose()));
         }
         for (key, holders) in OWN_SECRETS {
             if holders.contains(&role) {
@@ -211,6 +223,13 @@ impl<'a> ClusterSettings<'a> {
         }
     }
 
+    /// A certificate for what the supervisor itself listens with.
+    pub fn own_identity(&self, name: &str) -> Result<IdentityFiles> {
+        let folder = self.folder.certificates();
+        let [certificate, key] = issue(&self.authority, &folder, name, &[])?;
+        Ok(IdentityFiles { certificate, key })
+    }
+
     /// Joins the started nodes to a Redis Cluster.
     pub fn form_redis_cluster(&self) -> Result<()> {
         let ports: Vec<u16> = self.redis_nodes().iter().map(|name| self.state.port(name)).collect();
@@ -220,7 +239,7 @@ impl<'a> ClusterSettings<'a> {
     }
 
     /// Fills a node of Redis, or ends that.
-    pub fn set_full(&self, node: &str, is_full: bool) -> Result<()> {
+    pub fn set_redis_full(&self, node: &str, is_full: bool) -> Result<()> {
         let password = self.redis_password();
         let login = ServerLogin { user: USER, password: password.expose() };
         urr_cluster::servers::set_redis_full(self.state.port(node), &login, is_full)

@@ -18,19 +18,36 @@ use crate::role::ProcessRole;
 const SOCKET_PATH_BYTES_MAX: usize = 107;
 /// So many nodes has the Redis Cluster, none of them with a replica.
 pub const REDIS_NODES: u8 = 3;
-/// So many processes has each role.
+/// So many processes has each role, if nobody asks for others.
 pub const REPLICAS: u8 = 2;
+/// The mail server, which is a part of the supervisor.
+pub const MAIL_SERVER: &str = "smtp";
+/// What speaks TLS for the SQS server, which does not. It is a part of the supervisor, too.
+pub const SQS_TLS: &str = "sqs-tls";
 
 /// How a cluster was asked for.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub struct ClusterOptions {
+    /// How many processes each role has.
+    pub replicas: u8,
     /// Whether the public listeners have TLS.
     pub tls: bool,
     /// Whether a balancer that can slow, cut and garble stands before each server.
     pub fault_lines: bool,
     /// Settings of all processes.
     pub settings: BTreeMap<String, String>,
+}
+
+impl Default for ClusterOptions {
+    fn default() -> ClusterOptions {
+        ClusterOptions {
+            replicas: REPLICAS,
+            tls: false,
+            fault_lines: false,
+            settings: BTreeMap::new(),
+        }
+    }
 }
 
 /// A process that may have ended since.
@@ -69,7 +86,11 @@ impl ClusterState {
 
     /// Where clients find a server: the balancer before it, or itself.
     pub fn client_port(&self, server: &str) -> u16 {
-        if self.options.fault_lines { self.port(&line_of(server)) } else { self.port(server) }
+        match (self.options.fault_lines, server) {
+            (true, _) => self.port(&line_of(server)),
+            (false, "sqs") => self.port(SQS_TLS),
+            (false, _) => self.port(server),
+        }
     }
 
     /// The address of the site: the balancer before the gateways.
@@ -83,13 +104,20 @@ impl ClusterState {
     }
 
     fn choose_ports(&mut self) -> Result<()> {
-        let servers = server_names();
+        let mut servers = server_names();
+        servers.push(MAIL_SERVER.to_owned());
+        let replicas = self.options.replicas;
         let cluster_ports = servers.iter().filter(|name| name.starts_with("redis"));
         let lines = servers.iter().map(|name| line_of(name));
         let roles = ProcessRole::ALL.into_iter().flat_map(|role| {
-            replica_names(role).into_iter().chain([role.name().to_owned()]).collect::<Vec<_>>()
+            replica_names(role, replicas)
+                .into_iter()
+                .chain([role.name().to_owned()])
+                .collect::<Vec<_>>()
         });
-        let names: Vec<String> = lines
+        let names: Vec<String> = [SQS_TLS.to_owned()]
+            .into_iter()
+            .chain(lines)
             .chain(cluster_ports.map(|name| cluster_port_of(name)))
             .chain(servers.iter().cloned())
             .chain(roles)
@@ -109,8 +137,8 @@ pub fn server_names() -> Vec<String> {
     ["postgres", "kafka", "sqs"].into_iter().map(str::to_owned).chain(redis).collect()
 }
 
-pub fn replica_names(role: ProcessRole) -> Vec<String> {
-    (1..=REPLICAS).map(|number| format!("{role}-{number}")).collect()
+pub fn replica_names(role: ProcessRole, replicas: u8) -> Vec<String> {
+    (1..=replicas).map(|number| format!("{role}-{number}")).collect()
 }
 
 fn line_of(server: &str) -> String {
@@ -150,6 +178,11 @@ impl ClusterFolder {
     /// The folder of one server or process.
     pub fn member(&self, name: &str) -> PathBuf {
         self.0.join("members").join(name)
+    }
+
+    /// The mails that its processes have sent.
+    pub fn mails(&self) -> PathBuf {
+        self.0.join("mails")
     }
 
     pub fn supervisor_log(&self) -> PathBuf {

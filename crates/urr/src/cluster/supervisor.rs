@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,17 +13,18 @@ use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
-use urr_cluster::Balancer;
-use urr_cluster::servers::{ServerPlace, require_programs};
+use urr_cluster::servers::{ServerPlace, cpu_times, require_programs};
+use urr_cluster::{Balancer, MailServer, TlsTerminator};
 use urr_kernel::Clock;
 use urr_outbound::Outbound;
 use urr_tls::{ClientTls, ServerCheck};
 
-use super::control::{self, ControlAction, ControlAnswer};
+use super::control::{self, ClusterMemberStatus, ControlAction, ControlAnswer};
 use super::member::ClusterMember;
 use super::settings::ClusterSettings;
 use super::state::{
-    ClusterFolder, ClusterOptions, ClusterState, KnownProcess, replica_names, server_names,
+    ClusterFolder, ClusterOptions, ClusterState, KnownProcess, MAIL_SERVER, SQS_TLS, replica_names,
+    server_names,
 };
 use crate::engines;
 use crate::role::ProcessRole;
@@ -43,9 +44,10 @@ pub struct Supervisor {
     members: Vec<Arc<ClusterMember>>,
     /// By role, and by server if the lines before servers can be harmed.
     balancers: BTreeMap<String, Balancer>,
+    _own_servers: OwnServers,
     client: Outbound,
     is_up: AtomicBool,
-    /// The nodes of Redis that store nothing more.
+    /// The servers that store nothing more.
     full: Mutex<BTreeSet<String>>,
     /// Somebody asked for the end.
     pub ending: CancellationToken,
@@ -76,12 +78,14 @@ impl Supervisor {
             members.push(Arc::new(ClusterMember::new(&name, None, process)));
         }
         for role in ProcessRole::ALL {
-            for name in replica_names(role) {
+            for name in replica_names(role, state.options.replicas) {
                 members.push(Arc::new(role_member(folder, &state, role, &name)?));
             }
         }
+        let own_servers = OwnServers::start(folder, &state, &settings).await?;
         let supervisor = Arc::new(Supervisor {
-            balancers: start_balancers(&state, &members).await?,
+            balancers: start_balancers(&state, &members, &own_servers).await?,
+            _own_servers: own_servers,
             folder: folder.clone(),
             state: state.clone(),
             members,
@@ -135,11 +139,19 @@ impl Supervisor {
     }
 
     pub fn status(&self) -> ControlAnswer {
+        // Without them the rest is worth telling.
+        let times = cpu_times().unwrap_or_default();
+        let status = |member: &Arc<ClusterMember>| {
+            let view = member.view();
+            let time = view.pid.and_then(|pid| times.get(&pid));
+            let cpu_ms = time.and_then(|time| u64::try_from(time.as_millis()).ok());
+            ClusterMemberStatus { cpu_ms, ..view }
+        };
         ControlAnswer {
             error: None,
             is_up: self.is_up.load(Ordering::Relaxed),
             site: self.state.site(),
-            members: self.members.iter().map(|member| member.view()).collect(),
+            members: self.members.iter().map(status).collect(),
         }
     }
 
@@ -211,14 +223,22 @@ impl Supervisor {
         self.full.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Only Redis can be filled: a PostgreSQL or Kafka whose disk is full ends.
+    /// A node of Redis gets no more memory. PostgreSQL and Kafka can write to no file, and end; they
+    /// serve again when they are healed.
     async fn set_full(&self, name: &str, is_full: bool) -> Result<()> {
-        let nodes = server_names().into_iter().filter(|name| name.starts_with("redis"));
-        let nodes: Vec<String> = nodes.collect();
-        let is_node = nodes.iter().any(|node| node == name);
-        ensure!(is_node, "{name:?} cannot be filled; there are {}", nodes.join(", "));
-        let (folder, state, node) = (self.folder.clone(), self.state.clone(), name.to_owned());
-        let change = move || ClusterSettings::new(&folder, &state)?.set_full(&node, is_full);
+        let servers: Vec<&str> = ["postgres", "kafka", "redis-1", "redis-2", "redis-3"].into();
+        ensure!(
+            servers.contains(&name),
+            "{name:?} cannot be filled; there are {}",
+            servers.join(", ")
+        );
+        let member = self.members.iter().find(|member| member.name == name);
+        let member = Arc::clone(member.with_context(|| self.unknown(name))?);
+        let (folder, state) = (self.folder.clone(), self.state.clone());
+        let change = move || match member.name.starts_with("redis") {
+            true => ClusterSettings::new(&folder, &state)?.set_redis_full(&member.name, is_full),
+            false => member.set_full(is_full),
+        };
         spawn_blocking(change).await??;
         match is_full {
             true => self.full().insert(name.to_owned()),
@@ -367,9 +387,35 @@ fn role_member(
     Ok(ClusterMember::new(name, Some(role), place.program(name, command, READY_LINE)?))
 }
 
+/// What the supervisor itself listens with.
+struct OwnServers {
+    mail: MailServer,
+    sqs_tls: TlsTerminator,
+}
+
+impl OwnServers {
+    async fn start(
+        folder: &ClusterFolder,
+        state: &ClusterState,
+        settings: &ClusterSettings<'_>,
+    ) -> Result<OwnServers> {
+        let tls = |name| anyhow::Ok(urr_tls::server_config(&settings.own_identity(name)?)?);
+        let at = |name: &str| format!("{name} on port {}", state.port(name));
+        let (mails, port) = (folder.mails(), state.port(MAIL_SERVER));
+        let mail = MailServer::start(port, &mails, tls(MAIL_SERVER)?).await;
+        let (target, port) = ((Ipv4Addr::LOCALHOST, state.port("sqs")).into(), state.port(SQS_TLS));
+        let sqs_tls = TlsTerminator::start(port, target, tls(SQS_TLS)?).await;
+        Ok(OwnServers {
+            mail: mail.with_context(|| at(MAIL_SERVER))?,
+            sqs_tls: sqs_tls.with_context(|| at(SQS_TLS))?,
+        })
+    }
+}
+
 async fn start_balancers(
     state: &ClusterState,
     members: &[Arc<ClusterMember>],
+    own: &OwnServers,
 ) -> Result<BTreeMap<String, Balancer>> {
     let mut balancers = BTreeMap::new();
     for role in ProcessRole::ALL {
@@ -379,12 +425,16 @@ async fn start_balancers(
         balancers
             .insert(role.name().to_owned(), balancer.with_context(|| taken(state, role.name()))?);
     }
-    for server in members.iter().filter(|member| member.role.is_none()) {
-        let port = state.client_port(&server.name);
-        if port != server.port {
-            let balancer = Balancer::start(port, &[server.address()]).await;
-            let balancer = balancer.with_context(|| taken(state, &server.name))?;
-            balancers.insert(server.name.clone(), balancer);
+    let servers = members.iter().filter(|member| member.role.is_none());
+    let servers = servers.map(|member| match member.name.as_str() {
+        "sqs" => ("sqs", own.sqs_tls.address()),
+        name => (name, member.address()),
+    });
+    for (name, address) in servers.chain([(MAIL_SERVER, own.mail.address())]) {
+        let port = state.client_port(name);
+        if port != address.port() {
+            let balancer = Balancer::start(port, &[address]).await;
+            balancers.insert(name.to_owned(), balancer.with_context(|| taken(state, name))?);
         }
     }
     Ok(balancers)

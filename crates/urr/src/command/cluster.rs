@@ -70,7 +70,7 @@ enum ClusterCommand {
     /// Harm or heal all connections to a role, or to a server with --fault-lines
     Line {
         name: String,
-        /// heal, silence, garble, close, slow with --ms, or fill a node of Redis
+        /// heal, silence, garble, close, slow with --ms, or fill the disk of a server
         #[arg(value_parser = ["heal", "slow", "silence", "garble", "close", "fill"])]
         fault: String,
         /// By how much every piece of an answer is late
@@ -87,6 +87,9 @@ struct UpArgs {
     /// TLS at the public listeners, too, by the cluster's own authority
     #[arg(long)]
     tls: bool,
+    /// How many processes each role has
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=8))]
+    replicas: u8,
     /// Put a balancer before each server, so that the connections to it can be harmed
     #[arg(long)]
     fault_lines: bool,
@@ -137,6 +140,7 @@ pub fn run(args: ClusterArgs) -> Result<()> {
 impl UpArgs {
     fn options(&self) -> ClusterOptions {
         ClusterOptions {
+            replicas: self.replicas,
             tls: self.tls,
             fault_lines: self.fault_lines,
             settings: self.settings.iter().cloned().collect(),
@@ -186,6 +190,7 @@ fn addresses(folder: &ClusterFolder, status: &ControlAnswer) -> String {
 
     Open       {site}
 {gateways}    Logs       {path}/members/NAME/log
+    Mails      {path}/mails
     Settings   {path}/operator.toml
 
   Try:  urr cluster smoke --folder {path}
@@ -205,6 +210,7 @@ fn up_detached(folder: &ClusterFolder, args: &UpArgs) -> Result<()> {
     let file = File::create(&log).with_context(|| format!("{}", log.display()))?;
     let mut command = Command::new(std::env::current_exe().context("our own program")?);
     command.args(["cluster", "up", "--folder"]).arg(folder.path());
+    command.args(["--replicas", &args.replicas.to_string()]);
     if args.tls {
         command.arg("--tls");
     }
@@ -249,7 +255,10 @@ fn show_status(control: &Control, json: bool) -> Result<()> {
         let pid = member.pid.map_or_else(|| "-".to_owned(), |pid| pid.to_string());
         let ready = if member.is_ready { "ready" } else { "not ready" };
         let (name, port, state) = (&member.name, member.port, &member.state);
-        print_line(&format!("{name:<13}port {port:<7}pid {pid:<9}{state:<9}{ready}"))?;
+        let cpu_seconds = member.cpu_ms.map_or_else(String::new, |ms| format!("{} s", ms / 1_000));
+        print_line(&format!(
+            "{name:<13}port {port:<7}pid {pid:<9}{state:<9}{ready:<11}{cpu_seconds}"
+        ))?;
     }
     let is_whole = status.is_up && status.members.iter().all(|member| member.is_ready);
     ensure!(is_whole, "not everything is ready");

@@ -38,7 +38,9 @@ fn transport(mail: &MailConfig) -> Result<MailTransport> {
     }
     let checked = "a server needs it, and that was checked";
     let (host, from) = (mail.smtp_host.clone(), mail.from.clone());
+    let root = mail.smtp_tls_root_path.as_deref().map(urr_tls::read_certificates).transpose();
     let settings = SmtpSettings {
+        trusted_certificates: root.context("mail.smtp_tls_root_path")?.unwrap_or_default(),
         security: mail.smtp_security,
         credentials: mail
             .smtp_username

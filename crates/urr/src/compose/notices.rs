@@ -2,7 +2,9 @@
 
 use anyhow::{Context, Result};
 use urr_notice::{NoticeMetrics, NoticePublisher, SqsOptions, SqsQueue};
+use urr_outbound::Outbound;
 use urr_queue::Notices;
+use urr_tls::{ClientTls, TrustFiles, client_config};
 
 use super::builder::Builder;
 use crate::config::SqsConfig;
@@ -27,11 +29,19 @@ pub fn start(builder: &Builder<'_>) -> Result<Notices> {
 /// The queue that the configuration names.
 pub fn sqs_queue(config: &SqsConfig) -> Result<SqsQueue> {
     let missing = "the notices need sqs.queue_url, sqs.access_key_id and sqs.secret_access_key";
-    Ok(SqsQueue::new(&SqsOptions {
+    let outbound = match &config.tls_root_path {
+        Some(path) => {
+            let tls = ClientTls::trusting(TrustFiles::File(path.clone()));
+            Outbound::to_own_processes(client_config(&tls).context("sqs.tls_root_path")?)
+        }
+        None => Outbound::to_own_servers(),
+    };
+    let options = SqsOptions {
         queue_url: config.queue_url.clone().context(missing)?,
         region: config.region.clone(),
         endpoint: config.endpoint.clone(),
         access_key_id: config.access_key_id.clone().context(missing)?,
         secret_access_key: config.secret_access_key.clone().context(missing)?,
-    }))
+    };
+    Ok(SqsQueue::new(&options, outbound))
 }

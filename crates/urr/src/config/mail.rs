@@ -1,9 +1,11 @@
 //! Mails and the server that takes them.
 
+use std::path::PathBuf;
+
 use urr_kernel::Secret;
 use urr_mail::SmtpSecurity;
 
-use super::rule::{choice, host, optional, password, port, text, web_origin};
+use super::rule::{choice, file, host, optional, password, port, text, web_origin};
 use super::section::section;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +32,8 @@ section! {
         smtp_host: Option<String> = value(optional(host()));
         smtp_port: u16 = value(port());
         smtp_security: SmtpSecurity = value(choice(SMTP_SECURITY));
+        /// None: the authorities of the web.
+        smtp_tls_root_path: Option<PathBuf> = value(optional(file()));
         smtp_username: Option<String> = value(optional(text()));
         smtp_password: Option<Secret> = secret(password());
     }

@@ -1,9 +1,12 @@
 //! The waiting rooms, and the SQS queue on which their admissions are announced.
 
+use std::path::PathBuf;
+
 use urr_kernel::Secret;
 
 use super::rule::{
-    ValueRule, choice, flag, http_url, list, millis, number, optional, password, seconds, text,
+    ValueRule, choice, file, flag, http_url, list, millis, number, optional, password, seconds,
+    text,
 };
 use super::section::section;
 
@@ -50,6 +53,8 @@ section! {
         queue_url: Option<String> = value(optional(http_url())), "SQS_QUEUE_URL";
         region: String = value(text()), "AWS_REGION";
         endpoint: Option<String> = value(optional(http_url())), "AWS_SQS_ENDPOINT";
+        /// None: the authorities of the web.
+        tls_root_path: Option<PathBuf> = value(optional(file()));
         access_key_id: Option<String> = value(optional(text())), "AWS_ACCESS_KEY_ID";
         secret_access_key: Option<Secret> = secret(password()), "AWS_SECRET_ACCESS_KEY";
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use urr_bus::{KafkaEncryption, KafkaLogin, KafkaOptions, SaslMechanism};
 use urr_kernel::{Secret, percent};
@@ -143,6 +144,7 @@ section! {
         tls_certificate_path: Option<PathBuf> = value(optional(file()));
         tls_key_path: Option<PathBuf> = value(optional(file()));
         cluster_nodes: Vec<String> = value(list(host_and_port())), "REDIS_CLUSTER_NODES";
+        timeout_ms: u64 = value(millis());
     }
 }
 
@@ -175,9 +177,10 @@ impl RedisConfig {
         self.url.as_ref().map_or(self.tls, |url| url.expose().starts_with("rediss:"))
     }
 
-    /// The usual timeouts, and the certificates.
+    /// The timeout, and the certificates.
     pub fn options(&self) -> RedisOptions {
         RedisOptions {
+            response_timeout: Duration::from_millis(self.timeout_ms),
             trust: trust(self.tls_root_path.as_ref()),
             identity: identity(self.tls_certificate_path.as_ref(), self.tls_key_path.as_ref()),
             ..RedisOptions::default()
@@ -211,6 +214,7 @@ mod tests {
             tls_certificate_path: None,
             tls_key_path: None,
             cluster_nodes: nodes.iter().map(|node| (*node).to_owned()).collect(),
+            timeout_ms: 500,
         }
     }
 

