@@ -84,9 +84,10 @@ impl SetWrite for AttemptResult {
             stored.extend(tx.query(
                 "update mails set status = one.status, last_error = one.error, \
                  ended_at = one.ended_at, due_at = coalesce(one.due_at, mails.due_at), \
-                 lease_id = null, leased_until = null from (select sent.*, found.at \
+                 attempts = mails.attempts - one.uncounted, lease_id = null, \
+                 leased_until = null from (select sent.*, found.at \
                  from jsonb_to_recordset($1) as sent (id uuid, lease uuid, status text, \
-                 error text, ended_at timestamptz, due_at timestamptz) \
+                 error text, ended_at timestamptz, due_at timestamptz, uncounted integer) \
                  cross join lateral (select ctid as at from mails where mails.id = sent.id \
                  and mails.lease_id = sent.lease and mails.status = 'waiting' limit 1) \
                  as found) as one where mails.ctid = one.at returning mails.id as id",
@@ -116,10 +117,14 @@ impl AttemptResult {
             DeliveryDecision::Later { due_at, error } => {
                 (MailStatus::Waiting, Some(shorten(error)), None, Some(*due_at))
             }
+            DeliveryDecision::Unsent { error } => {
+                (MailStatus::Waiting, Some(shorten(error)), None, None)
+            }
         };
+        let is_uncounted = matches!(self.decision, DeliveryDecision::Unsent { .. });
         json!({
             "id": self.id.0, "lease": self.lease_id, "status": status.as_str(), "error": error,
-            "ended_at": ended_at, "due_at": due_at,
+            "ended_at": ended_at, "due_at": due_at, "uncounted": i32::from(is_uncounted),
         })
     }
 }

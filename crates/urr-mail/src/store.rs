@@ -177,7 +177,7 @@ pub fn mail_record_attempt(tx: &mut Tx<'_>, result: &AttemptResult) -> DbResult<
         DeliveryDecision::Unsent { error } => tx.execute(
             "update mails set attempts = attempts - 1, last_error = $3, lease_id = null, \
              leased_until = null where id = $1 and lease_id = $2 and status = 'waiting'",
-            params![id, lease_id, shorten(error)],
+            params![*id, *lease_id, shorten(error)],
         )?,
     };
     Ok(rows == 1)
