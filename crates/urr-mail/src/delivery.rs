@@ -161,13 +161,25 @@ impl MailService {
             let (due_at, error) = (mail.due_at, SERVER_AWAY.to_owned());
             return self.record(lease, &mail, DeliveryDecision::Later { due_at, error }).await;
         }
-        let (id, language) = (mail.id, recipient.language);
         let renewed = MailLease { until: self.parts.clock.now() + LEASE_TTL, ..lease };
+        let (id, language) = (mail.id, recipient.language);
         let start = AttemptStart { id, lease: renewed, language, data: completed };
-        if !self.parts.db.write_in_set(RESULTS, start).await? {
-            return Ok(());
+        match self.parts.db.write_in_set(RESULTS, start).await? {
+            true => self.attempt(lease, mail, recipient, attachment).await,
+            false => Ok(()),
         }
+    }
+
+    /// Sends a mail whose attempt has begun, and records the result.
+    async fn attempt(
+        &self,
+        lease: MailLease,
+        mut mail: Mail,
+        recipient: &Recipient,
+        attachment: Option<MailAttachment>,
+    ) -> DbResult<()> {
         mail.attempts += 1;
+        let (id, language) = (mail.id, recipient.language);
         let public_url = &self.parts.settings.public_url;
         let outgoing = OutgoingMail {
             id,
