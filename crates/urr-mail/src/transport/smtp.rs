@@ -283,7 +283,8 @@ fn outcome_at(stage: SmtpStage, error: &lettre::transport::smtp::Error) -> Deliv
     let is_about_the_mail = matches!(stage, RECIPIENT | CONTENT);
     match error.is_permanent() && is_about_the_mail && !is_about_us {
         true => DeliveryOutcome::Refused { code },
-        false if status.is_none() && matches!(stage, CONNECT | START_TLS) => {
+        // A server that does not offer what we want was reached.
+        false if status.is_none() && !error.is_client() && matches!(stage, CONNECT | START_TLS) => {
             DeliveryOutcome::NotReached { code }
         }
         false => DeliveryOutcome::Unclear { code },

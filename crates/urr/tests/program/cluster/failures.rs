@@ -101,8 +101,7 @@ impl FailureRun<'_> {
         for row in ROWS {
             for failure in row.failures {
                 let name = format!("{} {failure}", row.part);
-                let cast = self.runtime.block_on(Cast::assemble(self.shop));
-                let cast = cast.with_context(|| format!("before {name}"))?;
+                let cast = self.assemble().with_context(|| format!("before {name}"))?;
                 let begun = Instant::now();
                 let found = self.happen(row, *failure, &cast).with_context(|| name.clone())?;
                 found.iter().for_each(|found| tell(&format!("{name}: {found}")));
@@ -120,6 +119,20 @@ impl FailureRun<'_> {
         self.check_buyers(&buyers)?;
         ensure!(wrong.is_empty(), "{wrong:#?}");
         Ok(())
+    }
+
+    /// People for the next row. The second process of a role may still be recovering from the last one.
+    fn assemble(&self) -> Result<Cast> {
+        let begun = Instant::now();
+        self.runtime.block_on(async {
+            loop {
+                match Cast::assemble(self.shop).await {
+                    Err(error) if begun.elapsed() > RECOVERY_MAX => return Err(error),
+                    Err(_) => sleep(PAUSE).await,
+                    Ok(cast) => return Ok(cast),
+                }
+            }
+        })
     }
 
     /// Lets the part fail. Returns what was answered otherwise than the table says.
