@@ -203,7 +203,7 @@ fn without_the_protection_that_is_wanted_nothing_is_sent() {
             ..server_settings(&stranger, SmtpSecurity::StartTls)
         };
         let outcome = send(&SmtpTransport::new(settings).unwrap()).await;
-        assert!(matches!(outcome, DeliveryOutcome::Unclear { .. }), "{outcome:?}");
+        assert!(matches!(outcome, DeliveryOutcome::NotReached { .. }), "{outcome:?}");
         assert_eq!(stranger.accepted(), []);
     });
 }

@@ -122,18 +122,20 @@ fn rights(mode: u32) -> fs::Permissions {
 }
 
 /// The settings of the cluster: quick to give up, patient with one who asks much.
-const SETTINGS: [&str; 12] = [
+const SETTINGS: [&str; 14] = [
     "queue.threshold=40",
     "payments.timeout_seconds=4",
     "database.statement_timeout_ms=4000",
     // Nobody is refused because twenty-four processes share two cores.
-    "redis.timeout_ms=2000",
+    "redis.timeout_ms=1000",
     "gateway.timeout_seconds=8",
     "gateway.payment_timeout_seconds=10",
     "gateway.queue_timeout_seconds=6",
     "auth.bot_check_bits=4",
     "gateway.rate_limit_auth_rpm=100000",
     "gateway.rate_limit_general_rpm=100000",
+    "gateway.rate_limit_queue_rpm=100000",
+    "gateway.rate_limit_booking_rpm=100000",
     "gateway.rate_limit_login_account_rpm=100000",
     "gateway.rate_limit_login_address_rpm=100000",
 ];
