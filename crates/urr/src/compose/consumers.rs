@@ -125,12 +125,18 @@ mod tests {
         assert!(events.len() > 20, "{}", events.len());
         for consumer in [CATALOG, COMMUNITY, MAIL, PAYMENT, QUEUE, TICKET] {
             let types = consumer.types.unwrap();
-            let ConsumerHandle::Each(handle) = consumer.handle else { panic!("they name types") };
+            let handler = EventHandler::from(consumer.handle);
             for event in events.iter().filter(|event| !types.contains(&event.event_type.as_str())) {
                 let (event, name) = (event.clone(), event.event_type.clone());
                 let context = HandlerContext::new(consumer.group, &event, Clock::System.now());
-                let handled = db.write(move |tx| handle(tx, &event, &context)).await;
-                assert_eq!(handled, Ok(HandlerOutcome::Ignored), "{} {name}", consumer.group);
+                let handler = handler.clone();
+                let handle = move |tx: &mut Tx<'_>| match &handler {
+                    EventHandler::Each(handle) => Ok(vec![handle(tx, &event, &context)?]),
+                    EventHandler::Together(handle) => handle(tx, &[(&event, context.clone())]),
+                };
+                let handled: Result<_, HandleError> = db.write(handle).await;
+                let expected = Ok(vec![HandlerOutcome::Ignored]);
+                assert_eq!(handled, expected, "{} {name}", consumer.group);
             }
             let known = |name: &&&str| events.iter().any(|event| event.event_type == **name);
             assert!(types.iter().all(|name| known(&name)), "{} {types:?}", consumer.group);

@@ -42,7 +42,7 @@ fn each_service_gets_a_schema_that_no_other_can_read() -> Result<()> {
     for (_, schema, name, _) in SERVICES {
         let applied = format!(
             "{schema}: applied kit 1 (outbox and inbox), kit 2 (admin log), \
-             kit 3 (idempotency keys), service 1 ({name})"
+             kit 3 (idempotency keys), kit 4 (whole audits), service 1 ({name})"
         );
         assert!(first.contains(&applied), "{first}");
         assert!(again.contains(&format!("{schema}: up to date\n")), "{again}");
