@@ -241,7 +241,7 @@ async fn rehearse(args: &ChaosArgs, disk: &ChaosDisk) -> Result<Rehearsed> {
 
 /// The fans of a sale with faults: quick, and patient with errors.
 fn plan_of(args: &ChaosArgs, site: Site, event_id: Uuid, accounts: Vec<FanAccount>) -> RushPlan {
-    let pauses = Duration::from_secs_f64(args.pauses);
+    let (pauses, usual) = (Duration::from_secs_f64(args.pauses), Behaviour::default());
     RushPlan {
         site,
         event_id,
@@ -251,7 +251,9 @@ fn plan_of(args: &ChaosArgs, site: Site, event_id: Uuid, accounts: Vec<FanAccoun
             choosing: pauses,
             paying: pauses,
             tries: TRIES,
-            ..Behaviour::default()
+            // A card without an outcome keeps its seats for minutes, and the sale would wait for them.
+            odd_cards: if args.until_sold_out { 0.0 } else { usual.odd_cards },
+            ..usual
         },
         seed: args.seed,
         connections: 512,
