@@ -111,6 +111,7 @@ test('the settlement shows what was sold and refunded, and is a file', async ({ 
   await expect
     .poll(async () => {
       await page.reload();
+      await page.getByText('총 판매').waitFor();
       return page.getByText('55,000원').count();
     })
     .toBeGreaterThan(2);
