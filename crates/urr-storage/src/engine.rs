@@ -171,6 +171,7 @@ fn refusal(refused: &TrySendError<QueuedWork>) -> StorageError {
     }
 }
 
+/// The system shows the first 15 characters of the name, for example in `top -H`.
 pub(crate) fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> thread::JoinHandle<()> {
     let builder = thread::Builder::new().name(name.to_owned());
     builder.spawn(body).expect("the operating system can start a thread")

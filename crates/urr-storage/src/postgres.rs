@@ -56,7 +56,7 @@ pub(crate) fn start(
             let queues = WorkerQueues { writes: writes.clone(), reads };
             let shared = Arc::clone(shared);
             let body = move || run_worker(worker, &queues, &shared);
-            threads.writers.push(spawn("urr-postgres", body));
+            threads.writers.push(spawn(&format!("pg {}", options.schema), body));
         }
         Ok(threads)
     })

@@ -48,17 +48,18 @@ pub(crate) fn start(
     let limits = QueueLimits { queue_max: options.queue_max, batch_max: None };
     StorageEngine::start(limits, |writes, reads| {
         let gate = ReadGate::default();
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
         let writer = SqliteConnection::open_writer(path, options.statement_timeout)?;
         let mut threads = EngineThreads::default();
         for _ in 0..options.readers {
             let reader = SqliteConnection::open_reader(path, options.statement_timeout)?;
             let (queue, gate, shared) = (reads.clone(), Arc::clone(&gate), Arc::clone(shared));
             let body = move || run_reader(&reader, &queue, &gate, &shared);
-            threads.readers.push(spawn("urr-sqlite-reader", body));
+            threads.readers.push(spawn(&format!("r {name}"), body));
         }
         let (log, shared) = (WriteAheadLog::new(path, gate), Arc::clone(shared));
         let body = move || run_writer(&writer, &writes, &log, &shared);
-        threads.writers.push(spawn("urr-sqlite-writer", body));
+        threads.writers.push(spawn(&format!("w {name}"), body));
         Ok(threads)
     })
 }
