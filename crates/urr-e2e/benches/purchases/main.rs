@@ -183,7 +183,7 @@ fn print_uses(used: &ProcessUses, purchases: usize) {
         let kilobytes = used.written_bytes as f64 / 1e3 / purchases as f64;
         if milliseconds >= 0.005 {
             println!(
-                "  {name:<20} {milliseconds:>6.2} ms of a processor, {calls:>6.1} writes \
+                "  {name:<25} {milliseconds:>6.2} ms of a processor, {calls:>6.1} writes \
                  of {kilobytes:.1} kB"
             );
         }

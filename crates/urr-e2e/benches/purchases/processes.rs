@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 /// The kernel counts processor time in hundredths of a second, whatever its own clock is.
 const TICK: Duration = Duration::from_millis(10);
 
-/// By the name of the process; those of a server with several are added.
+/// By the name of the process, or of the program's thread; those of one name are added.
 pub type ProcessUses = BTreeMap<String, ProcessUse>;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -32,7 +32,7 @@ pub fn read() -> Result<ProcessUses> {
     let (own, mut uses) = (std::process::id(), ProcessUses::new());
     let lines: Vec<ProcessLine> = std::fs::read_dir("/proc")?
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .filter_map(|pid| read_line(pid).ok())
+        .filter_map(|pid: u32| read_line(&format!("/proc/{pid}")).ok())
         .collect();
     let parent_of: BTreeMap<u32, u32> = lines.iter().map(|line| (line.pid, line.parent)).collect();
     for line in lines {
@@ -42,18 +42,33 @@ pub fn read() -> Result<ProcessUses> {
             continue;
         }
         let name = if line.pid == own { "program and buyers".to_owned() } else { line.name };
-        let (write_calls, written_bytes) = read_writes(line.pid).unwrap_or_default();
-        let sum = uses.entry(name).or_default();
-        sum.processor += TICK * line.ticks;
-        sum.write_calls += write_calls;
-        sum.written_bytes += written_bytes;
+        let folder = format!("/proc/{}", line.pid);
+        uses.entry(name).or_default().add(line.ticks, &folder);
+    }
+    for entry in std::fs::read_dir("/proc/self/task")? {
+        let folder = entry?.path().display().to_string();
+        // A thread may have ended meanwhile.
+        if let Ok(thread) = read_line(&folder) {
+            let name = format!("program, {}", thread.name);
+            uses.entry(name).or_default().add(thread.ticks, &folder);
+        }
     }
     Ok(uses)
 }
 
+impl ProcessUse {
+    fn add(&mut self, ticks: u32, folder: &str) {
+        let (write_calls, written_bytes) = read_writes(folder).unwrap_or_default();
+        self.processor += TICK * ticks;
+        self.write_calls += write_calls;
+        self.written_bytes += written_bytes;
+    }
+}
+
 /// `pid (name) state parent …`; the 14th to 17th fields are its time and that of ended children.
-fn read_line(pid: u32) -> Result<ProcessLine> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+fn read_line(folder: &str) -> Result<ProcessLine> {
+    let text = std::fs::read_to_string(format!("{folder}/stat"))?;
+    let pid = text.split(' ').next().context("an id")?.parse()?;
     let (head, rest) = text.rsplit_once(')').context("a name")?;
     let (_, name) = head.split_once('(').context("a name")?;
     let fields: Vec<&str> = rest.split_whitespace().collect();
@@ -62,8 +77,8 @@ fn read_line(pid: u32) -> Result<ProcessLine> {
     Ok(ProcessLine { pid, parent: number(1)?, name: name.to_owned(), ticks })
 }
 
-fn read_writes(pid: u32) -> Result<(u64, u64)> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/io"))?;
+fn read_writes(folder: &str) -> Result<(u64, u64)> {
+    let text = std::fs::read_to_string(format!("{folder}/io"))?;
     let number = |name: &str| -> Result<u64> {
         let line = text.lines().find_map(|line| line.strip_prefix(name)).context("a counter")?;
         Ok(line.trim().parse()?)
