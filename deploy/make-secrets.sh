@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Makes the secrets of compose.yaml, a file each, in deploy/secrets. Files that exist are kept: keep
-# copies of auth_data_key and ticket_signing_key, without which stored data cannot be read.
+# copies of auth_data_key and ticket_signing_key, without which stored data cannot be read. An argument is added to the
+# address of PostgreSQL, such as ?sslmode=verify-full.
 set -euo pipefail
 umask 077
 cd "$(dirname "$0")"
@@ -67,4 +68,4 @@ for service in "${services[@]}"; do
     put "database_password_$service" \
         "$(derive database_role_secret "urr-database-role:$(database_user_of "$service")")"
 done
-put database_admin_url "postgres://postgres:$(<secrets/postgres_password)@postgres:5432/urr"
+put database_admin_url "postgres://postgres:$(<secrets/postgres_password)@postgres:5432/urr${1:-}"

@@ -209,6 +209,13 @@ class Kubernetes(Case):
         self.assertNotIn("database_role_secret", keys)
         self.assertIn("database_role_secret", {item["key"] for item in of_job})
 
+    def test_a_role_has_the_same_secrets_as_in_the_compose_file(self):
+        for role in ROLES:
+            items = self.volume(self.of_kind("Deployment")[f"urr-{role}"])["items"]
+            given = Compose.services[role]["secrets"]
+            given = {one if isinstance(one, str) else one["source"] for one in given}
+            self.assertEqual({item["key"] for item in items}, given, role)
+
     def volume(self, deployment):
         return deployment["spec"]["template"]["spec"]["volumes"][0]["secret"]
 
@@ -217,7 +224,7 @@ class Kubernetes(Case):
         services = self.of_kind("Service")
         for name, value in shared.items():
             if name.startswith("URR_SERVICES_"):
-                host, port = value.removeprefix("http://").split(":")
+                host, port = value.removeprefix("https://").split(":")
                 self.assertIn(int(port), [one["port"] for one in services[host]["spec"]["ports"]])
 
     def test_everything_is_forbidden_that_is_not_allowed(self):

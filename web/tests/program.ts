@@ -105,12 +105,36 @@ export async function runProgram(settings: Record<string, string> = {}): Promise
     await stop();
     throw error;
   }
-  const audit = async () => {
-    const words = ['audit', 'money', '--json', '--data', data];
-    const { stdout } = await promisify(execFile)(program, words, { env });
-    return JSON.parse(stdout) as MoneyAudit;
-  };
+  const audit = () => auditMoney(program, ['--data', data], env);
   return { url, admin: ADMIN, mails: mails.folder, audit, restart, stop };
+}
+
+/**
+ * A program whose ledger no other test changes meanwhile: a new one, or the system that
+ * `URR_TEST_CONFIG` is the operator's configuration of, if that runs nothing else.
+ */
+export function runOwnProgram(settings: Record<string, string>): Promise<RunningProgram> {
+  const config = process.env.URR_TEST_CONFIG;
+  return config ? Promise.resolve(runningProgram(config)) : runProgram(settings);
+}
+
+function runningProgram(config: string): RunningProgram {
+  const { URR_PROGRAM = '', URR_URL = '', URR_TEST_ADMIN, URR_TEST_MAILS = '' } = process.env;
+  const env = withoutSettings(process.env);
+  return {
+    url: URR_URL,
+    admin: JSON.parse(URR_TEST_ADMIN ?? 'null'),
+    mails: URR_TEST_MAILS,
+    restart: () => Promise.reject(new Error(`nobody restarts ${URR_URL}`)),
+    audit: () => auditMoney(URR_PROGRAM, ['--config', config], env),
+    stop: () => Promise.resolve(),
+  };
+}
+
+async function auditMoney(program: string, place: readonly string[], env: NodeJS.ProcessEnv) {
+  const words = ['audit', 'money', '--json', ...place];
+  const { stdout } = await promisify(execFile)(program, words, { env });
+  return JSON.parse(stdout) as MoneyAudit;
 }
 
 /**

@@ -28,7 +28,7 @@ pub struct Balancer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineFault {
     None,
-    /// Every piece of an answer comes later by this.
+    /// Every piece of an answer comes later by this, or when the fault ends.
     Slow(Duration),
     /// Nothing passes, and connections stay open.
     Silent,
@@ -153,7 +153,9 @@ async fn copy(
         let count = from.read(&mut buffer).await?;
         let now = *fault.borrow_and_update();
         match now {
-            LineFault::Slow(delay) if is_answer => tokio::time::sleep(delay).await,
+            LineFault::Slow(delay) if is_answer => {
+                tokio::time::timeout(delay, fault.changed()).await.ok();
+            }
             LineFault::Garbled if is_answer => {
                 buffer[..count].iter_mut().for_each(|byte| *byte = byte.wrapping_add(GARBLED_BY));
             }
@@ -269,6 +271,12 @@ mod tests {
         let begun = tokio::time::Instant::now();
         assert_eq!(ask(&mut client).await.unwrap(), b'a');
         assert!(begun.elapsed() >= Duration::from_millis(50));
+        balancer.set_fault(LineFault::Slow(Duration::from_hours(1)));
+        let slow = tokio::time::timeout(Duration::from_millis(100), ask(&mut client)).await;
+        assert!(slow.is_err(), "it is under way");
+        balancer.set_fault(LineFault::None);
+        client.read_exact(&mut late).await.unwrap();
+        assert_eq!(late, *b"aaaa", "it comes when the line is healed");
         balancer.set_fault(LineFault::Closed);
         assert!(ask(&mut client).await.is_err());
     }

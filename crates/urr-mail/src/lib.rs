@@ -43,6 +43,7 @@ pub use mails::{MailFilter, RetryMailError};
 use metrics::MailMetrics;
 pub use transport::smtp::{
     InvalidSmtpSettings, SmtpCredentials, SmtpSecurity, SmtpSettings, SmtpTransport,
+    TrustedCertificates,
 };
 pub use transport::{MailAttachment, MailTransport, OutgoingMail};
 

@@ -31,9 +31,14 @@ pub struct DataKey {
 #[derive(Clone)]
 pub struct DataKeys(Arc<Vec<DataKey>>);
 
+/// Why there are no data keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("two data keys have the version {0}")]
-pub struct DuplicateKeyVersion(u16);
+pub enum InvalidDataKeys {
+    #[error("two data keys have the version {0}")]
+    DuplicateVersion(u16),
+    #[error("the data key of version {0} is empty: everybody could open what it seals")]
+    Empty(u16),
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnsealError {
@@ -46,17 +51,20 @@ pub enum UnsealError {
 impl DataKeys {
     /// The keys of an installation that has never rotated its key.
     pub fn single(secret: Secret) -> DataKeys {
-        DataKeys(Arc::new(vec![DataKey { version: 1, secret }]))
+        DataKeys::new(DataKey { version: 1, secret }, &[]).expect("a data key is not empty")
     }
 
     /// New data use `current`; data under `others` can still be read.
-    pub fn new(current: DataKey, others: &[DataKey]) -> Result<DataKeys, DuplicateKeyVersion> {
-        let mut keys = vec![current];
-        for other in others {
-            if keys.iter().any(|key| key.version == other.version) {
-                return Err(DuplicateKeyVersion(other.version));
+    pub fn new(current: DataKey, others: &[DataKey]) -> Result<DataKeys, InvalidDataKeys> {
+        let mut keys: Vec<DataKey> = Vec::new();
+        for key in std::iter::once(&current).chain(others) {
+            if key.secret.expose().is_empty() {
+                return Err(InvalidDataKeys::Empty(key.version));
             }
-            keys.push(other.clone());
+            if keys.iter().any(|known| known.version == key.version) {
+                return Err(InvalidDataKeys::DuplicateVersion(key.version));
+            }
+            keys.push(key.clone());
         }
         Ok(DataKeys(Arc::new(keys)))
     }
@@ -86,6 +94,13 @@ struct DerivedKeys {
 }
 
 impl SealingKeys {
+    /// What version 0.1.0 sealed with in a process without a data key. Everybody can derive it: open
+    /// with it only to seal anew.
+    pub fn of_empty_key(service: &str, version: u16) -> SealingKeys {
+        let empty = DataKey { version, secret: Secret::new("") };
+        SealingKeys(Arc::new(vec![DerivedKeys::new(service, &empty)]))
+    }
+
     pub fn current_version(&self) -> u16 {
         self.current().version
     }
@@ -281,7 +296,16 @@ mod tests {
         assert_eq!(both.indexes("name", "mina")[0], new.index("name", "mina"));
         assert_ne!(new.index("name", "mina"), old.index("name", "mina"));
         let twice = DataKeys::new(key(1), &[key(1)]);
-        assert_eq!(twice.unwrap_err(), DuplicateKeyVersion(1));
+        assert_eq!(twice.unwrap_err(), InvalidDataKeys::DuplicateVersion(1));
+    }
+
+    /// The key of an empty secret can be derived by everybody.
+    #[test]
+    fn an_empty_key_is_refused() {
+        let empty = |version| DataKey { version, secret: Secret::new("") };
+        let refused = |current, other: &[DataKey]| DataKeys::new(current, other).unwrap_err();
+        assert_eq!(refused(empty(1), &[]), InvalidDataKeys::Empty(1));
+        assert_eq!(refused(key(1), &[empty(2)]), InvalidDataKeys::Empty(2));
     }
 
     #[test]

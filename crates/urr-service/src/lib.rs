@@ -73,6 +73,6 @@ pub use request_layer::LayeredRoute;
 pub use server::{HttpListener, ServerStop, serve, serve_until};
 pub use service::{RequestLimits, Service, ServiceKit};
 pub use upstream::{
-    CallPolicy, HttpClient, InvalidServiceUrl, LocalService, RemoteService, ServiceUrl, Upstream,
-    UpstreamError, UpstreamRefusal,
+    CallPolicy, HttpClient, InvalidServiceUrl, LocalService, RemoteService, ServiceUrl,
+    ServiceUrls, Upstream, UpstreamError, UpstreamRefusal, get_from_every_address,
 };

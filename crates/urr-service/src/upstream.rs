@@ -3,8 +3,10 @@
 //! Both forms have the same deadline, retries, retry budget, breaker and errors, and the service
 //! gets the same identity, context and deadline: so tests in one process hold for a cluster too.
 
+mod balancer;
 mod budget;
 mod error;
+mod service_url;
 mod transport;
 
 use std::sync::Arc;
@@ -21,10 +23,13 @@ use hyper::body::Body as _;
 use serde::de::DeserializeOwned;
 use urr_kernel::{CallContext, Secret};
 
+use self::balancer::Balancer;
+pub use self::balancer::{HttpClient, get_from_every_address};
 use self::budget::RetryBudget;
 pub use self::error::{UpstreamError, UpstreamRefusal};
+pub use self::service_url::{InvalidServiceUrl, ServiceUrl, ServiceUrls};
+pub use self::transport::LocalService;
 use self::transport::{BodyProgress, TimedBody, Transport, observe_body, remove_hop_by_hop};
-pub use self::transport::{HttpClient, InvalidServiceUrl, LocalService, ServiceUrl};
 use crate::breaker::{Breaker, BreakerOpen, BreakerState, CallOutcome};
 use crate::caller::{CALLER, CREDENTIAL, Caller};
 use crate::context::CallMetadata;
@@ -99,14 +104,16 @@ impl Upstream {
         Upstream::new(caller, target, Transport::Local(service.into()), kit)
     }
 
-    /// A service that listens at `url`.
+    /// A service in other processes.
     pub fn remote(
         caller: Caller,
         target: &'static str,
         remote: RemoteService,
         kit: &ServiceKit,
     ) -> Upstream {
-        Upstream::new(caller, target, Transport::Remote(Box::new(remote)), kit)
+        let RemoteService { urls, credential, client } = remote;
+        let balancer = Balancer::new(target, urls, client);
+        Upstream::new(caller, target, Transport::Remote { balancer, credential }, kit)
     }
 
     fn new(
@@ -225,13 +232,16 @@ impl Upstream {
         policy: CallPolicy,
     ) -> Result<Response, UpstreamError> {
         let Inner { caller, target, transport, .. } = &*self.0;
-        let send = |request| transport.send(*caller, target, call, request);
+        let send =
+            |request, repeatable| transport.send(*caller, target, call, (request, repeatable));
         let (request, body) = observe_body(request);
-        let again = repeatable.map(|repeatable| move || send(repeatable.request()));
+        let in_memory = repeatable.as_ref().map(|repeatable| repeatable.body.clone());
+        let again = repeatable
+            .map(|repeatable| move || send(repeatable.request(), Some(repeatable.body.clone())));
         let status = |response: &Response| {
             (response.status(), response.headers().contains_key(header::RETRY_AFTER))
         };
-        self.call_until((send(request), body), again, status, call, policy).await
+        self.call_until((send(request, in_memory), body), again, status, call, policy).await
     }
 
     /// Awaits an attempt, and makes it again if that is allowed and may help. The deadline in `call`
@@ -293,7 +303,7 @@ impl Upstream {
         call: CallMetadata,
         policy: CallPolicy,
     ) -> Result<T, UpstreamError> {
-        let Inner { caller, target, breaker, metrics, .. } = &*self.0;
+        let Inner { caller, target, transport, breaker, metrics, .. } = &*self.0;
         let admitted = if policy.is_streamed { breaker.admit_streamed() } else { breaker.admit() };
         let permit = match admitted {
             Ok(permit) => permit,
@@ -313,7 +323,10 @@ impl Upstream {
         };
         let (mut outcome, label) = classify_answer(standing(&answer, status_of));
         let is_late = policy.is_hurried && matches!(answer, Err(UpstreamError::Timeout { .. }));
-        if is_late || (policy.is_streamed && is_unread) {
+        // One process of several has ended: the service has not.
+        let is_of_one = matches!(answer, Err(UpstreamError::Interrupted { .. }))
+            && matches!(transport, Transport::Remote { balancer, .. } if balancer.has_ready_address());
+        if is_late || is_of_one || (policy.is_streamed && is_unread) {
             outcome = CallOutcome::Nothing;
         }
         permit.settle(outcome);
@@ -329,7 +342,7 @@ impl Upstream {
 /// Where a remote service is, and what proves the caller to it.
 #[derive(Clone, Debug)]
 pub struct RemoteService {
-    pub url: ServiceUrl,
+    pub urls: ServiceUrls,
     /// [`crate::InternalCredentials::for_call`] of the caller to this service.
     pub credential: Secret,
     pub client: HttpClient,

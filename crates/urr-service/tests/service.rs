@@ -3,6 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+#[path = "service/balancing.rs"]
+mod balancing;
 #[path = "service/errors.rs"]
 mod errors;
 #[path = "service/fixture.rs"]

@@ -75,12 +75,7 @@ impl IdentityFiles {
     }
 }
 
-/// The certificates of a file, as DER, for what is not configured by us.
-pub fn read_certificates(path: &Path) -> Result<Vec<Vec<u8>>, TlsError> {
-    Ok(certificates(path)?.into_iter().map(|certificate| certificate.to_vec()).collect())
-}
-
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+pub(crate) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let pem = read(path)?;
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
     let found = found.map_err(|error| unusable(path, format!("is not PEM: {error}")))?;

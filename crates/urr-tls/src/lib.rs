@@ -11,13 +11,14 @@ mod files;
 mod reload;
 mod verifier;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use rustls::crypto::CryptoProvider;
 use rustls::{ClientConfig, ServerConfig};
 
 pub use self::authority::{CertificateAuthority, IssuedCertificate};
-pub use self::files::{IdentityFiles, TlsError, TrustFiles, read_certificates};
+pub use self::files::{IdentityFiles, TlsError, TrustFiles};
 use self::reload::{FILE_CHECK_INTERVAL, Reloaded};
 use self::verifier::{ReloadedIdentity, ReloadedVerifier};
 pub use self::verifier::{ServerCheck, is_certificate_refused};
@@ -51,6 +52,25 @@ pub fn client_config(tls: &ClientTls) -> Result<ClientConfig, TlsError> {
         None => builder.with_no_client_auth(),
         Some(files) => builder.with_client_cert_resolver(Arc::new(identity(files)?)),
     })
+}
+
+/// The certificates of a file, as DER, for what is not configured by us. A replaced file is read
+/// again.
+pub struct CertificateFile(Reloaded<Vec<Vec<u8>>>);
+
+impl CertificateFile {
+    pub fn open(path: &Path) -> Result<CertificateFile, TlsError> {
+        let file = path.to_owned();
+        let read = move || {
+            let found = files::certificates(&file)?.into_iter();
+            Ok(found.map(|certificate| certificate.to_vec()).collect())
+        };
+        Reloaded::read(vec![path.to_owned()], FILE_CHECK_INTERVAL, read).map(CertificateFile)
+    }
+
+    pub fn current(&self) -> Vec<Vec<u8>> {
+        self.0.current().to_vec()
+    }
 }
 
 /// The configuration of a listener. A replaced certificate counts for the next connection.

@@ -121,6 +121,9 @@ impl System {
         sources: ClockAndIds,
         folder: Option<DataFolder>,
     ) -> Result<System> {
+        if let Some(missing) = config.missing_secrets(roles).first() {
+            bail!("{missing}");
+        }
         check_accepted(config, roles)?;
         let kit = builder::service_kit(config, sources);
         let mut builder = Builder::new(config, roles, &kit).await?;

@@ -41,7 +41,8 @@ pub use server::*;
 pub use source::DEFAULT_TOML;
 pub use storage::*;
 
-use crate::role::{ProcessRole, ProcessRoles};
+use crate::own_secrets::OWN_SECRETS;
+use crate::role::ProcessRoles;
 use reader::{ConfigSources, SettingReader};
 use source::{Environment, TomlEntries, parse_toml};
 
@@ -53,11 +54,17 @@ macro_rules! config {
         pub struct Config {
             $(pub $section: $type,)+
             settings: Vec<Setting>,
+            /// Secrets of our own that are not set.
+            missing_secrets: Vec<String>,
         }
 
         impl Config {
             fn read(read: &mut SettingReader) -> Config {
-                Config { $($section: $type::read(read),)+ settings: Vec::new() }
+                Config {
+                    $($section: $type::read(read),)+
+                    settings: Vec::new(),
+                    missing_secrets: Vec::new(),
+                }
             }
         }
     };
@@ -111,6 +118,12 @@ impl Config {
             );
         }
         dangers
+    }
+
+    /// The secrets that processes of these roles need and that are not set, a sentence each.
+    pub fn missing_secrets(&self, roles: &ProcessRoles) -> Vec<String> {
+        let missing = self.missing_secrets.iter().filter(|key| is_needed(key, roles, self));
+        missing.map(|key| explain_missing(key, self)).collect()
     }
 
     /// Whether money is real, or others than this machine can come.
@@ -176,24 +189,22 @@ pub fn load(
     let mut sources = gather(&args, Environment::new(env), &mut problems);
     let (config, mut read) = read_all(&sources);
     problems.append(&mut read.problems);
-    let missing = read.missing_secrets;
     // A file that could not be read may have held them.
     if let LoadMode::Distributed(roles) = &args.mode
         && sources.file.is_some()
     {
-        let missing = missing.iter().filter(|key| is_needed(key, roles, &config));
-        problems.extend(missing.map(|key| explain_missing(key, &config)));
+        problems.extend(config.missing_secrets(roles));
     }
     if !problems.is_empty() {
         return Err(ConfigErrors { problems });
     }
-    if args.mode != LoadMode::Embedded || missing.is_empty() {
+    if args.mode != LoadMode::Embedded || config.missing_secrets.is_empty() {
         return Ok(config);
     }
     if let Some(problem) = lost_secrets(&config) {
         return Err(ConfigErrors { problems: vec![problem] });
     }
-    let entries = secrets::create(&config.data.dir, &missing)
+    let entries = secrets::create(&config.data.dir, &config.missing_secrets)
         .map_err(|problems| ConfigErrors { problems })?;
     sources.generated = Some((secrets::secrets_path(&config.data.dir), entries));
     let (config, read) = read_all(&sources);
@@ -212,21 +223,16 @@ pub fn lost_secrets(config: &Config) -> Option<String> {
     if is_missing { secrets::lost(&config.data.dir) } else { None }
 }
 
-/// Whether a process of these roles needs a secret of our own. What it does not have, it cannot lose.
+/// Whether a process of these roles needs a secret of our own.
 fn is_needed(key: &str, roles: &ProcessRoles, config: &Config) -> bool {
-    use ProcessRole::{Auth, Gateway, Queue, Ticket};
-    let any_of = |needing: &[ProcessRole]| roles.iter().any(|role| needing.contains(role));
-    match key {
-        "auth.jwt_secret" => any_of(&[Auth, Gateway]),
-        "auth.data_key" => any_of(&[Auth]),
-        "gateway.entry_token_secret" => any_of(&[Gateway, Queue]),
-        "seats.ticket_signing_key" => any_of(&[Ticket]),
-        "database.role_secret" => roles.iter().any(|role| {
+    if key == "database.role_secret" {
+        return roles.iter().any(|role| {
             let own = config.service_databases.of(*role);
             own.is_some_and(|database| database.password.is_none())
-        }),
-        _ => true,
+        });
     }
+    let listed = OWN_SECRETS.iter().find(|secret| secret.key == key);
+    listed.is_none_or(|secret| roles.iter().any(|role| secret.holders.contains(role)))
 }
 
 fn explain_missing(key: &str, config: &Config) -> String {
@@ -331,5 +337,6 @@ fn read_all(sources: &ConfigSources) -> (Config, SettingReader<'_>) {
         check::check(&config, &mut read);
     }
     config.settings = read.settings.clone();
+    config.missing_secrets = read.missing_secrets.clone();
     (config, read)
 }

@@ -56,8 +56,8 @@ pub fn hops(config: &Config) -> Vec<Hop> {
     hops.extend(redis(config));
     for role in ProcessRole::SERVICES {
         let remedy = "use https://, and set internal.tls_root_path";
-        let url = config.services.url(role);
-        hops.extend(url.map(|url| by_url(&format!("the {role} service"), url, remedy)));
+        let urls = config.services.urls(role).iter();
+        hops.extend(urls.map(|url| by_url(&format!("the {role} service"), url, remedy)));
     }
     hops.extend(mail(config));
     let https = "use an https:// address";
@@ -91,9 +91,9 @@ fn listeners(config: &Config) -> Vec<Hop> {
     // Which of the two the main port is depends on the roles, which are not known here.
     let mut hops =
         vec![hop("browsers, where a gateway runs,", server.port, server.identity(), public)];
-    let is_distributed = ProcessRole::SERVICES
-        .iter()
-        .any(|role| config.services.url(*role).is_some() || engines::is_on_postgres(config, *role));
+    let is_distributed = ProcessRole::SERVICES.iter().any(|role| {
+        !config.services.urls(*role).is_empty() || engines::is_on_postgres(config, *role)
+    });
     let ports = [(server.port, is_distributed), (server.management_port, true)];
     for (port, _) in ports.into_iter().filter(|(port, is_open)| *port != 0 && *is_open) {
         hops.push(hop("our other processes", port, config.internal.identity(), internal));
@@ -229,7 +229,7 @@ mod tests {
             ("URR_DATABASE_URL", "postgres://admin:p@db:5432,standby:5432/urr"),
             ("TICKET_DB_URL", "postgres://tickets/urr?sslmode=disable"),
             ("REDIS_CLUSTER_NODES", "r1:6379,r2:6379"),
-            ("AUTH_SERVICE_URL", "http://auth:3001"),
+            ("AUTH_SERVICE_URL", "http://auth:3001,http://auth-2:3001"),
             ("SQS_QUEUE_URL", "http://sqs:9324/q.fifo"),
             ("URR_TRACES_OTLP_URL", "http://collector:4318"),
             ("URR_MAIL_SMTP_HOST", "localhost"),
@@ -250,6 +250,7 @@ mod tests {
                 "Redis at r1",
                 "Redis at r2",
                 "the auth service at auth",
+                "the auth service at auth-2",
                 "the mail server at localhost",
                 "the collector of traces at collector",
                 "SQS at sqs",

@@ -16,6 +16,7 @@ mod internal_router;
 mod logging;
 pub mod openapi;
 mod own_authority;
+mod own_secrets;
 pub mod role;
 mod supervisor;
 mod text_table;

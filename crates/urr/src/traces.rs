@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use anyhow::{Context as _, Result};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderValue, Method};
 use serde_json::{Value, json};
@@ -49,6 +50,7 @@ pub struct SpanExporter {
     queue: mpsc::Receiver<CollectedSpan>,
     counts: Arc<SpanCounts>,
     url: String,
+    client: Outbound,
 }
 
 /// The exporter at work.
@@ -80,8 +82,10 @@ struct CollectedSpan {
 }
 
 /// The two ends of the export, if there is a collector.
-pub fn open(config: &TracesConfig) -> Option<(SpanCollector, SpanExporter)> {
-    let url = config.otlp_url.as_ref()?;
+pub fn open(config: &TracesConfig) -> Result<Option<(SpanCollector, SpanExporter)>> {
+    let Some(url) = &config.otlp_url else { return Ok(None) };
+    let tls = urr_tls::client_config(&config.client_tls()).context("traces.tls_root_path")?;
+    let client = Outbound::to_own_processes(tls);
     let (sender, receiver) = mpsc::channel(SPANS_WAITING_MAX);
     let counts = Arc::new(SpanCounts::default());
     let collector = SpanCollector {
@@ -90,7 +94,7 @@ pub fn open(config: &TracesConfig) -> Option<(SpanCollector, SpanExporter)> {
         sampled_percent: config.sampled_percent,
     };
     let url = format!("{}/v1/traces", url.trim_end_matches('/'));
-    Some((collector, SpanExporter { queue: receiver, counts, url }))
+    Ok(Some((collector, SpanExporter { queue: receiver, counts, url, client })))
 }
 
 impl<S: Subscriber> Layer<S> for SpanCollector {
@@ -158,7 +162,6 @@ impl SpanExporter {
 
     /// Sends batches until it is stopped, and then what is left, once.
     async fn run(mut self, mut stopped: oneshot::Receiver<()>) {
-        let client = Outbound::to_own_servers();
         let mut last_warning = None;
         loop {
             let mut batch = Vec::new();
@@ -170,7 +173,7 @@ impl SpanExporter {
             if batch.is_empty() {
                 return;
             }
-            if let Err(problem) = self.send(&client, &batch).await {
+            if let Err(problem) = self.send(&batch).await {
                 let is_due = last_warning.is_none_or(|at: Instant| at.elapsed() >= WARN_EVERY);
                 if is_due {
                     warn!(problem, "spans are lost: the collector did not take them");
@@ -185,7 +188,7 @@ impl SpanExporter {
             batch.push(span);
         }
         if !batch.is_empty()
-            && let Err(problem) = self.send(&client, &batch).await
+            && let Err(problem) = self.send(&batch).await
         {
             warn!(problem, "the last spans are lost");
         }
@@ -201,7 +204,7 @@ impl SpanExporter {
         }
     }
 
-    async fn send(&self, client: &Outbound, batch: &[CollectedSpan]) -> Result<(), String> {
+    async fn send(&self, batch: &[CollectedSpan]) -> Result<(), String> {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let body = serde_json::to_vec(&export_request(batch)).expect("JSON values can be written");
@@ -212,7 +215,7 @@ impl SpanExporter {
             body: body.into(),
             timeout: SEND_TIMEOUT,
         };
-        let sent = match client.send(request).await {
+        let sent = match self.client.send(request).await {
             Ok(answer) if answer.status.is_success() => Ok(()),
             Ok(answer) => Err(format!("it answers with {}", answer.status)),
             Err(error) => Err(error.to_string()),
@@ -298,7 +301,7 @@ mod tests {
     use super::*;
 
     fn config(url: &str, sampled_percent: u8) -> TracesConfig {
-        TracesConfig { otlp_url: Some(url.to_owned()), sampled_percent }
+        TracesConfig { otlp_url: Some(url.to_owned()), tls_root_path: None, sampled_percent }
     }
 
     fn record(id: u128) {
@@ -338,7 +341,7 @@ mod tests {
     #[tokio::test]
     async fn spans_arrive_in_the_form_of_the_protocol() {
         let (url, mut received) = collector().await;
-        let (spans, exporter) = open(&config(&url, 100)).unwrap();
+        let (spans, exporter) = open(&config(&url, 100)).unwrap().unwrap();
         let exporter = exporter.start();
         let subscriber = tracing_subscriber::registry().with(spans);
         tracing::subscriber::with_default(subscriber, || {
@@ -361,7 +364,7 @@ mod tests {
     /// Nobody waits for a collector, and what is lost is counted.
     #[tokio::test]
     async fn spans_that_find_the_queue_full_are_dropped_and_counted() {
-        let (spans, exporter) = open(&config("http://127.0.0.1:1", 100)).unwrap();
+        let (spans, exporter) = open(&config("http://127.0.0.1:1", 100)).unwrap().unwrap();
         let subscriber = tracing_subscriber::registry().with(spans);
         tracing::subscriber::with_default(subscriber, || {
             for id in 1..=SPANS_WAITING_MAX + 10 {
@@ -373,7 +376,7 @@ mod tests {
 
     #[tokio::test]
     async fn spans_that_the_collector_does_not_take_are_dropped_and_counted() {
-        let (spans, exporter) = open(&config("http://127.0.0.1:1", 100)).unwrap();
+        let (spans, exporter) = open(&config("http://127.0.0.1:1", 100)).unwrap().unwrap();
         let subscriber = tracing_subscriber::registry().with(spans);
         tracing::subscriber::with_default(subscriber, || (1..=3).for_each(record));
         let exporter = exporter.start();
@@ -387,7 +390,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_trace_is_sampled_by_its_id() {
-        let (spans, mut exporter) = open(&config("http://127.0.0.1:1", 25)).unwrap();
+        let (spans, mut exporter) = open(&config("http://127.0.0.1:1", 25)).unwrap().unwrap();
         let subscriber = tracing_subscriber::registry().with(spans);
         tracing::subscriber::with_default(subscriber, || (1..=100).for_each(record));
         let mut kept = Vec::new();

@@ -96,7 +96,9 @@ impl CallVisitor for Calling<'_> {
         let Some(caller) = Caller::ALL.into_iter().find(is_wanted) else { return };
         let local = Upstream::local(caller, "peer", self.service, &kit());
         let remote = RemoteService {
-            url: format!("http://{}", self.address).parse().expect("a contract that can be served"),
+            urls: format!("http://{}", self.address)
+                .parse()
+                .expect("a contract that can be served"),
             credential: InternalCredentials::from_root(&Secret::new("root"))
                 .for_call(caller, "peer"),
             client: HttpClient::new(),

@@ -42,7 +42,7 @@ async fn e_7_failures_of_services_are_503_or_504_and_never_a_bare_500() {
     let kit = kit();
     let nobody = RemoteService {
         // Port 1 of loopback: nobody listens there.
-        url: "http://127.0.0.1:1".parse().unwrap(),
+        urls: "http://127.0.0.1:1".parse().unwrap(),
         credential: InternalCredentials::from_root(&Secret::new("root"))
             .for_call(Caller::Gateway, "catalog"),
         client: HttpClient::new(),
@@ -97,7 +97,7 @@ async fn e_7_errors_of_a_proxy_are_replaced_by_ours() {
         }),
     );
     let remote = RemoteService {
-        url: format!("http://{}", listen(proxy).await).parse().unwrap(),
+        urls: format!("http://{}", listen(proxy).await).parse().unwrap(),
         credential: InternalCredentials::from_root(&Secret::new("root"))
             .for_call(Caller::Gateway, "catalog"),
         client: HttpClient::new(),

@@ -122,7 +122,7 @@ impl TestGateway {
         for name in SERVICES {
             let router = service(name, &services, &kit).network_router(&credentials);
             let remote = RemoteService {
-                url: format!("http://{}", listen(router).await).parse().unwrap(),
+                urls: format!("http://{}", listen(router).await).parse().unwrap(),
                 credential: credentials.for_call(Caller::Gateway, name),
                 client: HttpClient::new(),
             };

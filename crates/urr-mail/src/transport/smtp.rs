@@ -6,8 +6,8 @@
 
 use std::fmt;
 use std::net::IpAddr;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use lettre::address::AddressError;
@@ -45,6 +45,28 @@ pub struct SmtpCredentials {
     pub password: Secret,
 }
 
+/// Certificates to trust beside the public roots, as DER. Every connection asks for them.
+#[derive(Clone)]
+pub struct TrustedCertificates(Arc<dyn Fn() -> Vec<Vec<u8>> + Send + Sync>);
+
+impl TrustedCertificates {
+    pub fn read_by(read: impl Fn() -> Vec<Vec<u8>> + Send + Sync + 'static) -> TrustedCertificates {
+        TrustedCertificates(Arc::new(read))
+    }
+}
+
+impl From<Vec<Vec<u8>>> for TrustedCertificates {
+    fn from(certificates: Vec<Vec<u8>>) -> TrustedCertificates {
+        TrustedCertificates::read_by(move || certificates.clone())
+    }
+}
+
+impl fmt::Debug for TrustedCertificates {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TrustedCertificates").finish_non_exhaustive()
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct SmtpSettings {
     pub host: String,
@@ -53,8 +75,7 @@ pub struct SmtpSettings {
     pub credentials: Option<SmtpCredentials>,
     /// `tickets@urr.example`, or `URR <tickets@urr.example>`.
     pub from: String,
-    /// Certificates to trust beside the public roots, as DER.
-    pub trusted_certificates: Vec<Vec<u8>>,
+    pub trusted_certificates: TrustedCertificates,
     /// For one mail, from the first step to the last.
     pub timeout: Duration,
 }
@@ -67,7 +88,7 @@ impl SmtpSettings {
             security: SmtpSecurity::StartTls,
             credentials: None,
             from: from.into(),
-            trusted_certificates: Vec::new(),
+            trusted_certificates: Vec::new().into(),
             timeout: SEND_TIMEOUT,
         }
     }
@@ -88,7 +109,6 @@ pub struct SmtpTransport {
     settings: SmtpSettings,
     from: Mailbox,
     hello: ClientId,
-    tls: Option<TlsParameters>,
     /// Open connections that are not in use.
     idle: Mutex<Vec<AsyncSmtpConnection>>,
     /// Whether the last connection failed. Then no mail is tried until one succeeds.
@@ -110,18 +130,18 @@ type StepResult<T> = Result<T, DeliveryOutcome>;
 impl SmtpTransport {
     pub fn new(settings: SmtpSettings) -> Result<SmtpTransport, InvalidSmtpSettings> {
         let from: Mailbox = settings.from.parse().map_err(InvalidSmtpSettings::From)?;
-        let tls = match settings.security {
+        match settings.security {
             SmtpSecurity::None if !is_loopback(&settings.host) => {
                 return Err(InvalidSmtpSettings::PlainToRemote);
             }
-            SmtpSecurity::None => None,
+            SmtpSecurity::None => {}
             SmtpSecurity::Tls | SmtpSecurity::StartTls => {
-                Some(tls_parameters(&settings).map_err(InvalidSmtpSettings::Tls)?)
+                tls_parameters(&settings).map_err(InvalidSmtpSettings::Tls)?;
             }
-        };
+        }
         let hello = ClientId::Domain(from.email.domain().to_owned());
         let (idle, is_away) = (Mutex::default(), AtomicBool::new(false));
-        Ok(SmtpTransport { settings, from, hello, tls, idle, is_away })
+        Ok(SmtpTransport { settings, from, hello, idle, is_away })
     }
 
     pub async fn send(&self, mail: &OutgoingMail) -> DeliveryOutcome {
@@ -221,10 +241,10 @@ impl SmtpTransport {
 
     async fn open_connection(&self) -> StepResult<AsyncSmtpConnection> {
         let SmtpSettings { host, port, security, credentials, .. } = &self.settings;
-        let tls = self.tls.clone();
+        let tls = || tls_parameters(&self.settings).map_err(failed_at(CONNECT));
         let (implicit, starttls) = match security {
-            SmtpSecurity::Tls => (tls, None),
-            SmtpSecurity::StartTls => (None, tls),
+            SmtpSecurity::Tls => (Some(tls()?), None),
+            SmtpSecurity::StartTls => (None, Some(tls()?)),
             SmtpSecurity::None => (None, None),
         };
         let (server, timeout) = ((host.as_str(), *port), Some(CONNECT_TIMEOUT));
@@ -259,8 +279,8 @@ fn tls_parameters(
     settings: &SmtpSettings,
 ) -> Result<TlsParameters, lettre::transport::smtp::Error> {
     let mut tls = TlsParameters::builder(settings.host.clone());
-    for trusted in &settings.trusted_certificates {
-        tls = tls.add_root_certificate(Certificate::from_der(trusted.clone())?);
+    for trusted in settings.trusted_certificates.0() {
+        tls = tls.add_root_certificate(Certificate::from_der(trusted)?);
     }
     tls.build_rustls()
 }

@@ -1,11 +1,12 @@
 //! A server that speaks SMTP, with all that can go wrong with it.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use urr_kernel::{Language, Secret, Timestamp, Uuid};
 use urr_mail::{
     DeliveryOutcome, InvalidSmtpSettings, MailId, MailKind, OutgoingMail, SmtpCredentials,
-    SmtpSecurity, SmtpSettings, SmtpTransport, TemplateData, render,
+    SmtpSecurity, SmtpSettings, SmtpTransport, TemplateData, TrustedCertificates, render,
 };
 use urr_test::engines::block_on;
 
@@ -75,7 +76,8 @@ fn refused(code: &str) -> DeliveryOutcome {
 
 fn server_settings(server: &SmtpServer, security: SmtpSecurity) -> SmtpSettings {
     let settings = SmtpSettings::new("localhost", server.port, FROM);
-    SmtpSettings { security, trusted_certificates: vec![server.certificate.clone()], ..settings }
+    let trusted_certificates = vec![server.certificate.clone()].into();
+    SmtpSettings { security, trusted_certificates, ..settings }
 }
 
 #[test]
@@ -199,12 +201,38 @@ fn without_the_protection_that_is_wanted_nothing_is_sent() {
 
         let stranger = SmtpServer::with(ServerSecurity::StartTls, None).await;
         let settings = SmtpSettings {
-            trusted_certificates: Vec::new(),
+            trusted_certificates: Vec::new().into(),
             ..server_settings(&stranger, SmtpSecurity::StartTls)
         };
         let outcome = send(&SmtpTransport::new(settings).unwrap()).await;
         assert!(matches!(outcome, DeliveryOutcome::NotReached { .. }), "{outcome:?}");
         assert_eq!(stranger.accepted(), []);
+    });
+}
+
+/// The control is the mail before.
+#[test]
+fn an_authority_that_is_replaced_counts_for_the_next_connection() {
+    block_on(async {
+        for (server_security, security) in [
+            (ServerSecurity::StartTls, SmtpSecurity::StartTls),
+            (ServerSecurity::Tls, SmtpSecurity::Tls),
+        ] {
+            let server = SmtpServer::with(server_security, None).await;
+            let trusted = Arc::new(Mutex::new(Vec::new()));
+            let read = Arc::clone(&trusted);
+            let settings = SmtpSettings {
+                trusted_certificates: TrustedCertificates::read_by(move || {
+                    read.lock().unwrap().clone()
+                }),
+                ..server_settings(&server, security)
+            };
+            let smtp = SmtpTransport::new(settings).unwrap();
+            let outcome = send(&smtp).await;
+            assert!(matches!(outcome, DeliveryOutcome::NotReached { .. }), "{outcome:?}");
+            trusted.lock().unwrap().push(server.certificate.clone());
+            assert_eq!(send(&smtp).await, DeliveryOutcome::Sent);
+        }
     });
 }
 

@@ -1,11 +1,9 @@
 //! One attempt of a call: into a router of this process, or over HTTP to another one.
 
 use std::convert::Infallible;
-use std::error::Error;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
@@ -15,104 +13,20 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
-use axum::http::uri::{Authority, Scheme};
-use axum::http::{Uri, Version};
 use axum::response::Response;
 use futures_util::future::{self, Either};
 use futures_util::{FutureExt, TryFutureExt};
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::client::legacy::{Client, Error as ClientError};
-use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::time::{Instant, Sleep};
-use tokio_rustls::rustls::ClientConfig;
 use tower::ServiceExt;
 use urr_kernel::Secret;
-use urr_tls::{ClientTls, TrustFiles};
 
-use super::RemoteService;
+use super::balancer::Balancer;
 use super::error::UpstreamError;
-use crate::body_limit::is_limit;
 use crate::caller::{CALLER, CREDENTIAL, Caller};
 use crate::context::{CallMetadata, remove_context, write_context};
-use crate::paced_body::is_too_slow;
 use crate::request_layer::LocalCalls;
 use crate::{ApiError, Service, panics};
-
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
-/// Shorter than the idle timeout of our servers, and than a stopping one is not ready behind a
-/// balancer: a request must not be sent on a connection that the server is closing.
-const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(2);
-const POOL_IDLE_PER_HOST_MAX: usize = 256;
-
-/// The HTTP client of a process: one pool of connections for all upstreams. Clones share it.
-#[derive(Clone, Debug)]
-pub struct HttpClient(Client<HttpsConnector<HttpConnector>, Body>);
-
-impl Default for HttpClient {
-    fn default() -> HttpClient {
-        HttpClient::new()
-    }
-}
-
-impl HttpClient {
-    /// Accepts certificates that browsers accept.
-    pub fn new() -> HttpClient {
-        let tls = urr_tls::client_config(&ClientTls::trusting(TrustFiles::WebRoots));
-        HttpClient::with_tls(tls.expect("the authorities of the web are compiled in"))
-    }
-
-    /// The configuration says which servers are accepted at `https` addresses.
-    pub fn with_tls(tls: ClientConfig) -> HttpClient {
-        let mut tcp = HttpConnector::new();
-        tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
-        tcp.set_nodelay(true);
-        tcp.enforce_http(false);
-        let builder = HttpsConnectorBuilder::new().with_tls_config(tls);
-        let connector = builder.https_or_http().enable_http1().wrap_connector(tcp);
-        let client = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(POOL_IDLE_TIMEOUT)
-            .pool_max_idle_per_host(POOL_IDLE_PER_HOST_MAX)
-            .build(connector);
-        HttpClient(client)
-    }
-}
-
-/// Where a service listens: `http://host:port` or `https://host:port`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServiceUrl {
-    scheme: Scheme,
-    authority: Authority,
-}
-
-/// Text that is not the address of a service.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{0:?} is not the address of a service: expected http://host:port or https://host:port without a path"
-)]
-pub struct InvalidServiceUrl(String);
-
-impl FromStr for ServiceUrl {
-    type Err = InvalidServiceUrl;
-
-    fn from_str(text: &str) -> Result<ServiceUrl, InvalidServiceUrl> {
-        let invalid = || InvalidServiceUrl(text.to_owned());
-        let uri: Uri = text.parse().map_err(|_| invalid())?;
-        let is_whole = uri.path() == "/" && uri.query().is_none();
-        let scheme = uri.scheme().filter(|scheme| [&Scheme::HTTP, &Scheme::HTTPS].contains(scheme));
-        let authority = uri.authority().filter(|authority| !authority.as_str().contains('@'));
-        let authority = authority.filter(|_| is_whole).ok_or_else(invalid)?.clone();
-        Ok(ServiceUrl { scheme: scheme.ok_or_else(invalid)?.clone(), authority })
-    }
-}
-
-impl fmt::Display for ServiceUrl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}://{}", self.scheme, self.authority)
-    }
-}
 
 /// A service in this process. It can be given to callers before the service exists, because
 /// services call each other in circles. Until it is set, calls fail as to a service that cannot be
@@ -167,17 +81,19 @@ struct NotStarted;
 #[derive(Debug)]
 pub(crate) enum Transport {
     Local(LocalService),
-    Remote(Box<RemoteService>),
+    Remote { balancer: Arc<Balancer>, credential: Secret },
 }
 
 impl Transport {
+    /// `repeatable` is the body of a request that may be made twice.
+    ///
     /// Not an `async fn`, because the future of one holds its arguments twice and a request is large.
     pub fn send(
         &self,
         caller: Caller,
         target: &'static str,
         call: CallMetadata,
-        mut request: Request,
+        (mut request, repeatable): (Request, Option<Bytes>),
     ) -> impl Future<Output = Result<Response, UpstreamError>> {
         let sent =
             match self {
@@ -192,12 +108,11 @@ impl Transport {
                         UpstreamError::Unreachable { target, source: NotStarted.into() },
                     )))),
                 },
-                Transport::Remote(remote) => {
-                    let RemoteService { url, credential, client } = &**remote;
+                Transport::Remote { balancer, credential } => {
                     write_context(&call.context, request.headers_mut());
                     call.deadline.write(request.headers_mut());
                     prove(request.headers_mut(), caller, credential);
-                    Either::Right(Box::pin(send_remote(client, url, target, request)))
+                    Either::Right(Box::pin(balancer.send(request, repeatable)))
                 }
             };
         sent.map_ok(|mut response| {
@@ -230,42 +145,6 @@ fn prove(headers: &mut HeaderMap, caller: Caller, credential: &Secret) {
         HeaderValue::from_str(credential.expose()).expect("credentials are derived as hexadecimal");
     secret.set_sensitive(true);
     headers.insert(CREDENTIAL, secret);
-}
-
-async fn send_remote(
-    client: &HttpClient,
-    url: &ServiceUrl,
-    target: &'static str,
-    mut request: Request,
-) -> Result<Response, UpstreamError> {
-    let mut uri = std::mem::take(request.uri_mut()).into_parts();
-    uri.scheme = Some(url.scheme.clone());
-    uri.authority = Some(url.authority.clone());
-    *request.uri_mut() = Uri::from_parts(uri)
-        .map_err(|source| UpstreamError::Malformed { target, source: source.into() })?;
-    *request.version_mut() = Version::HTTP_11;
-    match client.0.request(request).await {
-        Ok(response) => {
-            let (mut parts, body) = response.into_parts();
-            parts.extensions.clear();
-            Ok(Response::from_parts(parts, Body::new(body)))
-        }
-        Err(error) => Err(classify(error, target)),
-    }
-}
-
-fn classify(error: ClientError, target: &'static str) -> UpstreamError {
-    let is_user = |hyper: &hyper::Error| hyper.is_user();
-    let from_body = error.source().and_then(|source| source.downcast_ref()).is_some_and(is_user);
-    let connect = error.is_connect();
-    let (too_large, too_slow) = (is_limit(&error), is_too_slow(&error));
-    let source = error.into();
-    match () {
-        () if too_slow => UpstreamError::RequestStalled { target },
-        () if connect => UpstreamError::Unreachable { target, source },
-        () if from_body => UpstreamError::RequestBody { target, source, too_large },
-        () => UpstreamError::Interrupted { target, source },
-    }
 }
 
 const HOP_BY_HOP: [HeaderName; 9] = [
@@ -424,24 +303,6 @@ mod tests {
     use http_body_util::BodyExt;
 
     use super::*;
-
-    #[test]
-    fn an_address_is_a_scheme_and_a_host() {
-        for good in ["http://ticket.urr.svc:8080", "https://ticket.urr.svc:8443"] {
-            let url: ServiceUrl = good.parse().unwrap();
-            assert_eq!(url.to_string(), good);
-        }
-        for bad in [
-            "",
-            "ticket:8080",
-            "ftp://ticket",
-            "http://ticket/api",
-            "http://ticket/?x",
-            "http://user:secret@ticket",
-        ] {
-            assert!(bad.parse::<ServiceUrl>().is_err(), "{bad}");
-        }
-    }
 
     #[tokio::test(start_paused = true)]
     async fn an_answer_that_stops_in_the_middle_fails_after_the_silence() {

@@ -142,8 +142,8 @@ impl TestService {
     }
 
     pub fn upstream_at(&self, address: SocketAddr, caller: Caller, secret: Secret) -> Upstream {
-        let url = format!("http://{address}").parse().unwrap();
-        let remote = RemoteService { url, credential: secret, client: HttpClient::new() };
+        let urls = format!("http://{address}").parse().unwrap();
+        let remote = RemoteService { urls, credential: secret, client: HttpClient::new() };
         Upstream::remote(caller, "fixture", remote, &self.kit)
     }
 }

@@ -54,7 +54,7 @@ impl TlsService {
         host: &str,
     ) -> Result<(), UpstreamError> {
         let remote = RemoteService {
-            url: format!("{scheme}://{host}:{}", self.port).parse().unwrap(),
+            urls: format!("{scheme}://{host}:{}", self.port).parse().unwrap(),
             credential: self.fixture.credentials.for_call(Caller::Queue, "fixture"),
             client,
         };

@@ -411,6 +411,10 @@ pub(crate) fn explain(error: &tokio_postgres::Error, sql: &str) -> StorageError 
         }
         &SqlState::QUERY_CANCELED | &SqlState::LOCK_NOT_AVAILABLE => StorageError::Timeout,
         &SqlState::DISK_FULL => StorageError::DiskFull,
+        // PostgreSQL has no code of its own for a limit of the size of files.
+        &SqlState::INTERNAL_ERROR if db.message().ends_with("File too large") => {
+            StorageError::DiskFull
+        }
         // So a standby refuses `begin read write`.
         &SqlState::FEATURE_NOT_SUPPORTED if sql == BEGIN_WRITE => {
             StorageError::Unavailable(db.message().to_owned())

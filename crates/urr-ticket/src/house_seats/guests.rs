@@ -38,6 +38,9 @@ pub(crate) struct SealedGuest {
     pub email_index: Option<Vec<u8>>,
 }
 
+/// Goes into every key: changing it would make all guests unreadable.
+const SERVICE: &str = "urr-ticket";
+
 /// The keys of guests. Clones share them.
 #[derive(Clone)]
 pub(crate) struct GuestKeys(SealingKeys);
@@ -50,7 +53,12 @@ pub(crate) struct GuestIndexes {
 
 impl GuestKeys {
     pub fn new(keys: &DataKeys) -> GuestKeys {
-        GuestKeys(keys.of_service("urr-ticket"))
+        GuestKeys(keys.of_service(SERVICE))
+    }
+
+    /// Of processes of version 0.1.0 that had no data key.
+    fn of_empty_key(version: u16) -> GuestKeys {
+        GuestKeys(SealingKeys::of_empty_key(SERVICE, version))
     }
 
     /// Encrypts with the current key, each time anew: see [`SealingKeys::seal`].
@@ -170,6 +178,33 @@ impl TicketService {
             write: store::guest_reseal,
         };
         rotation.run(&self.db, keys.0.current_version(), batch).await
+    }
+
+    /// Encrypts guests anew that a process of version 0.1.0 without a data key left for everybody to
+    /// open, `batch` per transaction. Returns how many there were.
+    pub async fn reseal_guests_of_empty_key(&self, batch: u32) -> DbResult<u64> {
+        let (mut after, mut total) = (ReservationId(Uuid::nil()), 0);
+        loop {
+            let page = self.db.read(move |tx| store::guest_list_after(tx, after, batch)).await?;
+            let Some((last, _)) = page.last() else { return Ok(total) };
+            after = *last;
+            let keys = &self.guest_keys;
+            let broken = page.into_iter().filter(|(id, guest)| keys.open(*id, guest).is_err());
+            let resealed: Vec<_> = broken
+                .filter_map(|(id, old)| {
+                    let guest = GuestKeys::of_empty_key(old.key_version).open(id, &old).ok()?;
+                    let new = keys.seal(id, &guest);
+                    Some(((id, old), new))
+                })
+                .collect();
+            total += u64::try_from(resealed.len()).unwrap_or(u64::MAX);
+            let write = self.db.write(move |tx| {
+                resealed
+                    .iter()
+                    .try_for_each(|(old, new)| store::guest_reseal(tx, old, new).map(drop))
+            });
+            write.await?;
+        }
     }
 }
 

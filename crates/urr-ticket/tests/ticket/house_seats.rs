@@ -4,7 +4,9 @@ use axum::http::Method;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use urr_kernel::{Secret, Uuid};
+use urr_service::data_keys::SealingKeys;
 use urr_service::{Caller, DataKey, DataKeys, UserRole};
+use urr_storage::{DbResult, Tx, params};
 use urr_test::engines::contains;
 use urr_ticket::{RequestedItems, ReserveRequest};
 
@@ -469,6 +471,35 @@ contract! {
         assert_eq!((second.rotated, second.remaining), (1, 0));
         assert_eq!(name(&new).await, "김하루");
         assert_eq!(name(&old).await, Value::Null, "control: the old key opens nothing");
+    }
+
+    /// Version 0.1.0 in processes of their own. The control is the list before.
+    async fn guests_that_were_sealed_with_an_empty_key_are_sealed_anew(world: World) {
+        let (event_id, mina) = sale(&world).await;
+        for seat_id in 0..3 {
+            let issue = path(event_id, "complimentary-tickets");
+            assert_eq!(mina.post(&issue, &gift(&[seat_id])).await.status, 201);
+        }
+        let seal_with_the_empty_key = |tx: &mut Tx<'_>| {
+            let sql = "select reservation_id from house_guests order by reservation_id limit 1";
+            let id: Uuid = tx.query_one(sql, &[], |row| row.get("reservation_id"))?;
+            let keys = SealingKeys::of_empty_key("urr-ticket", 1);
+            let name = keys.seal(&format!("house_guests/name/{id}"), "김하루");
+            let sql = "update house_guests set name_cipher = $2, email_cipher = null \
+                       where reservation_id = $1";
+            tx.execute(sql, params![id, name])
+        };
+        let changed: DbResult<u64> = world.db.write(seal_with_the_empty_key).await;
+        assert_eq!(changed, Ok(1));
+        let unknown = async || {
+            let listed = mina.get(&path(event_id, "house-seats")).await.json();
+            let listed = listed["reservations"].as_array().unwrap().clone();
+            listed.iter().filter(|one| one["guestName"].is_null()).count()
+        };
+        assert_eq!(unknown().await, 1);
+        assert_eq!(world.ticket.reseal_guests_of_empty_key(2).await, Ok(1));
+        assert_eq!(unknown().await, 0);
+        assert_eq!(world.ticket.reseal_guests_of_empty_key(2).await, Ok(0));
     }
 
     async fn revoked_tickets_are_void_and_their_seats_blocked_or_free(world: World) {

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{CONNECTIONS, RoleConnections, ServerKind};
+use crate::own_secrets::OWN_SECRETS;
 use crate::role::ProcessRole;
 
 const HEAD: &str = "# Made from crates/urr/src/call_graph.rs: change the table or the template \
@@ -11,43 +12,53 @@ const HTTP_PORT: u16 = 3001;
 /// The gateway serves the public on the HTTP port, and metrics on this one.
 const GATEWAY_METRICS_PORT: u16 = 3002;
 const OTLP_PORT: u16 = 4318;
+/// Where processes find their certificates.
+const CERTIFICATES: &str = "/run/certificates";
 const TEMPLATE: &str = include_str!("role.yaml");
 
 /// A secret that processes read from a file: the setting, the name of the file, and its key in the
 /// Secret of the installation.
-struct SecretFile {
-    setting: String,
+pub struct SecretFile {
+    /// The environment variable.
+    pub setting: String,
     path: &'static str,
     key: String,
 }
 
+/// The file of a secret in `deploy/secrets`.
+fn file_of(key: &str) -> &'static str {
+    match key {
+        "auth.jwt_secret" => "auth_jwt_secret",
+        "auth.data_key" => "auth_data_key",
+        "gateway.entry_token_secret" => "entry_token_secret",
+        "seats.ticket_signing_key" => "ticket_signing_key",
+        key => panic!("{key} has no file in deploy/secrets"),
+    }
+}
+
 /// The secrets of a role, and nobody else's.
-fn secrets_of(row: &RoleConnections) -> Vec<SecretFile> {
-    use ProcessRole::{Auth, Gateway, Queue, Ticket};
+pub fn secrets_of(row: &RoleConnections) -> Vec<SecretFile> {
     let role = row.role;
-    let shared = [
-        ("URR_AUTH_JWT_SECRET_FILE", "auth_jwt_secret", [Auth, Gateway].contains(&role)),
-        ("URR_AUTH_DATA_KEY_FILE", "auth_data_key", role == Auth),
-        (
-            "URR_GATEWAY_ENTRY_TOKEN_SECRET_FILE",
-            "entry_token_secret",
-            [Gateway, Queue].contains(&role),
-        ),
-        ("URR_SEATS_TICKET_SIGNING_KEY_FILE", "ticket_signing_key", role == Ticket),
-        ("URR_REDIS_PASSWORD_FILE", "redis_password", row.servers.contains(&ServerKind::Redis)),
-    ];
-    let password = format!("URR_DATABASE_{}_PASSWORD_FILE", role.name().to_uppercase());
-    let own = [
-        ("URR_INTERNAL_TOKEN_FILE".to_owned(), "internal_token", true),
-        // Nobody calls the gateway, and it has no tables.
-        ("URR_INTERNAL_ACCEPTED_FILE".to_owned(), "internal_accepted", role != Gateway),
-        (password, "database_password", role != Gateway),
-    ];
-    let own = own.map(|(setting, path, needed)| (setting, path, format!("{path}_{role}"), needed));
-    let shared =
-        shared.map(|(setting, path, needed)| (setting.to_owned(), path, path.to_owned(), needed));
-    let needed = own.into_iter().chain(shared).filter(|(.., needed)| *needed);
-    needed.map(|(setting, path, key, _)| SecretFile { setting, path, key }).collect()
+    let file = |setting: &str, path, key| {
+        let setting = setting.replace('.', "_").to_uppercase();
+        SecretFile { setting: format!("URR_{setting}_FILE"), path, key }
+    };
+    let of_role = |setting: &str, path| file(setting, path, format!("{path}_{role}"));
+    let mut files = vec![of_role("internal.token", "internal_token")];
+    // Nobody calls the gateway, and it has no tables.
+    if role != ProcessRole::Gateway {
+        files.push(of_role("internal.accepted", "internal_accepted"));
+        files.push(of_role(&format!("database.{role}.password"), "database_password"));
+    }
+    let shared = OWN_SECRETS.iter().filter(|secret| secret.holders.contains(&role));
+    files.extend(shared.map(|secret| {
+        let name = file_of(secret.key);
+        file(secret.key, name, name.to_owned())
+    }));
+    if row.servers.contains(&ServerKind::Redis) {
+        files.push(file("redis.password", "redis_password", "redis_password".to_owned()));
+    }
+    files
 }
 
 /// The lines of `deploy/make-secrets.sh` that say who calls a service.
@@ -121,8 +132,23 @@ pub fn roles() -> String {
     text
 }
 
+/// The settings of a role beside its secrets.
+pub fn settings_of(row: &RoleConnections) -> Vec<(&'static str, String)> {
+    let mut settings = Vec::new();
+    if row.servers.contains(&ServerKind::Redis) {
+        settings.push(("URR_REDIS_HOST", "redis".to_owned()));
+        settings.push(("URR_REDIS_TLS", "true".to_owned()));
+        settings.push(("URR_REDIS_TLS_ROOT_PATH", format!("{CERTIFICATES}/authority.pem")));
+    }
+    if row.role == ProcessRole::Gateway {
+        settings.push(("URR_SERVER_MANAGEMENT_PORT", GATEWAY_METRICS_PORT.to_string()));
+        settings.push(("URR_SERVER_TLS_CERTIFICATE_PATH", format!("{CERTIFICATES}/own.pem")));
+        settings.push(("URR_SERVER_TLS_KEY_PATH", format!("{CERTIFICATES}/own.key")));
+    }
+    settings
+}
+
 fn role(row: &RoleConnections) -> String {
-    let has_redis = row.servers.contains(&ServerKind::Redis);
     let is_gateway = row.role == ProcessRole::Gateway;
     let mut own_settings = String::new();
     let mut ports = format!("            - {{ name: http, containerPort: {HTTP_PORT} }}");
@@ -133,16 +159,12 @@ fn role(row: &RoleConnections) -> String {
         write!(own_settings, "\n            - {{ name: {setting}, value: {value} }}")
             .expect("a text takes it");
     }
-    if has_redis {
-        own_settings.push_str("\n            - { name: URR_REDIS_HOST, value: redis }");
+    for (setting, value) in settings_of(row) {
+        write!(own_settings, "\n            - {{ name: {setting}, value: \"{value}\" }}")
+            .expect("a text takes it");
     }
     if is_gateway {
         let port = GATEWAY_METRICS_PORT;
-        write!(
-            own_settings,
-            "\n            - {{ name: URR_SERVER_MANAGEMENT_PORT, value: \"{port}\" }}"
-        )
-        .expect("a text takes it");
         write!(ports, "\n            - {{ name: metrics, containerPort: {port} }}")
             .expect("a text takes it");
     }

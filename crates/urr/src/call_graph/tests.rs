@@ -1,6 +1,6 @@
 //! The table against the code that makes calls, the contracts, the documents and the deployment.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 
 use urr_contracts::internal;
@@ -11,6 +11,7 @@ use super::{CONNECTIONS, kubernetes};
 use crate::compose::{ClockAndIds, System};
 use crate::config::{self, CommandLineOverrides, LoadMode, LoadOptions};
 use crate::data_folder::DataFolder;
+use crate::hops::{HopProtection, hops};
 use crate::role::ProcessRole;
 
 const ARCHITECTURE: &str = include_str!("../../../../docs/ARCHITECTURE.md");
@@ -96,6 +97,75 @@ fn the_deployments_of_kubernetes_are_made_from_the_table() {
 #[test]
 fn the_network_policies_are_made_from_the_table() {
     assert_fresh("deploy/kubernetes/network-policies.yaml", &kubernetes::network_policies());
+}
+
+/// Each role of the manifests has what a process of it demands, and nothing that it does not: the
+/// controls are the same without one of them.
+#[test]
+fn the_roles_of_kubernetes_have_the_secrets_that_their_processes_demand() {
+    let folder = tempfile::tempdir().unwrap();
+    for row in CONNECTIONS {
+        let secrets = kubernetes::secrets_of(&row);
+        let settings: Vec<&str> = secrets
+            .iter()
+            .map(|secret| secret.setting.trim_end_matches("_FILE"))
+            .filter(|setting| *setting != "URR_INTERNAL_ACCEPTED")
+            .collect();
+        let load = |left_out: Option<&str>| {
+            let given = settings.iter().filter(|setting| Some(**setting) != left_out);
+            let value = |name: &&str| OsString::from(format!("a secret of this test: {name}"));
+            let environment = given.map(|name| (OsString::from(name), value(name)));
+            let overrides =
+                CommandLineOverrides { data_dir: Some(folder.path().into()), ..Default::default() };
+            let mode = LoadMode::Distributed([row.role].into());
+            let options = LoadOptions { mode, config_file: None, overrides };
+            config::load(options, environment).map_err(|refused| refused.to_string())
+        };
+        load(None).unwrap();
+        for setting in settings.iter().filter(|setting| **setting != "URR_REDIS_PASSWORD") {
+            let refused = load(Some(setting)).unwrap_err();
+            let demanded = match setting.ends_with("_PASSWORD") {
+                true => "URR_DATABASE_ROLE_SECRET",
+                false => setting,
+            };
+            assert!(refused.contains(demanded), "{} without {setting}: {refused}", row.role);
+        }
+    }
+}
+
+/// What `urr doctor` would say of each role. The control has one address without TLS.
+#[test]
+fn no_connection_of_the_roles_of_kubernetes_is_without_tls() {
+    let shared = include_str!("../../../../deploy/kubernetes/settings.yaml");
+    let shared = shared.lines().filter_map(|line| line.strip_prefix("  URR_")?.split_once(": "));
+    let shared: Vec<(String, String)> = shared
+        .map(|(name, value)| (format!("URR_{name}"), value.trim_matches('"').to_owned()))
+        .collect();
+    let weak = |row: &super::RoleConnections, more: &[(&str, &str)]| {
+        let own =
+            kubernetes::settings_of(row).into_iter().map(|(name, value)| (name.into(), value));
+        let more = more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let given: BTreeMap<String, String> =
+            shared.iter().cloned().chain(own).chain(more).collect();
+        let options = LoadOptions {
+            mode: LoadMode::Inspect,
+            config_file: None,
+            overrides: CommandLineOverrides::default(),
+        };
+        let config = config::load(options, given.into_iter().map(|(n, v)| (n.into(), v.into())));
+        let hops = hops(&config.unwrap()).into_iter();
+        // A listener for browsers is the gateway's alone.
+        let is_gateway = row.role == ProcessRole::Gateway;
+        hops.filter(|hop| hop.protection != HopProtection::Verified)
+            .map(|hop| hop.peer)
+            .filter(|peer| is_gateway || !peer.starts_with("browsers"))
+            .collect::<Vec<String>>()
+    };
+    for row in CONNECTIONS {
+        assert_eq!(weak(&row, &[]), [] as [&str; 0], "{}", row.role);
+        let control = weak(&row, &[("URR_SERVICES_MAIL_URL", "http://urr-mail:3001")]);
+        assert_eq!(control, ["the mail service at urr-mail"]);
+    }
 }
 
 /// The script makes the lists of accepted credentials, and the passwords of logins.

@@ -18,8 +18,6 @@ pub struct ClusterMember {
     pub port: u16,
     /// Whether it said so when it was last asked.
     is_ready: AtomicBool,
-    /// Whether it is about to stop: what it says meanwhile does not count.
-    is_leaving: AtomicBool,
     state: Mutex<MemberState>,
 }
 
@@ -41,7 +39,6 @@ impl ClusterMember {
             role,
             port,
             is_ready: AtomicBool::new(false),
-            is_leaving: AtomicBool::new(false),
             state: Mutex::new(state),
         }
     }
@@ -60,14 +57,6 @@ impl ClusterMember {
 
     pub fn is_ready(&self) -> bool {
         self.is_ready.load(Ordering::Relaxed)
-    }
-
-    pub fn set_leaving(&self, is_leaving: bool) {
-        self.is_leaving.store(is_leaving, Ordering::Relaxed);
-    }
-
-    pub fn is_leaving(&self) -> bool {
-        self.is_leaving.load(Ordering::Relaxed)
     }
 
     /// Starts it, if it does not run, and waits until it serves.

@@ -16,6 +16,7 @@ use super::state::{ClusterFolder, ClusterState, MAIL_SERVER, cluster_port_of, se
 use crate::call_graph::{ServerKind, callers_of, connections_of};
 use crate::data_folder::replace_private;
 use crate::own_authority::{issue, open_authority};
+use crate::own_secrets::OWN_SECRETS;
 use crate::role::ProcessRole;
 
 /// Of Redis and Kafka.
@@ -98,10 +99,8 @@ impl<'a> ClusterSettings<'a> {
             set("mail.smtp_username", json!(USER));
             set("mail.smtp_password", json!(self.derive("mail").expose()));
         }
-        for (key, holders) in OWN_SECRETS {
-            if holders.contains(&role) {
-                set(key, json!(self.derive(key).expose()));
-            }
+        for secret in OWN_SECRETS.iter().filter(|secret| secret.holders.contains(&role)) {
+            set(secret.key, json!(self.derive(secret.key).expose()));
         }
         settings
     }
@@ -119,8 +118,8 @@ impl<'a> ClusterSettings<'a> {
             let password = self.derive(&format!("database {role}"));
             set(&format!("database.{role}.password"), json!(password.expose()));
         }
-        for (key, _) in OWN_SECRETS {
-            set(key, json!(self.derive(key).expose()));
+        for secret in OWN_SECRETS {
+            set(secret.key, json!(self.derive(secret.key).expose()));
         }
         settings
     }
@@ -261,13 +260,3 @@ impl<'a> ClusterSettings<'a> {
         })
     }
 }
-
-use ProcessRole::{Auth, Gateway, Queue, Ticket};
-
-/// The secrets of URR itself, and which roles have them.
-const OWN_SECRETS: [(&str, &[ProcessRole]); 4] = [
-    ("auth.jwt_secret", &[Auth, Gateway]),
-    ("auth.data_key", &[Auth, Ticket]),
-    ("gateway.entry_token_secret", &[Gateway, Queue]),
-    ("seats.ticket_signing_key", &[Ticket]),
-];

@@ -33,8 +33,6 @@ use crate::role::ProcessRole;
 const READY_LINE: &str = "run: ready";
 const PROBE_INTERVAL: Duration = Duration::from_millis(300);
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
-/// The balancers know that a process is not ready, before it stops.
-const WARNING: Duration = Duration::from_millis(200);
 /// A process that has started is ready within this time, if what it needs is there.
 const READY_WITHIN: Duration = Duration::from_mins(1);
 
@@ -181,11 +179,6 @@ impl Supervisor {
         }
         let found = self.members.iter().find(|member| member.name == name);
         let member = Arc::clone(found.with_context(|| self.unknown(name))?);
-        if matches!(action, ControlAction::Stop | ControlAction::Restart) {
-            member.set_leaving(true);
-            self.set_ready(&member, false);
-            sleep(WARNING).await;
-        }
         let changed = Arc::clone(&member);
         let done = spawn_blocking(move || match action {
             ControlAction::Start => changed.start(),
@@ -195,9 +188,7 @@ impl Supervisor {
             ControlAction::Pause => changed.pause(),
             _ => changed.resume(),
         });
-        let done = done.await;
-        member.set_leaving(false);
-        done?.with_context(|| name.to_owned())?;
+        done.await?.with_context(|| name.to_owned())?;
         if action == ControlAction::Restart {
             self.await_ready(&member).await?;
         }
@@ -207,14 +198,15 @@ impl Supervisor {
     /// Waits until a process says that it is ready, and so until its balancer knows.
     async fn await_ready(&self, member: &ClusterMember) -> Result<()> {
         let ends_at = Instant::now() + READY_WITHIN;
+        self.probe(member).await;
         while member.role.is_some() && !member.is_ready() {
             ensure!(
                 Instant::now() < ends_at,
                 "{} is not ready after {READY_WITHIN:?}",
                 member.name
             );
+            sleep(PROBE_INTERVAL).await;
             self.probe(member).await;
-            sleep(WARNING).await;
         }
         Ok(())
     }
@@ -263,15 +255,8 @@ impl Supervisor {
         })
     }
 
-    fn set_ready(&self, member: &ClusterMember, is_ready: bool) {
-        member.set_ready(is_ready);
-        let balancer = member.role.and_then(|role| self.balancers.get(role.name()));
-        if let Some(balancer) = balancer {
-            balancer.set_ready(member.address(), is_ready);
-        }
-    }
-
-    /// Asks a process whether it is ready, and tells the balancer.
+    /// Asks a process whether it is ready, and tells the balancer. Nothing else tells it: as with any
+    /// balancer, a process that stops has to be found out.
     async fn probe(&self, member: &ClusterMember) {
         let Some(role) = member.role else { return };
         let url = match role {
@@ -281,7 +266,10 @@ impl Supervisor {
         let url = format!("{url}/health/ready");
         let answer = self.client.get_json(&url, HeaderMap::new(), PROBE_TIMEOUT).await;
         let is_ready = answer.is_ok_and(|answer| answer.status.is_success());
-        self.set_ready(member, is_ready && !member.is_leaving());
+        member.set_ready(is_ready);
+        if let Some(balancer) = self.balancers.get(role.name()) {
+            balancer.set_ready(member.address(), is_ready);
+        }
     }
 
     async fn end(&self) -> Result<()> {

@@ -74,6 +74,10 @@ async fn rotate_accounts(auth: AuthService) -> Result<()> {
 }
 
 async fn rotate_guests(ticket: TicketService) -> Result<()> {
+    let mended = ticket.reseal_guests_of_empty_key(ROTATION_BATCH).await?;
+    if mended > 0 {
+        print_line(&format!("{mended} guests sealed that 0.1.0 had sealed with an empty key"))?;
+    }
     rotate("guests", async || Ok(ticket.rotate_guest_keys(ROTATION_BATCH).await?)).await
 }
 

@@ -72,7 +72,7 @@ impl Operator {
         );
         let kit = kit();
         let remote = RemoteService {
-            url: url.parse().with_context(|| format!("{url:?} is not an address"))?,
+            urls: url.parse().with_context(|| format!("{url:?} is not an address"))?,
             credential: InternalCredentials::from_root(token)
                 .for_call(Caller::Operator, target.role.name()),
             client: own_client(config)?,
@@ -142,7 +142,7 @@ pub fn running_url(
     target: OperatorTarget,
     url: Option<String>,
 ) -> Result<Option<String>> {
-    let named = url.or_else(|| config.services.url(target.role).map(str::to_owned));
+    let named = url.or_else(|| config.services.joined_urls(target.role));
     match named {
         Some(url) => Ok(Some(url)),
         None => data_folder::internal_url(&config.data.dir).context("the data folder"),

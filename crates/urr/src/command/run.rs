@@ -92,7 +92,7 @@ fn start_and_serve(
     config: &Config,
     start: impl Future<Output = Result<(System, Listeners)>>,
 ) -> Result<()> {
-    let (spans, exporter) = traces::open(&config.traces).unzip();
+    let (spans, exporter) = traces::open(&config.traces)?.unzip();
     let _log = logging::start(&config.log, spans)?;
     config.dangers().iter().for_each(|danger| warn!("{danger}"));
     block_on(async {

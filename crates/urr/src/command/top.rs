@@ -6,14 +6,14 @@ mod scrape;
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
-use axum::http::HeaderMap;
+use anyhow::{Context, Result, bail};
 use urr_kernel::Clock;
-use urr_outbound::Outbound;
+use urr_service::{HttpClient, ServiceUrls, get_from_every_address};
 
 use self::figures::render;
 use self::scrape::Scrape;
 use super::{block_on, print_line};
+use crate::compose::own_client;
 use crate::config::Config;
 use crate::data_folder;
 use crate::role::ProcessRole;
@@ -33,17 +33,16 @@ pub struct TopArgs {
 }
 
 pub fn run(config: &Config, args: &TopArgs) -> Result<()> {
-    let urls = urls(config, &args.url)?;
+    let urls: ServiceUrls = urls(config, &args.url)?.join(",").parse()?;
+    let client = own_client(config)?;
     block_on(async {
-        let client =
-            Outbound::to_own_processes(urr_tls::client_config(&config.internal.client_tls())?);
-        let mut before = scrape_all(&client, &urls).await?;
+        let (mut before, _) = scrape_all(&client, &urls).await?;
         let mut screen = Screen { drawn: 0, is_terminal: io::stdout().is_terminal() };
         loop {
             tokio::time::sleep(INTERVAL).await;
-            let now = scrape_all(&client, &urls).await?;
+            let (now, processes) = scrape_all(&client, &urls).await?;
             let time = Clock::System.now().strftime("%H:%M:%S UTC").to_string();
-            let head = format!("URR  {}  {time}", urls.join(" "));
+            let head = format!("URR  {time}  {processes}");
             screen.show(&format!("{head}\n\n{}", render(&before, &now)))?;
             if args.once || !screen.is_terminal {
                 return Ok(());
@@ -60,8 +59,8 @@ fn urls(config: &Config, given: &[String]) -> Result<Vec<String>> {
     if let Some(url) = data_folder::internal_url(&config.data.dir).context("the data folder")? {
         return Ok(vec![url]);
     }
-    let configured = ProcessRole::SERVICES.into_iter().filter_map(|r| config.services.url(r));
-    let urls: Vec<String> = configured.map(str::to_owned).collect();
+    let configured = ProcessRole::ALL.into_iter().flat_map(|role| config.services.urls(role));
+    let urls: Vec<String> = configured.cloned().collect();
     if urls.is_empty() {
         bail!(
             "no `urr up` runs on the data folder {}; choose another one with --data, or name the \
@@ -72,16 +71,24 @@ fn urls(config: &Config, given: &[String]) -> Result<Vec<String>> {
     Ok(urls)
 }
 
-async fn scrape_all(client: &Outbound, urls: &[String]) -> Result<Scrape> {
-    let mut all = Scrape::default();
-    for url in urls {
-        let url = format!("{}/metrics", url.trim_end_matches('/'));
-        let answer = client.get_json(&url, HeaderMap::new(), TIMEOUT).await;
-        let answer = answer.with_context(|| format!("{url} does not answer"))?;
-        ensure!(answer.status.is_success(), "{url} answers with {}", answer.status);
-        all.add(std::str::from_utf8(&answer.body).context("metrics are text")?);
+/// The figures of all processes that answer, and how many of how many did.
+async fn scrape_all(client: &HttpClient, urls: &ServiceUrls) -> Result<(Scrape, String)> {
+    let (mut all, mut silent) = (Scrape::default(), Vec::new());
+    let answers = get_from_every_address(urls, client, "/metrics", TIMEOUT).await?;
+    let processes = answers.len();
+    for (address, answer) in answers {
+        match answer {
+            Ok(text) => all.add(std::str::from_utf8(&text).context("metrics are text")?),
+            Err(problem) => silent.push(format!("{address} does not answer: {problem}")),
+        }
     }
-    Ok(all)
+    if silent.len() == processes {
+        bail!("{}", silent.join("; "));
+    }
+    let answered = processes - silent.len();
+    let mut told = vec![format!("{answered} of {processes} processes")];
+    told.extend(silent);
+    Ok((all, told.join("\n")))
 }
 
 /// Redrawn in place on a terminal.

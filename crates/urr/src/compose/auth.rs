@@ -172,6 +172,5 @@ pub fn data_keys(config: &Config) -> Result<DataKeys> {
     let current = DataKey { version: auth.data_key_version, secret: auth.data_key.clone() };
     let other = auth.other_data_key.clone();
     let other = other.map(|secret| DataKey { version: auth.other_data_key_version, secret });
-    DataKeys::new(current, other.as_slice())
-        .context("auth.data_key_version and auth.other_data_key_version")
+    DataKeys::new(current, other.as_slice()).context("auth.data_key and auth.other_data_key")
 }

@@ -19,7 +19,7 @@ use urr_queue::QueueService;
 use urr_redis::Redis;
 use urr_service::{
     Caller, Health, HttpClient, LocalService, Metrics, Readiness, RemoteService, RequestLimits,
-    Service, ServiceKit, ServiceUrl, Upstream,
+    Service, ServiceKit, ServiceUrls, Upstream,
 };
 use urr_stats::{StatsParts, StatsService};
 use urr_storage::{Db, StorageError};
@@ -164,7 +164,7 @@ impl<'a> Builder<'a> {
         }
         let credentials = self.config.internal.credentials();
         let remote = RemoteService {
-            url: self.remote_url(role)?,
+            urls: self.remote_urls(role)?,
             credential: credentials.for_call(caller, role.name()),
             client: self.client.clone(),
         };
@@ -186,8 +186,8 @@ impl<'a> Builder<'a> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn remote_url(&self, role: ProcessRole) -> Result<ServiceUrl> {
-        let Some(url) = self.config.services.url(role) else {
+    fn remote_urls(&self, role: ProcessRole) -> Result<ServiceUrls> {
+        let Some(urls) = self.config.services.joined_urls(role) else {
             let here: Vec<&str> = self.roles.iter().map(|role| role.name()).collect();
             bail!(
                 "the {role} service does not run here ({}) and its address is not known; \
@@ -195,7 +195,7 @@ impl<'a> Builder<'a> {
                 here.join(", ")
             );
         };
-        url.parse().with_context(|| format!("services.{role}_url"))
+        urls.parse().with_context(|| format!("services.{role}_url"))
     }
 
     /// Opens the storage of a role and starts the relay of its outbox.

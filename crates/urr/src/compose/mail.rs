@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use urr_contracts::clients::{AuthClient, TicketClient};
 use urr_mail::{
     MailParts, MailService, MailSettings, MailTransport, SmtpCredentials, SmtpSettings,
-    SmtpTransport,
+    SmtpTransport, TrustedCertificates,
 };
 use urr_service::{Caller, Service};
 use urr_storage::Db;
@@ -38,9 +38,8 @@ fn transport(mail: &MailConfig) -> Result<MailTransport> {
     }
     let checked = "a server needs it, and that was checked";
     let (host, from) = (mail.smtp_host.clone(), mail.from.clone());
-    let root = mail.smtp_tls_root_path.as_deref().map(urr_tls::read_certificates).transpose();
     let settings = SmtpSettings {
-        trusted_certificates: root.context("mail.smtp_tls_root_path")?.unwrap_or_default(),
+        trusted_certificates: trusted_certificates(mail)?,
         security: mail.smtp_security,
         credentials: mail
             .smtp_username
@@ -51,6 +50,13 @@ fn transport(mail: &MailConfig) -> Result<MailTransport> {
     };
     let smtp = SmtpTransport::new(settings).context("mail.from or mail.smtp_host")?;
     Ok(MailTransport::Smtp(Arc::new(smtp)))
+}
+
+/// The authority of the mail server, if it is not one of the web.
+fn trusted_certificates(mail: &MailConfig) -> Result<TrustedCertificates> {
+    let Some(path) = &mail.smtp_tls_root_path else { return Ok(Vec::new().into()) };
+    let file = urr_tls::CertificateFile::open(path).context("mail.smtp_tls_root_path")?;
+    Ok(TrustedCertificates::read_by(move || file.current()))
 }
 
 /// Where the links of mails lead.

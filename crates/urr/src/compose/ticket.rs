@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 use urr_contracts::clients::{AuthClient, MailClient, PaymentClient, QueueClient};
-use urr_kernel::Won;
-use urr_service::{Caller, Service};
+use urr_kernel::{Secret, Won};
+use urr_service::{Caller, DataKeys, Service};
 use urr_storage::Db;
 use urr_ticket::{
     AlertSettings, PersonFinder, SeatLocks, Signer, SlotChecker, TicketParts, TicketPeers,
@@ -38,7 +38,7 @@ pub fn start(builder: &mut Builder<'_>, db: Db) -> Result<Service> {
         payment: PaymentClient::new(builder.upstream(Caller::Ticket, ProcessRole::Payment)?),
         mail: MailClient::new(builder.upstream(Caller::Ticket, ProcessRole::Mail)?),
     };
-    let parts = parts(builder.config, db.clone(), &sources, locks)?;
+    let parts = parts(builder.config, db.clone(), &sources, locks, data_keys(builder.config)?);
     let ticket = TicketService::new(TicketParts { slots, persons, peers: Some(peers), ..parts });
     builder.consume_with(&db, &consumers::TICKET, ticket.event_handler());
     let (jobs, stopping) = (ticket.clone(), builder.stopping.clone());
@@ -55,23 +55,34 @@ pub fn ticket_service_alone(
     sources: &ClockAndIds,
 ) -> Result<TicketService> {
     let locks = SeatLocks::memory(sources.clock.clone());
-    Ok(TicketService::new(parts(config, db, sources, locks)?))
+    // An audit reads no guests and needs no key; without one, its service could open none.
+    let keys = match config.auth.data_key.expose() {
+        "" => DataKeys::single(Secret::generate()),
+        _ => data_keys(config)?,
+    };
+    Ok(TicketService::new(parts(config, db, sources, locks, keys)))
 }
 
 /// The ticket service without other services.
-fn parts(config: &Config, db: Db, sources: &ClockAndIds, locks: SeatLocks) -> Result<TicketParts> {
-    Ok(TicketParts {
+fn parts(
+    config: &Config,
+    db: Db,
+    sources: &ClockAndIds,
+    locks: SeatLocks,
+    data_keys: DataKeys,
+) -> TicketParts {
+    TicketParts {
         db,
         clock: sources.clock.clone(),
         ids: sources.ids.clone(),
         settings: settings(config),
         locks,
         signer: signer(config),
-        data_keys: data_keys(config)?,
+        data_keys,
         slots: SlotChecker::AllowAll,
         persons: PersonFinder::nobody(),
         peers: None,
-    })
+    }
 }
 
 /// Signs with the current key, and verifies with the one before as well.

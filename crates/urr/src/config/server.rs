@@ -57,11 +57,18 @@ section! {
     TracesConfig = "traces" {
         /// None: spans are not exported.
         otlp_url: Option<String> = value(optional(http_url()));
+        /// None: the authorities of the web.
+        tls_root_path: Option<PathBuf> = value(optional(file()));
         sampled_percent: u8 = value(number(0..=100));
     }
 }
 
 impl TracesConfig {
+    /// How the collector is verified at an `https` address.
+    pub fn client_tls(&self) -> ClientTls {
+        ClientTls::trusting(trust(self.tls_root_path.as_ref()))
+    }
+
     /// How many of a hundred traces can be looked up; 0 without a collector.
     pub fn exported_percent(&self) -> u8 {
         if self.otlp_url.is_some() { self.sampled_percent } else { 0 }
@@ -113,21 +120,30 @@ impl InternalConfig {
     }
 }
 
-/// Where services run that do not run in this process.
+/// Where other processes run: one address for each role, or several.
 #[derive(Debug, Clone)]
-pub struct ServicesConfig(BTreeMap<ProcessRole, String>);
+pub struct ServicesConfig(BTreeMap<ProcessRole, Vec<String>>);
 
 impl ServicesConfig {
     pub(super) fn read(read: &mut SettingReader) -> ServicesConfig {
-        let urls = ProcessRole::SERVICES.into_iter().filter_map(|role| {
+        let services = ProcessRole::SERVICES.into_iter().map(|role| {
             let alias = format!("{}_SERVICE_URL", role.name().to_ascii_uppercase());
             let key = format!("services.{role}_url");
-            Some((role, read.value(&key, &[&alias], optional(service_url()))?))
+            (role, read.value(&key, &[&alias], list(service_url())))
         });
-        ServicesConfig(urls.collect())
+        let mut urls: BTreeMap<_, _> = services.collect();
+        let gateway = read.value("services.gateway_url", &[], list(service_url()));
+        urls.insert(ProcessRole::Gateway, gateway);
+        ServicesConfig(urls)
     }
 
-    pub fn url(&self, role: ProcessRole) -> Option<&str> {
-        self.0.get(&role).map(String::as_str)
+    /// The addresses of a role; none if they are not known.
+    pub fn urls(&self, role: ProcessRole) -> &[String] {
+        self.0.get(&role).map_or(&[], Vec::as_slice)
+    }
+
+    /// The same as one text.
+    pub fn joined_urls(&self, role: ProcessRole) -> Option<String> {
+        Some(self.urls(role).join(",")).filter(|urls| !urls.is_empty())
     }
 }

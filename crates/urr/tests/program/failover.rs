@@ -18,7 +18,7 @@ use urr_test::servers::{self, KafkaCluster, PostgresServer, RedisCluster, Server
 
 use crate::http_client::activity;
 use crate::kill_during_payment::PaymentRun;
-use crate::process::{Installation, eventually, free_port};
+use crate::process::{Installation, Running, eventually, free_port};
 use crate::whole_audit::check_whole_audit;
 
 const BUYERS: usize = 4;
@@ -157,33 +157,79 @@ fn installation() -> Result<Installation> {
     Ok(installation)
 }
 
+/// A sale whose PostgreSQL is lost, and whose standby is promoted.
+struct PromotedStandby {
+    run: PaymentRun,
+    urr: Running,
+    bought: Vec<Purchase>,
+    _standby: PostgresServer,
+}
+
+impl PromotedStandby {
+    /// Sells until the standby is promoted. A commit waits for a synchronous one; the other one follows
+    /// no more when the sale begins.
+    fn sell(is_synchronous: bool) -> Result<PromotedStandby> {
+        let mut primary = PostgresServer::start_with(&[])?;
+        let url = primary.create_database("sale")?;
+        let standby = primary.start_standby()?;
+        if is_synchronous {
+            primary.wait_for_standby()?;
+        }
+        let host = |url: &str| url.split(['@', '/']).nth(3).map(str::to_owned);
+        let (first, second) =
+            (host(&url).context("a host")?, host(standby.url()).context("a host")?);
+        let mut installation = installation()?;
+        // The standby comes first: which of them can write is found out.
+        let url = url.replace(&first, &format!("{second},{first}"));
+        installation.set("URR_DATABASE_URL", &format!("{url}?target_session_attrs=read-write"));
+        let urr = installation.up(&[])?;
+        let said = if is_synchronous { "a standby has every sale" } else { WAITS_FOR_NONE };
+        check_doctor(&installation, said)?;
+        let run = PaymentRun::open(installation, urr.port)?;
+        if !is_synchronous {
+            standby.stop_following()?;
+        }
+        let bought = sell_while(&run, urr.port, |buyers| {
+            buyers.await_sales()?;
+            primary.kill()?;
+            standby.promote()?;
+            match is_synchronous {
+                true => buyers.await_sales_from_now_on("people buy from the promoted standby"),
+                false => Ok(()),
+            }
+        })?;
+        Ok(PromotedStandby { run, urr, bought, _standby: standby })
+    }
+}
+
+const WAITS_FOR_NONE: &str = "PostgreSQL waits for no standby";
+
 #[test]
 fn a_sale_goes_on_when_the_standby_of_postgresql_is_promoted() -> Result<()> {
     if !servers::available(Server::Postgres)? {
         return Ok(());
     }
-    let mut primary = PostgresServer::start_with(&[])?;
-    let url = primary.create_database("sale")?;
-    let standby = primary.start_standby()?;
-    primary.wait_for_standby()?;
-    let host = |url: &str| url.split(['@', '/']).nth(3).map(str::to_owned);
-    let (first, second) = (host(&url).context("a host")?, host(standby.url()).context("a host")?);
-    let mut installation = installation()?;
-    // The standby comes first: which of them can write is found out.
-    let url = url.replace(&first, &format!("{second},{first}"));
-    installation.set("URR_DATABASE_URL", &format!("{url}?target_session_attrs=read-write"));
-    let urr = installation.up(&[])?;
-    check_doctor(&installation, "a standby has every sale")?;
-    let run = PaymentRun::open(installation, urr.port)?;
-    let bought = sell_while(&run, urr.port, |buyers| {
-        buyers.await_sales()?;
-        primary.kill()?;
-        standby.promote()?;
-        buyers.await_sales_from_now_on("people buy from the promoted standby")
+    let sale = PromotedStandby::sell(true)?;
+    check_bought(&sale.run, sale.urr.port, &sale.bought)?;
+    check_doctor(&sale.run.installation, WAITS_FOR_NONE)?;
+    sale.urr.stop("TERM")?.succeeded()?;
+    Ok(())
+}
+
+/// The control: a standby that nobody waits for lacks what was sold, and the check notices.
+#[test]
+fn what_an_asynchronous_standby_lacks_is_noticed() -> Result<()> {
+    if !servers::available(Server::Postgres)? {
+        return Ok(());
+    }
+    let sale = PromotedStandby::sell(false)?;
+    let mut outcome = Ok(());
+    eventually("the promoted standby is asked", || {
+        outcome = check_bought(&sale.run, sale.urr.port, &sale.bought);
+        Ok(outcome.as_ref().map_or_else(|error| !error.to_string().contains("503"), |()| true))
     })?;
-    check_bought(&run, urr.port, &bought)?;
-    check_doctor(&run.installation, "PostgreSQL waits for no standby")?;
-    urr.stop("TERM")?.succeeded()?;
+    let noticed = outcome.err().context("the sales are lost, and nobody noticed")?.to_string();
+    ensure!(noticed.contains("a sold ticket is lost") && noticed.contains("404"), "{noticed}");
     Ok(())
 }
 
@@ -217,15 +263,15 @@ fn a_sale_goes_on_when_a_replica_of_redis_takes_over() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn no_event_is_lost_with_a_broker_of_kafka() -> Result<()> {
-    if !servers::available(Server::Kafka)? {
-        return Ok(());
-    }
-    let mut kafka = KafkaCluster::start()?;
+/// People buy while a broker is lost. `then` is told how many bought by then.
+fn sell_without_a_broker(
+    kafka: &mut KafkaCluster,
+    copies: &str,
+    then: impl FnOnce(u16, i64) -> Result<()>,
+) -> Result<(PaymentRun, Running, Vec<Purchase>)> {
     let mut installation = installation()?;
     installation.set("KAFKA_BOOTSTRAP_SERVERS", &kafka.bootstrap());
-    installation.set("KAFKA_TOPIC_REPLICATION_FACTOR", "3");
+    installation.set("KAFKA_TOPIC_REPLICATION_FACTOR", copies);
     let private_port = free_port();
     installation.set("MANAGEMENT_PORT", &private_port.to_string());
     let urr = installation.up(&[])?;
@@ -234,7 +280,18 @@ fn no_event_is_lost_with_a_broker_of_kafka() -> Result<()> {
         buyers.await_sales()?;
         kafka.lose_node()?;
         buyers.await_sales_from_now_on("people buy without the broker")?;
-        let told = i64::try_from(buyers.count(|_| true))?;
+        then(private_port, i64::try_from(buyers.count(|_| true))?)
+    })?;
+    Ok((run, urr, bought))
+}
+
+#[test]
+fn no_event_is_lost_with_a_broker_of_kafka() -> Result<()> {
+    if !servers::available(Server::Kafka)? {
+        return Ok(());
+    }
+    let mut kafka = KafkaCluster::start()?;
+    let (run, urr, bought) = sell_without_a_broker(&mut kafka, "3", |private_port, told| {
         eventually("the statistics hear of them", || {
             Ok(activity(private_port, "PAYMENT_CONFIRMED")? >= told)
         })
@@ -245,6 +302,21 @@ fn no_event_is_lost_with_a_broker_of_kafka() -> Result<()> {
     let letters = run.installation.run(&["dlq", "list"])?.succeeded()?.stdout;
     assert_eq!(letters, "There are no dead letters.\n");
     check_events(&run.installation, kafka.bootstrap())
+}
+
+/// The control: what one broker alone has is lost with it, and the check notices.
+#[test]
+fn events_that_only_a_lost_broker_had_are_noticed() -> Result<()> {
+    if !servers::available(Server::Kafka)? {
+        return Ok(());
+    }
+    let mut kafka = KafkaCluster::start()?;
+    let (run, urr, _) = sell_without_a_broker(&mut kafka, "1", |_, _| Ok(()))?;
+    urr.stop("KILL")?;
+    let noticed = check_events(&run.installation, kafka.bootstrap()).err();
+    let noticed = noticed.context("events are lost, and nobody noticed")?.to_string();
+    ensure!(noticed.contains("looking at a topic"), "{noticed}");
+    Ok(())
 }
 
 /// Every event of the outboxes is in its topic, and those of one subject are in their order.

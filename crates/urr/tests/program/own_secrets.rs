@@ -81,6 +81,12 @@ fn a_process_accepts_its_callers_by_their_own_secrets() -> Result<()> {
         assert_eq!(ask_as(stats.port, both)?.status, 200);
     }
     stats.stop("TERM")?.succeeded()?;
+
+    std::fs::write(installation.path("accepted"), [&*new_gateway, &queue].join(","))?;
+    let stats = installation.serve(free_port(), "stats")?;
+    assert_eq!(ask_as(stats.port, &new_gateway)?.status, 200);
+    assert_eq!(ask_as(stats.port, &gateway)?.json()?["code"], "INVALID_CREDENTIAL");
+    stats.stop("TERM")?.succeeded()?;
     Ok(())
 }
 
@@ -117,6 +123,34 @@ fn the_password_of_a_role_follows_from_a_secret_that_its_processes_need_not_have
     for wrong in [vec!["--database", "gateway"], vec!["--database", "stats", "mail"], vec![]] {
         let refused = installation.run(&[&["credentials"], wrong.as_slice()].concat())?;
         assert_eq!(refused.status.code(), Some(2), "{wrong:?}: {refused:?}");
+    }
+    Ok(())
+}
+
+/// The three steps of OPERATIONS: which of the two secrets is accepted after each.
+#[test]
+fn a_shared_secret_is_changed_by_way_of_the_other_one() -> Result<()> {
+    const OLD: &str = INTERNAL_TOKEN;
+    const NEW: &str = "the next secret of all processes, of this test";
+    let mut installation = Installation::new()?;
+    installation.set("URR_DEMO_SEED", "false");
+    for (token, other, accepted) in [
+        (OLD, "", [200, 403]),
+        (OLD, NEW, [200, 200]),
+        (NEW, OLD, [200, 200]),
+        (NEW, "", [403, 200]),
+    ] {
+        installation.set("INTERNAL_API_TOKEN", token);
+        installation.set("URR_INTERNAL_OTHER_TOKEN", other);
+        let running = installation.up(&[])?;
+        let port = private_port(&installation)?;
+        for (secret, status) in [OLD, NEW].into_iter().zip(accepted) {
+            let caller = InternalCredentials::from_root(&Secret::new(secret));
+            let credential = caller.for_call(Caller::Gateway, "stats");
+            let reply = ask_as(port, &format!("gateway={}", credential.expose()))?;
+            assert_eq!(reply.status, status, "{secret}, with {token} and {other:?}: {reply:?}");
+        }
+        running.stop("TERM")?.succeeded()?;
     }
     Ok(())
 }

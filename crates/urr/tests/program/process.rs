@@ -25,6 +25,13 @@ pub const SHARED_SECRETS: [(&str, &str); 6] = [
     ("URR_AUTH_DATA_KEY", "a secret of this test, for the data of users"),
     ("URR_SEATS_TICKET_SIGNING_KEY", "a secret of this test, for the tickets of users"),
 ];
+/// The roles that have a secret which others do not need.
+const HOLDERS: [(&str, &[&str]); 4] = [
+    ("JWT_SECRET", &["auth", "gateway"]),
+    ("QUEUE_ENTRY_TOKEN_SECRET", &["gateway", "queue"]),
+    ("URR_AUTH_DATA_KEY", &["auth", "ticket"]),
+    ("URR_SEATS_TICKET_SIGNING_KEY", &["ticket"]),
+];
 pub const INTERNAL_TOKEN: &str = "a secret of this test, for the calls between services";
 
 /// A user's folder with the program at hand.
@@ -80,12 +87,19 @@ impl Installation {
 
     /// Starts `urr up` and waits until it answers.
     pub fn up(&self, arguments: &[&str]) -> Result<Running> {
-        self.start(free_port(), &[&["up"], arguments].concat())
+        self.start(free_port(), self.command(&[&["up"], arguments].concat()))
     }
 
-    /// Starts `urr serve` on a port and waits until it answers.
+    /// Starts `urr serve` on a port and waits until it answers. The process has the secrets of its
+    /// roles, and no others.
     pub fn serve(&self, port: u16, roles: &str) -> Result<Running> {
-        self.start(port, &["serve", "--roles", roles])
+        let mut command = self.command(&["serve", "--roles", roles]);
+        for (secret, holders) in HOLDERS {
+            if !roles.split(',').any(|role| holders.contains(&role)) {
+                command.env_remove(secret);
+            }
+        }
+        self.start(port, command)
     }
 
     /// The same for listeners with TLS, on the port of the environment: `urr health` asks.
@@ -100,10 +114,9 @@ impl Installation {
         Ok(running)
     }
 
-    fn start(&self, port: u16, arguments: &[&str]) -> Result<Running> {
-        let port_text = port.to_string();
-        let arguments = [arguments, &["--port", &port_text]].concat();
-        let mut running = Running { process: Process::start(self.command(&arguments))?, port };
+    fn start(&self, port: u16, mut command: Command) -> Result<Running> {
+        command.args(["--port", &port.to_string()]);
+        let mut running = Running { process: Process::start(command)?, port };
         eventually("the program answers", || {
             let Some(status) = running.process.child.try_wait()? else {
                 return Ok(http_client::get(port, "/health").is_ok_and(|reply| reply.status == 200));

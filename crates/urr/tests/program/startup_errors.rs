@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-use crate::process::{CommandOutput, Installation, Process, Running, free_port};
+use crate::process::{CommandOutput, Installation, Process, Running, SHARED_SECRETS, free_port};
 
 #[test]
 fn a_port_that_is_taken() -> Result<()> {
@@ -15,6 +15,27 @@ fn a_port_that_is_taken() -> Result<()> {
     let port = other.local_addr()?.port().to_string();
     let outcome = Installation::new()?.run(&["up", "--port", &port])?;
     outcome.refused_with(&[&port, "taken by another program", "--port"]);
+    Ok(())
+}
+
+/// It would seal guests with a key that everybody can derive. The control has the key, and gets as far
+/// as the next thing that is missing.
+#[test]
+fn a_ticket_process_without_its_data_key() -> Result<()> {
+    let serve = ["serve", "--roles", "ticket", "--port", &free_port().to_string()];
+    let mut installation = Installation::new()?;
+    let secrets = SHARED_SECRETS.iter().filter(|(name, _)| *name != "URR_AUTH_DATA_KEY");
+    secrets.for_each(|(name, value)| installation.set(name, value));
+    let refused = installation.run(&serve)?;
+    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+    let sentence =
+        "auth.data_key: missing; set URR_AUTH_DATA_KEY to the same value in every process";
+    assert!(refused.stderr.contains(sentence), "{refused:?}");
+    let mut installation = Installation::new()?;
+    installation.share_secrets();
+    let control = installation.run(&serve)?;
+    assert!(control.stderr.contains("set database.url"), "{control:?}");
+    assert!(!control.stderr.contains("data_key"), "{control:?}");
     Ok(())
 }
 

@@ -3,6 +3,7 @@
 use anyhow::Result;
 
 use crate::process::{Installation, free_port};
+use crate::queue::private_port;
 
 #[test]
 fn health_tells_by_its_exit_code_and_top_shows_every_service() -> Result<()> {
@@ -15,10 +16,18 @@ fn health_tells_by_its_exit_code_and_top_shows_every_service() -> Result<()> {
     for part in ["requests", "line", "sale", "money", "bus", "storage queue", "ticket", "gateway"] {
         assert!(top.contains(part), "{part:?} is not in\n{top}");
     }
+    assert!(top.contains("1 of 1 processes"), "{top}");
+    // A process that does not answer is named, and the others are shown.
+    let nobody = format!("http://127.0.0.1:{}", free_port());
+    let here = format!("http://127.0.0.1:{}", private_port(&installation)?);
+    let top = installation.run(&["top", "--once", "--url", &here, "--url", &nobody])?;
+    let top = top.succeeded()?.stdout;
+    for part in ["1 of 2 processes", &format!("{nobody} ("), "does not answer", "storage queue"] {
+        assert!(top.contains(part), "{part:?} is not in\n{top}");
+    }
     urr.stop("TERM")?.succeeded()?;
     installation.run(&["health"])?.refused_with(&["/health/ready does not answer"]);
     installation.run(&["top", "--once"])?.refused_with(&["no `urr up` runs on the data folder"]);
-    let nobody = format!("http://127.0.0.1:{}", free_port());
     installation.run(&["top", "--url", &nobody])?.refused_with(&["does not answer"]);
     Ok(())
 }

@@ -61,6 +61,13 @@ impl PostgresServer {
         self.await_answer("select count(*) from pg_stat_replication where sync_state = 'sync'", "1")
     }
 
+    /// A standby hears no more of what its primary commits.
+    pub fn stop_following(&self) -> Result<()> {
+        self.ask("alter system set primary_conninfo = ''")?;
+        self.ask("select pg_reload_conf()")?;
+        self.await_answer("select count(*) from pg_stat_wal_receiver", "0")
+    }
+
     /// Makes a standby a primary.
     pub fn promote(&self) -> Result<()> {
         let promoted = self.ask("select pg_promote()")?;

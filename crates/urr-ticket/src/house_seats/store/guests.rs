@@ -82,6 +82,19 @@ pub fn guests_delete(tx: &mut Tx<'_>, before: Timestamp, limit: u32) -> DbResult
     )
 }
 
+/// In the order of their reservations.
+pub fn guest_list_after(
+    tx: &mut Tx<'_>,
+    after: ReservationId,
+    limit: u32,
+) -> DbResult<Vec<(ReservationId, SealedGuest)>> {
+    let sql = format!(
+        "select reservation_id, {COLUMNS} from house_guests where reservation_id > $1 \
+         order by reservation_id limit $2"
+    );
+    tx.query(&sql, params![after, limit], |row| Ok((row.get("reservation_id")?, guest_read(row)?)))
+}
+
 pub fn guest_list_with_other_key(
     tx: &mut Tx<'_>,
     key_version: u16,

@@ -1,4 +1,5 @@
-//! `urr cluster smoke`: someone buys a ticket, by both gateways in turn, and everything agrees.
+//! `urr cluster smoke`: someone buys two tickets, by both gateways in turn, shows one at the door and
+//! gives the other back, and everything agrees.
 
 use std::time::Duration;
 
@@ -39,9 +40,11 @@ pub fn run(folder: &ClusterFolder) -> Result<()> {
         let mut journey = Journey::begin(&config, &status.site, &gateways)?;
         journey.register_and_log_in().await?;
         let event_id = journey.open_sale(&config, &status.site).await?;
-        let entry_token = journey.enter(event_id).await?;
-        let reservation = journey.buy(event_id, &entry_token).await?;
-        journey.check_ticket(&reservation).await?;
+        let kept = journey.buy(event_id, 0).await?;
+        let ticket = journey.check_ticket(&kept).await?;
+        journey.check_in(event_id, &ticket).await?;
+        let returned = journey.buy(event_id, 1).await?;
+        journey.give_back(&returned).await?;
         journey.check_statistics(event_id).await?;
         let report = await_agreement(&config, PATIENCE).await?;
         print_line(&report.to_text())?;
@@ -137,11 +140,12 @@ impl Journey {
         }
     }
 
-    /// Reserves a seat and pays for it. Returns the reservation.
-    async fn buy(&mut self, event_id: Uuid, entry_token: &str) -> Result<String> {
-        let body = json!({ "eventId": event_id, "seatIds": [0] });
+    /// Waits for a turn, reserves a seat and pays for it. Returns the reservation.
+    async fn buy(&mut self, event_id: Uuid, seat: usize) -> Result<String> {
+        let entry_token = self.enter(event_id).await?;
+        let body = json!({ "eventId": event_id, "seatIds": [seat] });
         let reserve = FanRequest::post("/api/seats/reserve").token(&self.token);
-        let held = self.ask(reserve.entry_token(entry_token).body(body)).await?;
+        let held = self.ask(reserve.entry_token(&entry_token).body(body)).await?;
         let id = held["reservation"]["id"].as_str().context("a reservation has an id")?.to_owned();
         self.tell("a seat is reserved")?;
         let body = json!({ "reservationId": id, "paymentMethod": "approve" });
@@ -152,11 +156,43 @@ impl Journey {
         Ok(id)
     }
 
-    async fn check_ticket(&mut self, reservation: &str) -> Result<()> {
+    async fn look_at(&mut self, reservation: &str) -> Result<Value> {
         let path = format!("/api/reservations/{reservation}");
         let mine = self.ask(FanRequest::get(path).token(&self.token)).await?;
-        ensure!(mine["reservation"]["status"] == "confirmed", "not confirmed: {mine}");
-        self.tell("the ticket is there")
+        Ok(mine["reservation"].clone())
+    }
+
+    /// Returns what the ticket's code says.
+    async fn check_ticket(&mut self, reservation: &str) -> Result<String> {
+        let mine = self.look_at(reservation).await?;
+        ensure!(mine["status"] == "confirmed", "not confirmed: {mine}");
+        let code = mine["tickets"][0]["qr"].as_str().with_context(|| format!("no code: {mine}"))?;
+        self.tell("the ticket is there")?;
+        Ok(code.to_owned())
+    }
+
+    /// It opens the door once.
+    async fn check_in(&mut self, event_id: Uuid, code: &str) -> Result<()> {
+        let body = json!({ "eventId": event_id, "payload": code });
+        let scan = FanRequest::post("/api/admin/check-ins").token(&self.admin_token).body(body);
+        self.ask(scan.clone()).await?;
+        let again = self.send(scan).await?;
+        ensure!(again.code() == "ALREADY_CHECKED_IN", "{} {}", again.status, again.body);
+        self.tell("it opens the door once")
+    }
+
+    async fn give_back(&mut self, reservation: &str) -> Result<()> {
+        let path = format!("/api/reservations/{reservation}/cancel");
+        self.ask(FanRequest::post(path).token(&self.token)).await?;
+        let ends_at = Instant::now() + PATIENCE;
+        loop {
+            let mine = self.look_at(reservation).await?;
+            if mine["paymentStatus"] == "refunded" {
+                return self.tell("the other one is given back, and so is the money");
+            }
+            ensure!(Instant::now() < ends_at, "no refund: {mine}");
+            sleep(PAUSE).await;
+        }
     }
 
     async fn check_statistics(&mut self, event_id: Uuid) -> Result<()> {

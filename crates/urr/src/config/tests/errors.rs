@@ -4,6 +4,7 @@ use std::os::unix::ffi::OsStringExt;
 
 use super::super::*;
 use super::{Folder, SQS_KEY, inspect, problems_of};
+use crate::role::ProcessRole;
 
 #[test]
 fn everything_wrong_is_reported_at_once_with_key_value_origin_and_fix() {
@@ -24,6 +25,18 @@ fn everything_wrong_is_reported_at_once_with_key_value_origin_and_fix() {
              number from 1 to 100000000",
         ]
     );
+}
+
+#[test]
+fn a_service_has_one_address_or_several_and_a_wrong_one_is_reported_with_its_key() {
+    let config = inspect(&[("TICKET_SERVICE_URL", "http://a:1, https://b:2/")]);
+    assert_eq!(config.services.urls(ProcessRole::Ticket), ["http://a:1", "https://b:2"]);
+    assert_eq!(config.services.urls(ProcessRole::Auth), [] as [String; 0]);
+    for wrong in ["http://a:1,b:2", "http://a:1;http://b:2", "http://a:1,http://b:2/api"] {
+        let problems = problems_of(&[("TICKET_SERVICE_URL", wrong)]);
+        let expected = format!("services.ticket_url = {wrong:?} (from environment variable");
+        assert!(problems.len() == 1 && problems[0].starts_with(&expected), "{problems:?}");
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use super::super::source::SettingSource;
 use super::super::*;
 use super::{Folder, inspect, problems_of, setting};
+use crate::role::ProcessRole;
 
 const SECRET: &str = "hunter2-hunter2-hunter2-hunter2-hunter2";
 
@@ -169,7 +170,12 @@ fn a_process_demands_the_secrets_of_its_roles_only() {
     check(
         &[Stats, Ticket],
         &[("STATS_DB_PASSWORD", SECRET)],
-        &["database.role_secret", "internal.token", "seats.ticket_signing_key"],
+        &["database.role_secret", "internal.token", "auth.data_key", "seats.ticket_signing_key"],
+    );
+    check(
+        &[Ticket],
+        &[("TICKET_DB_PASSWORD", SECRET)],
+        &["internal.token", "auth.data_key", "seats.ticket_signing_key"],
     );
     check(&[Gateway], &[], &["internal.token", "auth.jwt_secret", "gateway.entry_token_secret"]);
     check(

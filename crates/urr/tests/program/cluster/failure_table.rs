@@ -9,8 +9,10 @@ use std::fmt;
 pub enum Failure {
     /// Connections are refused.
     Refused,
-    /// Every piece of an answer is late.
+    /// Every piece of an answer is late, and in time.
     Slow,
+    /// Every piece of an answer is later than anybody waits for.
+    Late,
     /// Connections are open, and nothing comes.
     Dead,
     /// Answers have other bytes.
@@ -24,6 +26,7 @@ impl fmt::Display for Failure {
         f.write_str(match self {
             Failure::Refused => "refused",
             Failure::Slow => "slow",
+            Failure::Late => "too slow",
             Failure::Dead => "dead",
             Failure::Wrong => "wrong",
             Failure::Full => "full",
@@ -115,14 +118,22 @@ pub fn table() -> String {
 }
 
 use Act::{Hold, Join, Login, Mine, Page, Pay, Place};
-use Failure::{Dead, Full, Refused, Slow, Wrong};
+use Failure::{Dead, Full, Late, Refused, Slow, Wrong};
 
+/// Of spans. It is not there in any row.
+pub const COLLECTOR: &str = "collector";
 pub const PROVIDER: &str = "provider";
 pub const KAFKA: &str = "Kafka";
 pub const MAIL_SERVER: &str = "mail server";
+/// A process says that its storage is away, or the balancer knows already that no process is ready.
+const NO_STORAGE: &[&str] = &["503 STORAGE_UNAVAILABLE", "503 SERVICE_UNAVAILABLE"];
 /// Nothing came in time, or a part in between noticed that first.
-const SILENT: &[&str] =
-    &["504 UPSTREAM_TIMEOUT", "504 DEADLINE_EXCEEDED", "503 STORAGE_UNAVAILABLE"];
+const SILENT: &[&str] = &[
+    "504 UPSTREAM_TIMEOUT",
+    "504 DEADLINE_EXCEEDED",
+    "503 STORAGE_UNAVAILABLE",
+    "503 SERVICE_UNAVAILABLE",
+];
 const GONE: &[&str] = &["503 SERVICE_UNAVAILABLE", "504 UPSTREAM_TIMEOUT", "504 DEADLINE_EXCEEDED"];
 const REDIS: &[&str] = &["redis-1", "redis-2", "redis-3"];
 
@@ -132,17 +143,17 @@ pub const ROWS: &[FailureRow] = &[
         lines: &["postgres"],
         failures: &[Refused, Wrong],
         answers: &[
-            (Login, &["503 STORAGE_UNAVAILABLE"]),
-            (Hold, &["503 STORAGE_UNAVAILABLE"]),
-            (Pay, &["503 STORAGE_UNAVAILABLE"]),
-            (Mine, &["503 STORAGE_UNAVAILABLE"]),
+            (Login, NO_STORAGE),
+            (Hold, NO_STORAGE),
+            (Pay, NO_STORAGE),
+            (Mine, NO_STORAGE),
         ],
         kept: "known pages, lines",
     },
     FailureRow {
         part: "PostgreSQL",
         lines: &["postgres"],
-        failures: &[Dead],
+        failures: &[Late, Dead],
         answers: &[(Login, SILENT), (Hold, SILENT), (Pay, SILENT), (Mine, SILENT)],
         kept: "the same",
     },
@@ -151,17 +162,17 @@ pub const ROWS: &[FailureRow] = &[
         lines: &["postgres"],
         failures: &[Full],
         answers: &[
-            (Login, &["503 STORAGE_UNAVAILABLE"]),
-            (Hold, &["503 STORAGE_UNAVAILABLE"]),
-            (Pay, &["503 STORAGE_UNAVAILABLE"]),
-            (Mine, &["200", "503 STORAGE_UNAVAILABLE"]),
+            (Login, NO_STORAGE),
+            (Hold, NO_STORAGE),
+            (Pay, NO_STORAGE),
+            (Mine, &["200", "503 STORAGE_UNAVAILABLE", "503 SERVICE_UNAVAILABLE"]),
         ],
         kept: "the same; it ends, and has to be started again",
     },
     FailureRow {
         part: "Redis",
         lines: REDIS,
-        failures: &[Refused, Dead, Wrong],
+        failures: &[Refused, Late, Dead, Wrong],
         answers: &[
             (Join, &["503 QUEUE_UNAVAILABLE"]),
             (Place, &["503 QUEUE_UNAVAILABLE"]),
@@ -179,21 +190,21 @@ pub const ROWS: &[FailureRow] = &[
     FailureRow {
         part: KAFKA,
         lines: &["kafka"],
-        failures: &[Refused, Slow, Dead, Wrong, Full],
+        failures: &[Refused, Dead, Wrong, Full],
         answers: &[],
         kept: "events wait",
     },
     FailureRow {
         part: MAIL_SERVER,
         lines: &["smtp"],
-        failures: &[Refused, Slow, Dead, Wrong],
+        failures: &[Refused, Dead, Wrong],
         answers: &[],
         kept: "mails wait",
     },
     FailureRow {
         part: "SQS",
         lines: &["sqs"],
-        failures: &[Refused, Slow, Dead, Wrong],
+        failures: &[Refused, Dead, Wrong],
         answers: &[],
         kept: "notices are dropped",
     },
@@ -212,11 +223,11 @@ pub const ROWS: &[FailureRow] = &[
         kept: "the seat; it follows",
     },
     FailureRow {
-        part: "PostgreSQL, Redis",
-        lines: &["postgres", "redis-1", "redis-2", "redis-3"],
-        failures: &[Slow],
+        part: COLLECTOR,
+        lines: &[],
+        failures: &[Refused],
         answers: &[],
-        kept: "all, later",
+        kept: "spans are dropped",
     },
     FailureRow {
         part: "auth",
@@ -242,7 +253,7 @@ pub const ROWS: &[FailureRow] = &[
     FailureRow {
         part: "ticket",
         lines: &["ticket"],
-        failures: &[Refused, Dead, Wrong],
+        failures: &[Refused, Late, Dead, Wrong],
         answers: &[(Hold, GONE), (Pay, GONE), (Mine, GONE)],
         kept: "charges are delivered later",
     },
@@ -261,8 +272,24 @@ pub const ROWS: &[FailureRow] = &[
         kept: "sales go on",
     },
     FailureRow {
-        part: "any service",
-        lines: &["auth", "catalog", "queue", "ticket", "payment", "mail", "stats", "community"],
+        part: "any server or service",
+        lines: &[
+            "postgres",
+            "redis-1",
+            "redis-2",
+            "redis-3",
+            "kafka",
+            "smtp",
+            "sqs",
+            "auth",
+            "catalog",
+            "queue",
+            "ticket",
+            "payment",
+            "mail",
+            "stats",
+            "community",
+        ],
         failures: &[Slow],
         answers: &[],
         kept: "all, later",

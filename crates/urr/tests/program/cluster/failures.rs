@@ -10,7 +10,9 @@ use anyhow::{Context, Result, ensure};
 use tokio::runtime::Runtime;
 use tokio::time::sleep;
 
-use super::failure_table::{Act, Failure, FailureRow, KAFKA, MAIL_SERVER, PROVIDER, ROWS, table};
+use super::failure_table::{
+    Act, COLLECTOR, Failure, FailureRow, KAFKA, MAIL_SERVER, PROVIDER, ROWS, table,
+};
 use super::shop::{ClusterShop, ShopAnswer, ShopFan, place_number, reservation_id};
 use super::{PATIENCE, TestCluster};
 use crate::process::eventually_within;
@@ -22,6 +24,8 @@ const ANSWER_MAX: Duration = Duration::from_secs(20);
 const RESUMED_WITHIN: Duration = Duration::from_secs(120);
 const PAUSE: Duration = Duration::from_millis(100);
 const SLOW_BY: Duration = Duration::from_millis(50);
+/// Longer than the gateway waits for anything.
+const LATE_BY: Duration = Duration::from_secs(15);
 
 /// The documentation shows the table that is tested.
 #[test]
@@ -160,12 +164,13 @@ impl FailureRun<'_> {
     fn harm(&self, row: &FailureRow, failure: Failure) -> Result<()> {
         let word = match failure {
             Failure::Refused => "close",
-            Failure::Slow => "slow",
+            Failure::Slow | Failure::Late => "slow",
             Failure::Dead => "silence",
             Failure::Wrong => "garble",
             Failure::Full => "fill",
         };
-        let late_ms = SLOW_BY.as_millis().to_string();
+        let late_by = if failure == Failure::Late { LATE_BY } else { SLOW_BY };
+        let late_ms = late_by.as_millis().to_string();
         for line in row.lines {
             self.cluster.run(&["line", line, word, "--ms", &late_ms])?.succeeded()?;
         }
@@ -176,8 +181,12 @@ impl FailureRun<'_> {
     /// takes on this machine when all is well.
     fn recover(&self, row: &FailureRow, failure: Failure, cast: &Cast) -> Result<Duration> {
         let has_mail = || self.shop.has_mail(self.cluster, &cast.address());
-        let waits = row.part != MAIL_SERVER || failure == Failure::Slow || !has_mail()?;
+        let waits = row.part != MAIL_SERVER || !has_mail()?;
         ensure!(waits, "the mail went out without its server");
+        if row.part == COLLECTOR {
+            let log = fs::read_to_string(self.cluster.folder().join("members/gateway-1/log"))?;
+            ensure!(log.contains("spans are lost"), "the collector is not missed: {log}");
+        }
         for line in row.lines {
             self.cluster.run(&["line", line, "heal"])?.succeeded()?;
         }
@@ -189,10 +198,11 @@ impl FailureRun<'_> {
         if took > RECOVERY_MAX {
             took = took.saturating_sub(self.time_journey(row, cast)?);
         }
-        // Turns are few, and this row needs no more.
+        // Turns are few, and this row needs no more. The second process may recover last.
+        let healed = Instant::now();
         self.runtime.block_on(async {
-            for fan in [&cast.new, &cast.admitted] {
-                self.shop.leave(fan).await.is(200)?;
+            for fan in [&cast.new, &cast.admitted, &cast.buyer] {
+                self.retry(healed, async || self.shop.leave(fan).await.is(200).map(drop)).await?;
             }
             Ok(took)
         })
@@ -204,7 +214,7 @@ impl FailureRun<'_> {
         self.runtime.block_on(async {
             self.retry(healed, async || self.shop.page().await.is(200).map(drop)).await?;
             self.retry(healed, async || self.shop.log_in().await.is(200).map(drop)).await?;
-            self.retry(healed, async || self.shop.buy(&self.shop.fan()).await).await?;
+            self.retry(healed, async || self.buy().await).await?;
             self.retry(healed, async || {
                 let told = self.shop.place(&cast.waiting).await.is(200)?;
                 ensure!(place_number(&told)? == cast.number, "the place is lost: {told}");
@@ -239,6 +249,16 @@ impl FailureRun<'_> {
             .await
         })?;
         Ok(healed.elapsed())
+    }
+
+    /// Somebody new buys. Who cannot gives the turn back, if that works: turns are few.
+    async fn buy(&self) -> Result<()> {
+        let fan = self.shop.fan();
+        let bought = self.shop.buy(&fan).await;
+        if bought.is_err() {
+            self.shop.leave(&fan).await;
+        }
+        bought
     }
 
     /// Tries until it works; how long it took is judged elsewhere.
@@ -284,6 +304,6 @@ fn card(row: &FailureRow, failure: Failure) -> &'static str {
 }
 
 #[expect(clippy::print_stderr, reason = "how long each part took is worth knowing")]
-fn tell(line: &str) {
+pub fn tell(line: &str) {
     eprintln!("{line}");
 }
