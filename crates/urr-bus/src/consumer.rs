@@ -202,7 +202,9 @@ impl Consumer {
         let mut failed = Vec::new();
         let events_max = match self.handler {
             EventHandler::Each(_) => TRANSACTION_EVENTS_MAX,
-            EventHandler::Together(_) => TRANSACTION_EVENTS_TOGETHER_MAX,
+            EventHandler::Together(_) | EventHandler::Repeatable(_) => {
+                TRANSACTION_EVENTS_TOGETHER_MAX
+            }
         };
         for keys in transactions(by_key(relevant), events_max) {
             if !self.handle_together(&keys).await? {
@@ -353,7 +355,7 @@ impl Consumer {
     }
 
     /// One transaction: the inbox rows and the effects, in order. No outcome: an event was handled
-    /// before.
+    /// before, as far as the inbox knows.
     async fn try_events(
         &self,
         events: Vec<Arc<DomainEvent>>,
@@ -368,7 +370,10 @@ impl Consumer {
             .write(move |tx| {
                 asked.clear();
                 let ids: Vec<_> = events.iter().map(|event| event.id).collect();
-                let mut fresh = inbox::record_all(tx, &group, &ids, now)?;
+                let mut fresh = match handler {
+                    EventHandler::Repeatable(_) => ids.iter().copied().collect(),
+                    _ => inbox::record_all(tx, &group, &ids, now)?,
+                };
                 // An event may be there twice.
                 let is_fresh: Vec<bool> = ids.iter().map(|id| fresh.remove(id)).collect();
                 let fresh = events.iter().zip(&is_fresh).filter(|(_, is_fresh)| **is_fresh);

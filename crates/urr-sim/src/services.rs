@@ -438,7 +438,7 @@ fn consumed(role: Role, instance: &Instance, sabotage: Option<Sabotage>) -> Opti
             group: urr_stats::GROUP,
             topics: urr_stats::TOPICS,
             types: None,
-            handler: EventHandler::Together(Arc::new(urr_stats::handle)),
+            handler: EventHandler::Repeatable(Arc::new(urr_stats::handle)),
         },
         Role::Witness => Consumed {
             group: "witness-group",

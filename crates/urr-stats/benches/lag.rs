@@ -82,7 +82,7 @@ async fn run(database: &Database, handle: Handle, per_second: u32) -> (String, i
         group: GROUP.to_owned(),
         topics: TOPICS.iter().map(|topic| (*topic).to_owned()).collect(),
         types: None,
-        handler: EventHandler::Together(Arc::new(move |tx, events| {
+        handler: EventHandler::Repeatable(Arc::new(move |tx, events| {
             let outcomes = handle(tx, events)?;
             let now = now.now().as_millisecond();
             let lags = events.iter().map(|(event, _)| now - event.time.as_millisecond());

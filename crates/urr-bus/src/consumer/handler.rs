@@ -32,6 +32,8 @@ pub type HandledEvent<'a> = (&'a DomainEvent, HandlerContext);
 pub enum EventHandler {
     Each(Handler),
     Together(BatchHandler),
+    /// Together, by a handler that an event handled before does not change: it needs no inbox.
+    Repeatable(BatchHandler),
 }
 
 impl EventHandler {
@@ -47,8 +49,10 @@ impl EventHandler {
                 let handle = |event: &&DomainEvent| handler(tx, event, &context(event));
                 events.iter().map(handle).collect()
             }
-            EventHandler::Together(_) if events.is_empty() => Ok(Vec::new()),
-            EventHandler::Together(handler) => {
+            EventHandler::Together(_) | EventHandler::Repeatable(_) if events.is_empty() => {
+                Ok(Vec::new())
+            }
+            EventHandler::Together(handler) | EventHandler::Repeatable(handler) => {
                 let events: Vec<HandledEvent<'_>> =
                     events.iter().map(|event| (*event, context(event))).collect();
                 let outcomes = handler(tx, &events)?;

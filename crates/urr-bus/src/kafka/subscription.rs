@@ -23,6 +23,10 @@ use crate::subscription::{BATCH_MAX, PartitionLag};
 use crate::{BusError, Delivery, DeliveryBatch, MessageHeaders, MessagePosition};
 
 const DOING: &str = "consuming";
+/// The broker answers when it has so many bytes, or after so long: a fetch for every event would cost
+/// it, and us, more than the events themselves.
+const FETCH_BYTES: &str = "16384";
+const FETCH_WAIT_MS: &str = "50";
 
 /// The client remembers that a partition was paused also while another consumer has it. One that
 /// comes back would never be read again, so what is assigned to us is always resumed.
@@ -64,6 +68,8 @@ impl KafkaSubscription {
             .set("enable.auto.commit", "false")
             .set("enable.auto.offset.store", "false")
             .set("auto.offset.reset", "earliest")
+            .set("fetch.min.bytes", FETCH_BYTES)
+            .set("fetch.wait.max.ms", FETCH_WAIT_MS)
             .set("partition.assignment.strategy", "cooperative-sticky")
             .set("session.timeout.ms", options.session_timeout.as_millis().to_string())
             .set("max.poll.interval.ms", options.poll_interval_max.as_millis().to_string())

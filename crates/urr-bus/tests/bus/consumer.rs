@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use prometheus_client::registry::Registry;
-use urr_bus::{BusMetrics, HandleError, Handler, HandlerOutcome, KafkaOptions};
+use urr_bus::{BusMetrics, EventHandler, HandleError, Handler, HandlerOutcome, KafkaOptions};
 use urr_kernel::{DomainEvent, Uuid};
 use urr_storage::{StorageError, params};
 use urr_test::servers::{self, Server};
@@ -23,6 +23,7 @@ on_both_engines![
     each_event_has_its_effect_and_keys_keep_their_order,
     a_message_delivered_twice_has_one_effect,
     without_an_inbox_a_message_delivered_twice_has_two_effects,
+    a_repeatable_handler_gets_a_repeated_message_and_has_no_inbox,
     two_groups_have_their_own_effects,
     a_consumer_that_crashes_again_and_again_loses_and_repeats_nothing,
     a_business_rejection_is_kept_and_never_tried_again,
@@ -84,6 +85,31 @@ mod cases {
             effect.await.unwrap();
         }
         assert_eq!(fixture.effects().await.len(), 2);
+    }
+
+    pub async fn a_repeatable_handler_gets_a_repeated_message_and_has_no_inbox(fixture: Fixture) {
+        let seat = Uuid::from_u128(1);
+        let (twice, last) = (fixture.event(seat, 0), fixture.event(seat, 1));
+        let calls = Calls::default();
+        let counted = calls.clone();
+        let handler = EventHandler::Repeatable(Arc::new(move |tx, events| {
+            for (event, _) in events {
+                counted.count(event);
+                effect_insert(tx, event)?;
+            }
+            Ok(vec![HandlerOutcome::Done; events.len()])
+        }));
+        fixture.publish_events(std::slice::from_ref(&twice)).await;
+        let consumer = fixture.consumer("group", handler);
+        fixture.effects_become(1).await;
+        fixture.publish_events(&[twice.clone(), last]).await;
+        fixture.effects_become(3).await;
+        consumer.stop().await;
+        assert_eq!(calls.of(&twice), 2);
+        let rows = fixture.db.read(|tx| {
+            tx.query_one("select count(*) as rows from inbox", &[], |row| row.get("rows"))
+        });
+        assert_eq!(rows.await, Ok::<u64, StorageError>(0));
     }
 
     pub async fn two_groups_have_their_own_effects(fixture: Fixture) {

@@ -11,8 +11,8 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use urr_bus::relay::{self, RelayOptions};
 use urr_bus::{
-    Bus, BusMessage, BusMetrics, Consumer, Delivery, DeliveryBatch, HandleError, Handler,
-    HandlerOutcome, KafkaOptions, MessagePosition, Relay, TopicSpec, consumer,
+    Bus, BusMessage, BusMetrics, Consumer, Delivery, DeliveryBatch, EventHandler, HandleError,
+    Handler, HandlerOutcome, KafkaOptions, MessagePosition, Relay, TopicSpec, consumer,
 };
 use urr_kernel::{CallContext, Clock, DomainEvent, EventData, IdSource, Uuid};
 use urr_storage::{Db, Schema, SqliteOptions, StorageError, Tx, migrate, params};
@@ -141,8 +141,8 @@ impl Fixture {
         deliveries
     }
 
-    pub fn consumer(&self, group: &str, handler: Handler) -> Running {
-        self.consumer_with(group, handler, BusMetrics::default())
+    pub fn consumer(&self, group: &str, handler: impl Into<EventHandler>) -> Running {
+        Fixture::start(self.consumer_parts(group, handler))
     }
 
     pub fn consumer_with(&self, group: &str, handler: Handler, metrics: BusMetrics) -> Running {
@@ -158,7 +158,7 @@ impl Fixture {
         Fixture::start(Consumer { types, ..self.consumer_parts(group, handler) })
     }
 
-    fn consumer_parts(&self, group: &str, handler: Handler) -> Consumer {
+    fn consumer_parts(&self, group: &str, handler: impl Into<EventHandler>) -> Consumer {
         Consumer {
             bus: self.bus.clone(),
             db: self.db.clone(),

@@ -112,9 +112,8 @@ fn bench(runtime: &Runtime, form: BenchDeployment) -> Result<bool> {
         print_purchases(buyers, &bought);
         print_effort(&effort, bought.purchases.len());
         print_uses(&used, bought.purchases.len());
-        let delays = runtime.block_on(system.tables.delays(since))?;
-        print_spread("change until it is published", &delays.published);
-        print_spread("change until statistics have it", &delays.counted);
+        let delays = runtime.block_on(system.tables.publishing_delays(since))?;
+        print_spread("change until it is published", &delays);
         let least = match &system.postgres_url {
             None => least_work::sqlite(buyers)?,
             Some(url) => least_work::postgres(url, buyers)?,

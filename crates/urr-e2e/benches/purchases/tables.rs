@@ -1,12 +1,11 @@
 //! What the services have written down, read from their tables beside them.
 
-use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use urr::role::ProcessRole;
-use urr_kernel::{Timestamp, Uuid};
+use urr_kernel::Timestamp;
 use urr_storage::{Db, PostgresOptions, SqliteOptions, StorageError, params};
 
 /// The tables of the services that a purchase goes through. Nothing is written to them here.
@@ -14,13 +13,6 @@ pub struct Tables {
     ticket: Db,
     payment: Db,
     stats: Db,
-}
-
-/// From the moment that an event tells of: that of the decision, a little before its commit.
-#[derive(Default)]
-pub struct Delays {
-    pub published: Vec<Duration>,
-    pub counted: Vec<Duration>,
 }
 
 /// Opens the database of a role: a file in the folder, or a schema of PostgreSQL.
@@ -63,29 +55,23 @@ impl Tables {
         Ok(number(&self.stats, heard).await? >= told)
     }
 
-    /// How long the events since then were on their way.
-    pub async fn delays(&self, since: Timestamp) -> Result<Delays> {
-        let read = self.stats.read(move |tx| {
-            let sql = "select event_id, handled_at from inbox where handled_at >= $1";
-            tx.query(sql, params![since], |row| Ok((row.get("event_id")?, row.get("handled_at")?)))
-        });
-        let handled: Result<Vec<(Uuid, Timestamp)>, StorageError> = read.await;
-        let handled: HashMap<Uuid, Timestamp> = handled?.into_iter().collect();
-        let mut delays = Delays::default();
+    /// How long it took to publish the events since then, from the moment that they tell of: that of
+    /// the decision, a little before its commit.
+    pub async fn publishing_delays(&self, since: Timestamp) -> Result<Vec<Duration>> {
+        let mut delays = Vec::new();
         for db in [&self.ticket, &self.payment] {
             let read = db.read(move |tx| {
-                let sql = "select event_id, created_at, published_at from outbox \
+                let sql = "select created_at, published_at from outbox \
                            where created_at >= $1 and topic <> 'inventory-events'";
                 tx.query(sql, params![since], |row| {
-                    Ok((row.get("event_id")?, row.get("created_at")?, row.get("published_at")?))
+                    Ok((row.get("created_at")?, row.get("published_at")?))
                 })
             });
-            let rows: Result<Vec<(Uuid, Timestamp, Timestamp)>, StorageError> = read.await;
-            for (id, created_at, published_at) in rows? {
-                let handled_at = *handled.get(&id).context("the statistics have every event")?;
-                delays.published.push(published_at.duration_since(created_at).unsigned_abs());
-                delays.counted.push(handled_at.duration_since(created_at).unsigned_abs());
-            }
+            let rows: Result<Vec<(Timestamp, Timestamp)>, StorageError> = read.await;
+            let delay = |(created_at, published_at): (Timestamp, Timestamp)| {
+                published_at.duration_since(created_at).unsigned_abs()
+            };
+            delays.extend(rows?.into_iter().map(delay));
         }
         Ok(delays)
     }

@@ -29,7 +29,7 @@ contract! {
             group: GROUP.to_owned(),
             topics: TOPICS.iter().map(|topic| (*topic).to_owned()).collect(),
             types: None,
-            handler: EventHandler::Together(Arc::new(urr_stats::handle)),
+            handler: EventHandler::Repeatable(Arc::new(urr_stats::handle)),
             clock: world.clock.clone(),
             metrics: BusMetrics::default(),
         };

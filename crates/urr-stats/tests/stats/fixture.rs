@@ -13,8 +13,8 @@ use tower::ServiceExt;
 use urr_bus::HandleError;
 use urr_kernel::{CallContext, Clock, DomainEvent, IdSource, Timestamp, Uuid};
 use urr_service::{Caller, Identity, Metrics, RequestLimits, ServiceKit, UserRole};
-use urr_stats::{GROUP, SCHEMA, StatsParts, StatsService};
-use urr_storage::{Db, StorageError, inbox};
+use urr_stats::{SCHEMA, StatsParts, StatsService};
+use urr_storage::{Db, StorageError};
 use urr_test::engines::{Database, Engine, block_on};
 
 pub const MINUTE: Duration = Duration::from_secs(60);
@@ -54,19 +54,9 @@ impl World {
         self.database.engine
     }
 
-    /// As the consumer does it: inbox row and effect in one transaction.
+    /// As the consumer does it, which does not know whether it was handled before.
     pub async fn consume(&self, event: &DomainEvent) {
-        let (event, now) = (event.clone(), self.clock.now());
-        let done: Result<(), HandleError> = self
-            .db
-            .write(move |tx| {
-                if inbox::record(tx, GROUP, event.id, now)? {
-                    urr_stats::handle_all(tx, &[&event])?;
-                }
-                Ok(())
-            })
-            .await;
-        done.unwrap();
+        self.consume_together(std::slice::from_ref(event)).await;
     }
 
     pub async fn consume_all(&self, events: &[DomainEvent]) {

@@ -21,14 +21,20 @@ pub enum ConsumerHandle {
     /// One event after the other.
     Each(fn(&mut Tx<'_>, &DomainEvent, &HandlerContext) -> Result<HandlerOutcome, HandleError>),
     /// All events of the transaction at once.
-    Together(fn(&mut Tx<'_>, &[HandledEvent<'_>]) -> Result<Vec<HandlerOutcome>, HandleError>),
+    Together(HandleTogether),
+    /// All at once, and repeated events change nothing.
+    Repeatable(HandleTogether),
 }
+
+type HandleTogether =
+    fn(&mut Tx<'_>, &[HandledEvent<'_>]) -> Result<Vec<HandlerOutcome>, HandleError>;
 
 impl From<ConsumerHandle> for EventHandler {
     fn from(handle: ConsumerHandle) -> EventHandler {
         match handle {
             ConsumerHandle::Each(handle) => EventHandler::Each(Arc::new(handle)),
             ConsumerHandle::Together(handle) => EventHandler::Together(Arc::new(handle)),
+            ConsumerHandle::Repeatable(handle) => EventHandler::Repeatable(Arc::new(handle)),
         }
     }
 }
@@ -72,7 +78,7 @@ pub const STATS: EventConsumer = EventConsumer {
     group: urr_stats::GROUP,
     topics: urr_stats::TOPICS,
     types: None,
-    handle: ConsumerHandle::Together(urr_stats::handle),
+    handle: ConsumerHandle::Repeatable(urr_stats::handle),
 };
 
 pub const TICKET: EventConsumer = EventConsumer {
@@ -132,7 +138,9 @@ mod tests {
                 let handler = handler.clone();
                 let handle = move |tx: &mut Tx<'_>| match &handler {
                     EventHandler::Each(handle) => Ok(vec![handle(tx, &event, &context)?]),
-                    EventHandler::Together(handle) => handle(tx, &[(&event, context.clone())]),
+                    EventHandler::Together(handle) | EventHandler::Repeatable(handle) => {
+                        handle(tx, &[(&event, context.clone())])
+                    }
                 };
                 let handled: Result<_, HandleError> = db.write(handle).await;
                 let expected = Ok(vec![HandlerOutcome::Ignored]);
