@@ -88,8 +88,8 @@ fn system(report: &RushReport) -> String {
 fn expectations(report: &RushReport) -> String {
     let row = |it: &crate::expectation::ExpectationResult| {
         let (class, verdict) = if it.passed { ("", "met") } else { ("bad", "not met") };
-        let text = escape(&it.text);
-        format!("<tr class=\"{class}\"><td>{text}<td>{:.1}<td>{verdict}</tr>", it.value)
+        let (text, measured) = (escape(&it.text), it.measured());
+        format!("<tr class=\"{class}\"><td>{text}<td>{measured}<td>{verdict}</tr>")
     };
     let rows: String = report.expectations.iter().map(row).collect();
     format!("<div class=\"wide\"><table>{rows}</table></div>")
