@@ -52,6 +52,8 @@ export interface RunningProgram {
   restart(settings: Record<string, string>): Promise<void>;
   /** What `urr audit money` says; it fails if anything is not explained. */
   audit(): Promise<MoneyAudit>;
+  /** Runs a command of the program on its data, and returns what it says. */
+  run(...words: string[]): Promise<string>;
   stop(): Promise<void>;
 }
 
@@ -106,7 +108,11 @@ export async function runProgram(settings: Record<string, string> = {}): Promise
     throw error;
   }
   const audit = () => auditMoney(program, ['--data', data], env);
-  return { url, admin: ADMIN, mails: mails.folder, audit, restart, stop };
+  const run = async (...words: string[]) => {
+    const { stdout } = await promisify(execFile)(program, [...words, '--data', data], { env });
+    return stdout;
+  };
+  return { url, admin: ADMIN, mails: mails.folder, audit, restart, run, stop };
 }
 
 /**
@@ -127,6 +133,10 @@ function runningProgram(config: string): RunningProgram {
     mails: URR_TEST_MAILS,
     restart: () => Promise.reject(new Error(`nobody restarts ${URR_URL}`)),
     audit: () => auditMoney(URR_PROGRAM, ['--config', config], env),
+    run: async (...words) => {
+      const all = [...words, '--config', config];
+      return (await promisify(execFile)(URR_PROGRAM, all, { env })).stdout;
+    },
     stop: () => Promise.resolve(),
   };
 }

@@ -64,6 +64,12 @@ impl Bus {
         Ok(Bus { engine: Arc::new(engine) })
     }
 
+    /// Opens the log for somebody who only reads. Nothing is created or changed.
+    pub fn open_embedded_read_only(path: &Path, clock: &Clock) -> Result<Bus, BusError> {
+        let engine = BusEngine::Embedded(EmbeddedBus::open_read_only(path, clock)?);
+        Ok(Bus { engine: Arc::new(engine) })
+    }
+
     /// The embedded bus on a database that has the tables of [`crate::EMBEDDED_SCHEMA`].
     #[cfg(feature = "simulation")]
     pub fn on_database(db: urr_storage::Db, clock: &Clock) -> Bus {

@@ -47,6 +47,11 @@ impl EmbeddedBus {
         Ok(EmbeddedBus::on(Db::open_sqlite(path, &options)?, clock))
     }
 
+    pub(crate) fn open_read_only(path: &Path, clock: &Clock) -> Result<EmbeddedBus, BusError> {
+        let options = SqliteOptions { readers: 1, ..SqliteOptions::default() };
+        Ok(EmbeddedBus::on(Db::open_sqlite_read_only(path, &options)?, clock))
+    }
+
     /// `db` has the tables.
     pub(crate) fn on(db: Db, clock: &Clock) -> EmbeddedBus {
         let (appended, consuming) = (Arc::default(), Arc::default());

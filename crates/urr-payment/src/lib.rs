@@ -19,6 +19,7 @@ mod ledger_audit;
 mod metrics;
 mod periodic_audit;
 pub mod provider;
+mod provider_audit;
 mod provider_reconciliation;
 mod queries;
 mod saga;
@@ -52,6 +53,7 @@ use keyed_mutex::KeyedMutex;
 pub use ledger_audit::{LedgerPart, LedgerProof};
 use metrics::PaymentMetrics;
 use provider::ProviderClient;
+pub use provider_audit::AuditedProviders;
 pub use provider_reconciliation::{ProviderDifference, Reconciliation};
 pub use saga::{
     AdminRefundRequest, ApproveError, ApproveOrder, CloseError, CloseRefundRequest, CommandContext,

@@ -120,6 +120,12 @@ fn compare_order(ours: Option<&Payment>, theirs: &ProviderPayment) -> OrderFindi
     }
 }
 
+/// A charge that the next reconciliation resumes.
+fn abandoned_charge(theirs: ProviderPayment) -> ProviderDifference {
+    let (ours, theirs_sum) = ((Won::ZERO, Won::ZERO), (theirs.amount, theirs.refunded));
+    ProviderDifference::Amounts { order_id: theirs.order_id, ours, theirs: theirs_sum }
+}
+
 /// What a provider's list says about an order.
 enum ListCheck {
     OrderFinding(OrderFinding),
@@ -140,6 +146,14 @@ fn check_listed(ours: Option<&Payment>, listed: &ListedOrder) -> ListCheck {
         }
         (_, ours) => ListCheck::Ask { payment_key: ours.and_then(|ours| ours.payment_key.clone()) },
     }
+}
+
+/// What is done about a payment that we gave up and the provider has charged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AbandonedCharges {
+    Reopen,
+    /// For an audit, which changes nothing.
+    Report,
 }
 
 /// From a time, and before another.
@@ -169,6 +183,15 @@ impl PaymentService {
         provider: &ProviderClient,
         span: TimeRange,
     ) -> DbResult<Reconciliation> {
+        self.compare_with(provider, span, AbandonedCharges::Reopen).await
+    }
+
+    pub(crate) async fn compare_with(
+        &self,
+        provider: &ProviderClient,
+        span: TimeRange,
+        abandoned: AbandonedCharges,
+    ) -> DbResult<Reconciliation> {
         let listed = match provider.list(span.from, span.to).await {
             ProviderListing::Orders(listed) => listed,
             ProviderListing::Unknown { code } => {
@@ -181,7 +204,7 @@ impl PaymentService {
                 return Ok(Reconciliation { silent, ..Reconciliation::default() });
             }
         };
-        self.compare_list(provider, listed, span).await
+        self.compare_list(provider, listed, span, abandoned).await
     }
 
     async fn compare_list(
@@ -189,11 +212,12 @@ impl PaymentService {
         provider: &ProviderClient,
         listed: Vec<ListedOrder>,
         span: TimeRange,
+        abandoned: AbandonedCharges,
     ) -> DbResult<Reconciliation> {
         let name = provider.name();
         let mut found = Reconciliation { compared: listed.len(), ..Reconciliation::default() };
         let known: HashSet<String> = listed.iter().map(|order| order.order_id.clone()).collect();
-        let mut suspects = Vec::new();
+        let (mut suspects, mut reported) = (Vec::new(), Vec::new());
         for chunk in listed.chunks(COMPARED_AT_ONCE) {
             let checked = self.check_all(name, chunk.to_vec()).await?;
             let asked = checked.into_iter().map(|(order, check)| self.ask(provider, order, check));
@@ -202,6 +226,9 @@ impl PaymentService {
                 match answer? {
                     Some(OrderFinding::Agrees) => {}
                     Some(OrderFinding::Differs(difference)) => suspects.push(difference),
+                    Some(OrderFinding::Reopen(theirs)) if abandoned == AbandonedCharges::Report => {
+                        reported.push(abandoned_charge(theirs));
+                    }
                     Some(OrderFinding::Reopen(theirs)) => {
                         if self.reopen(&theirs).await? {
                             found.reopened.push(theirs.order_id);
@@ -221,6 +248,7 @@ impl PaymentService {
             }),
         );
         found.differences = self.recheck(provider, suspects).await?;
+        found.differences.extend(reported);
         Ok(found)
     }
 

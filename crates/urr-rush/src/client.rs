@@ -1,30 +1,25 @@
-//! The HTTP client of the fans: bounded, shared connections.
+//! The HTTP client of the fans.
 //!
 //! On a loopback address the connections come from many loopback addresses, because limits per
 //! address are meant for the internet and a rehearsal has one machine.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
-use hyper::header::{CONTENT_TYPE, HeaderName, RETRY_AFTER};
-use hyper::{Method, Request, StatusCode, Uri};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
+use hyper::body::Incoming;
+use hyper::header::{CONTENT_TYPE, HOST, HeaderName, RETRY_AFTER};
+use hyper::{Method, Request, Response, StatusCode, Uri};
 use rustls::{ClientConfig, RootCertStore};
 use serde_json::Value;
-use tokio::sync::Semaphore;
 use urr_kernel::Uuid;
+
+use crate::connections::{AddressNumber, ConnectionPool, PooledConnection, SendFailure};
 
 /// A fan gives up after this time.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
-/// Shorter than a process that stops is not ready: a browser would repeat a request whose connection
-/// was closed meanwhile, and a fan does not.
-const IDLE_MAX: Duration = Duration::from_secs(2);
 const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
 const ENTRY_TOKEN: HeaderName = HeaderName::from_static("x-queue-entry-token");
 const PROOF_OF_WORK: HeaderName = HeaderName::from_static("x-proof-of-work");
@@ -35,6 +30,7 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 pub struct Site {
     /// Without a slash at the end.
     url: String,
+    uri: Uri,
     /// 127.0.0.0/8.
     is_loopback: bool,
     /// Whose certificates are good. None: those of the web.
@@ -50,7 +46,8 @@ impl Site {
         let Some(host) = uri.host() else { bail!("{url} has no host") };
         let address: Option<Ipv4Addr> = host.parse().ok();
         let is_loopback = address.is_some_and(|it| it.is_loopback());
-        Ok(Site { url: url.to_owned(), is_loopback, tls: None })
+        let url = url.to_owned();
+        Ok(Site { url, uri, is_loopback, tls: None })
     }
 
     /// A site whose certificate another authority signed.
@@ -150,66 +147,60 @@ pub enum NoAnswer {
     Broken,
 }
 
-type HttpClient = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
+/// An idle connection may have been closed by the site just now; two in a row rarely are.
+const UNSENT_TRIES: u32 = 4;
 
 pub struct FanClient {
     site: Site,
-    addresses: Vec<FanAddress>,
-}
-
-/// An address that requests come from. Its connections are kept, so it has a permit for each.
-struct FanAddress {
-    client: HttpClient,
-    permits: Semaphore,
+    /// How many addresses requests come from.
+    addresses: usize,
+    pool: ConnectionPool,
 }
 
 impl FanClient {
-    /// `addresses` is how many addresses requests come from, if the site is on this machine.
+    /// `connections` is the most that are open at once, and `addresses` is how many addresses requests
+    /// come from, if the site is on this machine.
     pub fn new(site: Site, connections: usize, addresses: u16) -> FanClient {
-        let addresses = if site.is_loopback { addresses.max(1) } else { 1 };
-        let origin = |number: u16| {
-            let [high, low] = number.to_be_bytes();
-            // 127.77.0.1 and so on: a machine owns all of 127.0.0.0/8.
-            site.is_loopback.then(|| IpAddr::V4(Ipv4Addr::new(127, 77, high, low)))
-        };
-        let per_address = connections.div_ceil(usize::from(addresses));
         let tls = site.tls.clone().unwrap_or_else(tls);
-        let address = |number| FanAddress {
-            client: connect(origin(number), per_address, tls.clone()),
-            permits: Semaphore::new(per_address),
-        };
-        FanClient { addresses: (1..=addresses).map(address).collect(), site }
+        let pool = ConnectionPool::new(site.uri.clone(), tls, connections.max(1));
+        FanClient { addresses: usize::from(addresses.max(1)), pool, site }
     }
 
-    /// Sends a request of the fan with this number. It waits for a connection if all are taken.
+    /// Sends a request of the fan with this number. It waits for a connection if all are in use.
     pub async fn send(&self, fan: usize, request: FanRequest) -> Result<FanResponse, NoAnswer> {
-        let address = &self.addresses[fan % self.addresses.len()];
         let work = async {
-            let _permit = address.permits.acquire().await.map_err(|_| NoAnswer::Broken)?;
-            self.exchange(&address.client, request).await
+            let request = self.to_http(request).map_err(|_| NoAnswer::Broken)?;
+            self.exchange(self.address(fan), request).await
         };
         tokio::time::timeout(REQUEST_TIMEOUT, work).await.unwrap_or(Err(NoAnswer::Timeout))
     }
 
+    fn address(&self, fan: usize) -> AddressNumber {
+        let number = AddressNumber::try_from(fan % self.addresses + 1);
+        number.ok().filter(|_| self.site.is_loopback).unwrap_or(0)
+    }
+
     async fn exchange(
         &self,
-        client: &HttpClient,
-        request: FanRequest,
+        address: AddressNumber,
+        mut request: Request<Full<Bytes>>,
     ) -> Result<FanResponse, NoAnswer> {
-        let request = self.to_http(request).map_err(|_| NoAnswer::Broken)?;
-        let response = client.request(request).await.map_err(|_| NoAnswer::Broken)?;
-        let (parts, body) = response.into_parts();
-        let body = Limited::new(body, BODY_BYTES_MAX).collect().await;
-        let body = body.map_err(|_| NoAnswer::Broken)?.to_bytes();
-        let seconds = parts.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
-        let retry_after = seconds.and_then(|text| text.parse().ok()).map(Duration::from_secs);
-        let body = serde_json::from_slice(&body).unwrap_or_default();
-        Ok(FanResponse { status: parts.status, body, retry_after })
+        for _ in 0..UNSENT_TRIES {
+            let connection = self.pool.connection(address).await;
+            let mut connection = connection.map_err(|_| NoAnswer::Broken)?;
+            match connection.send(request).await {
+                Ok(response) => return read(response, connection).await,
+                Err(SendFailure::Unsent(unsent)) => request = *unsent,
+                Err(SendFailure::Broken) => return Err(NoAnswer::Broken),
+            }
+        }
+        Err(NoAnswer::Broken)
     }
 
     fn to_http(&self, request: FanRequest) -> Result<Request<Full<Bytes>>> {
-        let uri = format!("{}{}", self.site.url, request.path);
-        let mut http = Request::builder().method(request.method).uri(uri);
+        let host = self.site.uri.authority().context("a site has a host")?.as_str();
+        let mut http = Request::builder().method(request.method).uri(request.path);
+        http = http.header(HOST, host);
         if let Some(token) = request.token {
             http = http.header("authorization", format!("Bearer {token}"));
         }
@@ -243,18 +234,19 @@ fn tls() -> ClientConfig {
         .with_no_client_auth()
 }
 
-fn connect(origin: Option<IpAddr>, connections: usize, tls: ClientConfig) -> HttpClient {
-    let mut tcp = HttpConnector::new();
-    tcp.set_nodelay(true);
-    tcp.enforce_http(false);
-    tcp.set_local_address(origin);
-    tcp.set_connect_timeout(Some(REQUEST_TIMEOUT));
-    let https = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1();
-    Client::builder(TokioExecutor::new())
-        .pool_timer(TokioTimer::new())
-        .pool_idle_timeout(IDLE_MAX)
-        .pool_max_idle_per_host(connections)
-        .build(https.wrap_connector(tcp))
+/// Reads the answer to its end, and keeps the connection for others.
+async fn read(
+    response: Response<Incoming>,
+    connection: PooledConnection,
+) -> Result<FanResponse, NoAnswer> {
+    let (parts, body) = response.into_parts();
+    let body = Limited::new(body, BODY_BYTES_MAX).collect().await;
+    let body = body.map_err(|_| NoAnswer::Broken)?.to_bytes();
+    connection.keep();
+    let seconds = parts.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
+    let retry_after = seconds.and_then(|text| text.parse().ok()).map(Duration::from_secs);
+    let body = serde_json::from_slice(&body).unwrap_or_default();
+    Ok(FanResponse { status: parts.status, body, retry_after })
 }
 
 #[cfg(test)]

@@ -53,8 +53,16 @@ enum Quantile {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ExpectationResult {
     pub text: String,
-    pub value: f64,
+    /// None if nothing was measured: then it did not come true, whatever was expected.
+    pub value: Option<f64>,
     pub passed: bool,
+}
+
+impl ExpectationResult {
+    /// What was measured, in words.
+    pub(crate) fn measured(&self) -> String {
+        self.value.map_or_else(|| "nothing was measured".to_owned(), |value| format!("{value:.1}"))
+    }
 }
 
 const FIGURES: &str = "p50, p99 or max with .check, .poll, .map, .reserve, .pay, .cancel, .leave, \
@@ -65,29 +73,34 @@ const PROGRAM: &str = Operation::Program.name();
 impl Expectation {
     pub fn check(&self, report: &RushReport) -> ExpectationResult {
         let value = self.figure.of(report);
-        let passed = match self.comparison {
+        let passed = value.is_some_and(|value| match self.comparison {
             Comparison::Less => value < self.bound,
             Comparison::AtMost => value <= self.bound,
             Comparison::Equal => (value - self.bound).abs() < 1e-9,
             Comparison::AtLeast => value >= self.bound,
             Comparison::Greater => value > self.bound,
-        };
+        });
         ExpectationResult { text: self.text.clone(), value, passed }
     }
 }
 
 impl Figure {
-    fn of(self, report: &RushReport) -> f64 {
-        let count = |count: u64| count as f64;
+    /// None if nobody did what it measures: a rush in which nobody checked says nothing about checks.
+    /// Outcomes are counted over all fans, so that 0 is an answer.
+    fn of(self, report: &RushReport) -> Option<f64> {
+        let count = |count: u64| Some(count as f64);
+        let has_requests = report.operations.iter().any(|it| it.sent() > 0);
         match self {
             Figure::Latency(quantile, operation) => {
-                let found = report.operations.iter().find(|it| it.name == operation.name());
-                found.map_or(0.0, |it| match quantile {
-                    Quantile::P50 => it.p50_ms,
-                    Quantile::P99 => it.p99_ms,
-                    Quantile::Max => it.max_ms,
-                })
+                let found = report.operations.iter().find(|it| it.name == operation.name())?;
+                let value = match quantile {
+                    Quantile::P50 => found.p50_ms,
+                    Quantile::P99 => found.p99_ms,
+                    Quantile::Max => found.max_ms,
+                };
+                (found.answered() > 0).then_some(value)
             }
+            Figure::Failed | Figure::Deferred if !has_requests => None,
             Figure::Failed => count(report.operations.iter().map(|it| it.failed).sum()),
             // Limits are there to slow programs down.
             Figure::Deferred => {
@@ -100,10 +113,15 @@ impl Figure {
             Figure::ProgramsSucceeded => count(report.outcome("programs that succeeded")),
             Figure::OutOfOrder => {
                 let fairness = &report.fairness;
-                (fairness.joined_out_of_order + fairness.admitted_out_of_order) as f64
+                let found = fairness.joined_out_of_order + fairness.admitted_out_of_order;
+                (fairness.numbered > 0).then_some(found as f64)
             }
-            Figure::EstimatesWithin => report.estimates.within_range,
-            Figure::EstimatesUpper => report.estimates.upper_ratio,
+            Figure::EstimatesWithin => {
+                (report.estimates.compared > 0).then_some(report.estimates.within_range)
+            }
+            Figure::EstimatesUpper => {
+                (report.estimates.compared > 0).then_some(report.estimates.upper_ratio)
+            }
         }
     }
 
@@ -183,6 +201,9 @@ mod tests {
     fn expectations_are_checked_against_the_report() {
         let mut report = RushReport::empty();
         report.operations[0].p99_ms = 150.0;
+        report.operations[0].done = 5;
+        report.fairness.numbered = 5;
+        report.estimates.compared = 5;
         report.operations[0].failed = 2;
         report.operations[Operation::Program as usize].deferred = 7;
         for (text, passed) in [
@@ -199,6 +220,33 @@ mod tests {
             let expectation: Expectation = text.parse().unwrap();
             assert_eq!(expectation.check(&report).passed, passed, "{text}");
         }
+    }
+
+    /// A system that refuses everybody at the door has no slow answers, and meets nothing by that.
+    #[test]
+    fn an_expectation_without_samples_is_not_met() {
+        let check = |report: &RushReport, text: &str| {
+            text.parse::<Expectation>().unwrap().check(report).passed
+        };
+        let mut report = RushReport::empty();
+        let of_checks = ["p99.check<200ms", "p50.check>=0ms", "max.check=0ms"];
+        for text in of_checks {
+            assert!(!check(&report, text), "{text}");
+        }
+        for text in ["failed=0", "deferred=0", "out-of-order=0", "estimates-within<=1"] {
+            assert!(!check(&report, text), "{text}");
+        }
+        assert!(check(&report, "bought=0"), "how fans ended is known of all of them");
+        report.operations[Operation::Check as usize].deferred = 3;
+        assert!(!check(&report, "p99.check<200ms"), "who was told to wait has no answer yet");
+        assert!(check(&report, "failed=0"));
+        report.operations[Operation::Check as usize].done = 1;
+        assert!(check(&report, "p99.check<200ms"), "the control");
+        assert!(!check(&report, "p99.pay<200ms"));
+        report.judge(&["p99.pay<200ms".parse().unwrap()]);
+        assert!(!report.has_passed());
+        let said = "expected p99.pay<200ms: nothing was measured, NOT MET";
+        assert!(report.summary().contains(said), "{}", report.summary());
     }
 
     #[test]

@@ -5,7 +5,8 @@
 //!   counts from that moment. A slow server is not excused by fans that wait for it.
 //! - A seed decides what every fan does: arrival, seats, pauses, card. The same seed repeats the
 //!   decisions, not the answers of the server.
-//! - Every fan is a task with a timer. Connections are bounded and shared.
+//! - Every fan is a task with a timer. All fans share one limit of connections, and the wait for one is
+//!   part of the latency.
 //! - Some fans are programs that break the rules. None of them may succeed.
 //!
 //! Deliberately absent: what only the operator of the system can see. `urr audit` proves afterwards
@@ -18,6 +19,7 @@ mod arrivals;
 mod behaviour;
 mod client;
 mod compare;
+mod connections;
 mod expectation;
 mod fairness;
 mod fan;
@@ -37,7 +39,7 @@ mod seat_map;
 
 pub use accounts::{FanAccount, read_accounts, write_accounts};
 pub use arrivals::Arrivals;
-pub use behaviour::Behaviour;
+pub use behaviour::{Behaviour, CARDS};
 pub use client::{FanClient, FanRequest, FanResponse, Site};
 pub use compare::compare;
 pub use expectation::Expectation;

@@ -34,7 +34,10 @@ pub fn plot(series: &[Series<'_>], unit: &str, style: PlotStyle) -> String {
     let y_max = round_up(all().map(|(_, y)| *y).fold(1.0, f64::max) * 1.02);
     let x_of = |x: f64| LEFT + x / x_max * (WIDTH - LEFT - RIGHT);
     let y_of = |y: f64| HEIGHT - BOTTOM - y / y_max * (HEIGHT - BOTTOM - TOP);
-    let mut svg = format!(r#"<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img">"#);
+    let names: Vec<&str> = series.iter().map(|it| it.name).collect();
+    let label = format!("{}, {unit}", names.join(", "));
+    let mut svg =
+        format!(r#"<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}">"#);
     for tick in 0..=TICKS {
         let share = f64::from(tick) / f64::from(TICKS);
         let (y, label) = (y_of(y_max * share), short(y_max * share));
@@ -47,7 +50,7 @@ pub fn plot(series: &[Series<'_>], unit: &str, style: PlotStyle) -> String {
                 y + 4.0
             ),
         );
-        let (x, label) = (x_of(x_max * share), short((x_max * share).round()));
+        let (x, label) = (x_of(x_max * share), short(x_max * share));
         // The last one ends with the frame: on a phone half of it would be outside.
         let anchor = if tick == TICKS { "end" } else { "middle" };
         put(
@@ -60,8 +63,9 @@ pub fn plot(series: &[Series<'_>], unit: &str, style: PlotStyle) -> String {
     }
     for (it, colour) in series.iter().zip(COLOURS.iter().cycle()) {
         let points = it.points.iter().map(|(x, y)| (x_of(*x), y_of(*y)));
+        // One point is no line.
         match style {
-            PlotStyle::Lines => {
+            PlotStyle::Lines if it.points.len() > 1 => {
                 let path: Vec<String> = points.map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
                 put(
                     &mut svg,
@@ -71,7 +75,7 @@ pub fn plot(series: &[Series<'_>], unit: &str, style: PlotStyle) -> String {
                     ),
                 );
             }
-            PlotStyle::Points => {
+            PlotStyle::Lines | PlotStyle::Points => {
                 for (x, y) in points {
                     put(
                         &mut svg,
@@ -85,7 +89,10 @@ pub fn plot(series: &[Series<'_>], unit: &str, style: PlotStyle) -> String {
     }
     svg.push_str("</svg><p class=\"legend\">");
     for (it, colour) in series.iter().zip(COLOURS.iter().cycle()) {
-        put(&mut svg, format_args!(r#"<span style="color:{colour}">■</span> {} "#, it.name));
+        put(
+            &mut svg,
+            format_args!(r#"<span><i style="background:{colour}"></i>{}</span> "#, it.name),
+        );
     }
     put(&mut svg, format_args!("({unit})</p>"));
     svg
@@ -103,14 +110,16 @@ fn put(text: &mut String, more: std::fmt::Arguments<'_>) {
     text.write_fmt(more).expect("a string takes everything");
 }
 
-/// A number in a few characters.
+/// A number in a few characters, without zeros that say nothing.
 fn short(number: f64) -> String {
-    match number.abs() {
-        it if it >= 1e6 => format!("{:.1}M", number / 1e6),
-        it if it >= 1e4 => format!("{:.0}k", number / 1e3),
-        it if it >= 10.0 || it == 0.0 => format!("{number:.0}"),
-        _ => format!("{number:.2}"),
-    }
+    let (digits, unit) = match number.abs() {
+        it if it >= 1e6 => (format!("{:.1}", number / 1e6), "M"),
+        it if it >= 1e4 => (format!("{:.0}.0", number / 1e3), "k"),
+        it if it >= 100.0 => (format!("{number:.0}.0"), ""),
+        it if it >= 10.0 => (format!("{number:.1}"), ""),
+        _ => (format!("{number:.2}"), ""),
+    };
+    format!("{}{unit}", digits.trim_end_matches('0').trim_end_matches('.'))
 }
 
 #[cfg(test)]
@@ -128,6 +137,9 @@ mod tests {
             "{lines}"
         );
         assert_eq!(plot(&series, "fans", PlotStyle::Points).matches("<circle").count(), 2);
+        let once = [Series { name: "left", points: vec![(3.0, 4.0)] }];
+        let dot = plot(&once, "ms", PlotStyle::Lines);
+        assert!(dot.contains("<circle") && !dot.contains("<polyline"), "one point can be seen");
         assert!(plot(&[], "", PlotStyle::Lines).contains("</svg>"));
     }
 
@@ -138,7 +150,8 @@ mod tests {
 
     #[test]
     fn numbers_are_short() {
-        let short_ones = [0.0, 0.5, 12.3, 52_500.0, 1_234_567.0].map(short);
-        assert_eq!(short_ones, ["0", "0.50", "12", "52k", "1.2M"]);
+        let numbers = [0.0, 0.5, 2.25, 6.0, 12.3, 100.0, 52_500.0, 1_234_567.0, 20e6];
+        let short_ones = numbers.map(short);
+        assert_eq!(short_ones, ["0", "0.5", "2.25", "6", "12.3", "100", "52k", "1.2M", "20M"]);
     }
 }

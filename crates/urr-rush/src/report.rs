@@ -69,6 +69,17 @@ pub struct OperationReport {
     pub max_ms: f64,
 }
 
+impl OperationReport {
+    /// Requests that have a latency.
+    pub(crate) fn answered(&self) -> u64 {
+        self.done + self.refused + self.failed
+    }
+
+    pub(crate) fn sent(&self) -> u64 {
+        self.answered() + self.deferred
+    }
+}
+
 /// One second of the rush.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -201,7 +212,7 @@ impl RushReport {
             "{:<10}{:>10}{:>10}{:>10}{:>10}{:>12}{:>12}{:>12}",
             "", "done", "refused", "deferred", "failed", "p50 ms", "p99 ms", "max ms"
         ));
-        for it in self.operations.iter().filter(|it| it.done + it.refused + it.failed > 0) {
+        for it in self.operations.iter().filter(|it| it.answered() > 0) {
             lines.push(format!(
                 "{:<10}{:>10}{:>10}{:>10}{:>10}{:>12.1}{:>12.1}{:>12.1}",
                 it.name,
@@ -228,7 +239,7 @@ impl RushReport {
         lines.extend(self.system_lines());
         for it in &self.expectations {
             let verdict = if it.passed { "ok" } else { "NOT MET" };
-            lines.push(format!("expected {}: {:.1}, {verdict}", it.text, it.value));
+            lines.push(format!("expected {}: {}, {verdict}", it.text, it.measured()));
         }
         lines.join("\n")
     }

@@ -6,14 +6,21 @@ use crate::plot::{PlotStyle, Series, plot};
 use crate::recorder::Operation;
 use crate::report::{RushReport, SecondReport};
 
-const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:780px;margin:2rem auto;\
-    padding:0 1rem;color:#1a1a1a;background:#fff}.wide{overflow-x:auto}p{overflow-wrap:anywhere}h1{font-size:1.5rem}h2{font-size:1.1rem;\
-    margin:2rem 0 .3rem}table{border-collapse:collapse;width:100%}td,th{padding:.25rem .5rem;\
-    text-align:right;white-space:nowrap;border-bottom:1px solid #8883}td:first-child,th:first-child{text-align:left}\
-    svg{width:100%;height:auto}svg text{font-size:11px;fill:currentColor}@media(max-width:500px){svg text{font-size:20px}\
-    td,th{padding:.25rem .4rem;font-size:13px}}.legend{margin:0;\
-    font-size:13px}.bad{color:#d9362b;font-weight:600}@media(prefers-color-scheme:dark){\
-    body{color:#eee;background:#16161a}}";
+const STYLE: &str = ":root{color-scheme:light dark}body{font:15px/1.5 system-ui,sans-serif;\
+    max-width:780px;margin:2rem auto;padding:0 1rem;color:#1a1a1a;background:#fff}\
+    .wide{overflow-x:auto}p,li{overflow-wrap:anywhere}h1{font-size:1.5rem;line-height:1.25;\
+    overflow-wrap:anywhere}h2{font-size:1.1rem;margin:2rem 0 .3rem}ul{padding-left:1.2rem}\
+    table{border-collapse:collapse;width:100%}td,th{padding:.25rem .5rem;text-align:right;\
+    font-variant-numeric:tabular-nums;white-space:nowrap;border-bottom:1px solid #8883}\
+    td:first-child,th:first-child{text-align:left}th{font-weight:600}tbody th{font-weight:400}\
+    svg{display:block;width:100%;height:auto}svg text{font-size:11px;fill:currentColor}\
+    .legend{margin:0 0 .8rem;font-size:13px}.legend span{margin-right:.8em;white-space:nowrap}\
+    .legend i{display:inline-block;width:.7em;height:.7em;margin-right:.3em;border-radius:2px}\
+    .bad,.bad th{color:#c0281e;font-weight:600}\
+    @media(max-width:500px){body{margin:1rem auto}svg text{font-size:20px}\
+    td,th{padding:.25rem .4rem;font-size:13px}}\
+    @media(prefers-color-scheme:dark){body{color:#eee;background:#16161a}\
+    .bad,.bad th{color:#ff8a80}}";
 
 /// Kinds of failures in a plot.
 const KINDS_MAX: usize = 8;
@@ -46,7 +53,7 @@ pub fn to_html(report: &RushReport) -> String {
     format!(
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width\"><title>{title}</title>\
-         <style>{STYLE}</style>{}</html>",
+         <style>{STYLE}</style><body><main>{}</main></body></html>",
         sections.concat()
     )
 }
@@ -68,7 +75,7 @@ fn facts(report: &RushReport) -> String {
     format!(
         "<p>{} at {}, {:.0} s, seed {}. {} seats sold in a hall of {} for {} won{again}.{ended}</p>\
          <p>{}.</p>",
-        setup.started_at,
+        to_second(&setup.started_at.to_string()),
         escape(&setup.url),
         report.seconds_total,
         setup.seed,
@@ -88,29 +95,56 @@ fn system(report: &RushReport) -> String {
 fn expectations(report: &RushReport) -> String {
     let row = |it: &crate::expectation::ExpectationResult| {
         let (class, verdict) = if it.passed { ("", "met") } else { ("bad", "not met") };
-        let text = escape(&it.text);
-        format!("<tr class=\"{class}\"><td>{text}<td>{:.1}<td>{verdict}</tr>", it.value)
-    };
-    let rows: String = report.expectations.iter().map(row).collect();
-    format!("<div class=\"wide\"><table>{rows}</table></div>")
-}
-
-fn operations(report: &RushReport) -> String {
-    let row = |it: &crate::report::OperationReport| {
+        let (text, measured) = (escape(&it.text), it.measured());
         format!(
-            "<tr><td>{}<td>{}<td>{}<td>{}<td>{}<td>{:.1}<td>{:.1}<td>{:.1}</tr>",
-            it.name, it.done, it.refused, it.deferred, it.failed, it.p50_ms, it.p99_ms, it.max_ms
+            "<tr class=\"{class}\"><th scope=\"row\">{text}</th><td>{measured}</td>\
+             <td>{verdict}</td></tr>"
         )
     };
-    let rows: String = report.operations.iter().map(row).collect();
+    let rows: String = report.expectations.iter().map(row).collect();
+    let head = head(&["expected", "measured", ""]);
+    wide("Expectations", &format!("<table>{head}<tbody>{rows}</tbody></table>"))
+}
+
+/// A table that is moved sideways by itself on a small screen, also with the keyboard.
+fn wide(name: &str, content: &str) -> String {
+    format!(
+        "<div class=\"wide\" role=\"region\" aria-label=\"{name}\" tabindex=\"0\">{content}</div>"
+    )
+}
+
+fn head(columns: &[&str]) -> String {
+    let cell = |name: &&str| match name.is_empty() {
+        true => "<td></td>".to_owned(),
+        false => format!("<th scope=\"col\">{name}</th>"),
+    };
+    format!("<thead><tr>{}</tr></thead>", columns.iter().map(cell).collect::<String>())
+}
+
+/// What happened at all: a row of zeros says nothing.
+fn operations(report: &RushReport) -> String {
+    let row = |it: &crate::report::OperationReport| {
+        let cells =
+            [it.done, it.refused, it.deferred, it.failed].map(|it| format!("<td>{it}</td>"));
+        let times = [it.p50_ms, it.p99_ms, it.max_ms].map(|it| format!("<td>{it:.1}</td>"));
+        let (cells, times) = (cells.concat(), times.concat());
+        format!("<tr><th scope=\"row\">{}</th>{cells}{times}</tr>", it.name)
+    };
+    let rows: String = report.operations.iter().filter(|it| it.sent() > 0).map(row).collect();
+    let head = head(&["", "done", "refused", "deferred", "failed", "p50 ms", "p99 ms", "max ms"]);
+    let table = format!("<table>{head}<tbody>{rows}</tbody></table>");
     let failure = |(text, count): (&String, &u64)| {
-        format!("<tr class=\"bad\"><td>{}<td>{count}</tr>", escape(text))
+        let text = escape(text);
+        format!("<tr class=\"bad\"><th scope=\"row\">{text}</th><td>{count}</td></tr>")
     };
     let failures: String = report.failures.iter().map(failure).collect();
-    format!(
-        "<div class=\"wide\"><table><tr><th><th>done<th>refused<th>deferred<th>failed<th>p50 ms\
-         <th>p99 ms<th>max ms</tr>{rows}</table><table>{failures}</table></div>"
-    )
+    match failures.is_empty() {
+        true => wide("Requests", &table),
+        false => {
+            let failures = format!("<table><tbody>{failures}</tbody></table>");
+            wide("Requests", &table) + &wide("Failures", &failures)
+        }
+    }
 }
 
 fn by_second<'a>(
@@ -220,6 +254,13 @@ fn estimates(report: &RushReport) -> String {
     plot(&series, "seconds waited over seconds told", PlotStyle::Points) + &text
 }
 
+/// A time such as `2026-11-18T10:19:35.740832Z` without fractions of a second.
+fn to_second(time: &str) -> String {
+    let (date, clock) = time.split_once('T').unwrap_or((time, ""));
+    let clock = clock.split(['.', 'Z']).next().unwrap_or_default();
+    format!("{date} {clock} UTC")
+}
+
 /// With a comma after every three digits.
 fn grouped(won: i64) -> String {
     let digits = won.unsigned_abs().to_string();
@@ -247,6 +288,12 @@ mod tests {
     fn money_is_grouped() {
         let texts = [0, 999, 1_000, -12_345, 4_506_000].map(grouped);
         assert_eq!(texts, ["0", "999", "1,000", "-12,345", "4,506,000"]);
+    }
+
+    #[test]
+    fn a_time_is_told_to_the_second() {
+        let texts = ["2026-11-18T10:19:35.740832Z", "2026-11-18T10:19:35Z"].map(to_second);
+        assert_eq!(texts, ["2026-11-18 10:19:35 UTC", "2026-11-18 10:19:35 UTC"]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::future::pending;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -149,6 +150,48 @@ async fn a_slow_server_is_seen_to_be_slow() {
     assert!(max_ms > 30.0 * alone_ms, "{max_ms}");
     let (_, _, fast_ms) = check(&rehearse(Duration::ZERO).await);
     assert!(fast_ms < max_ms / 2.0, "{fast_ms} is not fast");
+}
+
+/// How many connections are open, and how many were at once.
+#[derive(Default)]
+struct OpenConnections {
+    now: AtomicUsize,
+    most: AtomicUsize,
+}
+
+/// A connection counts from its first request until its end is seen.
+async fn count_connections(opened: Arc<OpenConnections>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let turn = Arc::new(Mutex::new(()));
+        while let Ok((stream, _)) = listener.accept().await {
+            let (turn, opened) = (Arc::clone(&turn), Arc::clone(&opened));
+            tokio::spawn(async move {
+                stream.readable().await.unwrap();
+                let now = opened.now.fetch_add(1, Ordering::SeqCst) + 1;
+                opened.most.fetch_max(now, Ordering::SeqCst);
+                answer_all(stream, turn, Duration::from_millis(1), answer).await;
+                opened.now.fetch_sub(1, Ordering::SeqCst);
+            });
+        }
+    });
+    format!("http://{address}")
+}
+
+/// A machine has many addresses, and a limit of the connections of each would be none of all.
+#[tokio::test]
+async fn all_fans_share_one_limit_of_connections() {
+    for (connections, addresses) in [(8, 1), (8, 30)] {
+        let opened = Arc::new(OpenConnections::default());
+        let url = count_connections(Arc::clone(&opened)).await;
+        let plan = RushPlan { connections, addresses, ..plan(&url) };
+        let report = run(plan, pending(), |_| {}).await.unwrap();
+        let checks = report.operations.iter().find(|it| it.name == "check").unwrap();
+        assert_eq!((checks.done, checks.failed), (u64::from(FANS), 0));
+        let most = opened.most.load(Ordering::SeqCst);
+        assert_eq!(most, connections, "from {addresses} addresses");
+    }
 }
 
 /// Everybody waits for a second, and then it is over.

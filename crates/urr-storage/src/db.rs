@@ -80,6 +80,14 @@ impl Db {
         Ok(Db { engine, shared })
     }
 
+    /// Opens a file that is only looked at, and creates, changes and migrates nothing. A transaction
+    /// that writes is refused with `Closed`.
+    pub fn open_sqlite_read_only(path: &Path, options: &SqliteOptions) -> DbResult<Db> {
+        let shared = EngineShared::new(false);
+        let engine = Arc::new(sqlite::start_read_only(path, options, &shared)?);
+        Ok(Db { engine, shared })
+    }
+
     /// Connects to a schema that `provision` has brought up to date.
     ///
     /// It blocks while it connects: call it at start.

@@ -2,6 +2,7 @@
 
 mod connection;
 mod cut;
+mod read_only;
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -12,6 +13,7 @@ use tracing::warn;
 
 pub(crate) use connection::SqliteConnection;
 pub use cut::SqliteCut;
+pub(crate) use read_only::start_read_only;
 
 use crate::db::SqliteOptions;
 use crate::engine::{

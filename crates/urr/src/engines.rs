@@ -32,9 +32,28 @@ pub fn bus_path(folder: &Path) -> PathBuf {
 /// The role's tables on SQLite, brought up to date, or on PostgreSQL, checked to be so.
 pub async fn open_storage(config: &Config, role: ProcessRole, clock: &Clock) -> Result<Db> {
     let schema = role.schema().context("the gateway has no tables")?;
-    let Some(url) = service_url(config, role)? else {
-        return open_sqlite(config, &schema, clock);
-    };
+    match service_url(config, role)? {
+        Some(url) => open_postgres(config, role, &schema, &url).await,
+        None => open_sqlite(config, &schema, clock),
+    }
+}
+
+/// The role's tables for a command that only looks: nothing is created, migrated or written.
+pub async fn open_storage_read_only(config: &Config, role: ProcessRole) -> Result<Db> {
+    let schema = role.schema().context("the gateway has no tables")?;
+    match service_url(config, role)? {
+        // It only looks if its transactions only read; each says so to PostgreSQL.
+        Some(url) => open_postgres(config, role, &schema, &url).await,
+        None => open_sqlite_read_only(config, &schema).await,
+    }
+}
+
+async fn open_postgres(
+    config: &Config,
+    role: ProcessRole,
+    schema: &Schema,
+    url: &Secret,
+) -> Result<Db> {
     let mut options = PostgresOptions::new(url.expose(), schema.name);
     options.connections = config.database.connections_per_service;
     options.queue_max = config.database.queue_max;
@@ -43,12 +62,38 @@ pub async fn open_storage(config: &Config, role: ProcessRole, clock: &Clock) -> 
         Ok(()) => format!("the {role} service; has `urr migrate` been run?"),
         Err(_) => format!("the database of the {role} service does not answer"),
     })?;
+    let schema = *schema;
     let missing = db.read(move |tx| migrate::missing(tx, &schema)).await.with_context(|| {
         format!("the schema {} has no migrations; run `urr migrate`", schema.name)
     })?;
     if !missing.is_empty() {
         let missing = missing.join(", ");
         bail!("the schema {} lacks migrations ({missing}); run `urr migrate`", schema.name);
+    }
+    Ok(db)
+}
+
+/// One reader: a command that only looks asks one thing after another.
+async fn open_sqlite_read_only(config: &Config, schema: &Schema) -> Result<Db> {
+    let path = sqlite_path(&config.data.dir, schema);
+    let options = SqliteOptions {
+        readers: 1,
+        statement_timeout: Duration::from_millis(config.database.statement_timeout_ms),
+        ..SqliteOptions::default()
+    };
+    let schema = *schema;
+    let opened = Db::open_sqlite_read_only(&path, &options);
+    let db = opened.with_context(|| format!("the database file {}", path.display()))?;
+    let missing = db.read(move |tx| migrate::missing(tx, &schema)).await;
+    let missing =
+        missing.with_context(|| format!("the database file {} is not ours", path.display()))?;
+    if !missing.is_empty() {
+        bail!(
+            "the database file {} is of an older program: it lacks migrations ({}); run `urr \
+             migrate`, or start `urr up`",
+            path.display(),
+            missing.join(", ")
+        );
     }
     Ok(db)
 }
@@ -110,6 +155,12 @@ pub fn has_rooms_in_process(config: &Config) -> bool {
 /// The journal of waiting rooms in this process: always a file in the data folder.
 pub fn open_room_journal(config: &Config, clock: &Clock) -> Result<Db> {
     open_sqlite(config, &urr_room::JOURNAL, clock).context("the journal of the waiting rooms")
+}
+
+/// The same for a command that only looks.
+pub async fn open_room_journal_read_only(config: &Config) -> Result<Db> {
+    let opened = open_sqlite_read_only(config, &urr_room::JOURNAL).await;
+    opened.context("the journal of the waiting rooms")
 }
 
 /// Whether there is such a journal, for commands that must not create one.
@@ -235,6 +286,16 @@ pub fn connect_bus(config: &Config, clock: &Clock) -> Result<Bus> {
     }
     let path = bus_path(&config.data.dir);
     let opened = Bus::open_embedded(&path, clock);
+    opened.with_context(|| format!("the bus in {}", path.display()))
+}
+
+/// The bus for a command that only looks.
+pub fn connect_bus_read_only(config: &Config, clock: &Clock) -> Result<Bus> {
+    if let Some(options) = config.bus.kafka() {
+        return Bus::connect_kafka(options).context("Kafka");
+    }
+    let path = bus_path(&config.data.dir);
+    let opened = Bus::open_embedded_read_only(&path, clock);
     opened.with_context(|| format!("the bus in {}", path.display()))
 }
 

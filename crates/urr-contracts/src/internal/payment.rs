@@ -107,7 +107,8 @@ pub struct ProviderAudit {
     pub providers: Vec<String>,
     pub since: Timestamp,
     pub compared: u64,
-    /// Orders that had been given up and are tried again.
+    /// Orders that had been given up and are tried again. Only of older programs: an audit changes
+    /// nothing, and such an order is a difference.
     pub reopened: Vec<String>,
     pub differences: Vec<AuditFinding>,
     /// Providers whose answer is missing or incomplete.

@@ -25,7 +25,7 @@ use crate::http::problems::list_payment_problems;
 use crate::http::user_records::get_payment_records;
 use crate::provider_reconciliation::{ProviderDifference, Reconciliation};
 use crate::ticket_reconciliation::{TicketComparison, TicketDifference};
-use crate::{LedgerPart, LedgerProof, PaymentService};
+use crate::{AuditedProviders, LedgerPart, LedgerProof, PaymentService};
 
 /// The whole ledger is audited so often without an order.
 const WHOLE_AUDIT_EVERY: Duration = Duration::from_hours(24);
@@ -186,7 +186,7 @@ async fn audit_provider(
     _: CallContext,
 ) -> Result<ProviderAudit, ApiError> {
     let (since, now) = (storable_time(call.since), payments.0.clock.now());
-    let found = payments.reconcile(since.min(now), now).await?;
+    let found = payments.audit_providers(AuditedProviders::All, since.min(now), now).await?;
     let Reconciliation { compared, reopened, differences, silent } = found;
     if silent.len() == payments.0.providers.len() {
         let sentence = "No provider answers.";

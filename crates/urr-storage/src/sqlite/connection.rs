@@ -113,7 +113,7 @@ impl SqliteConnection {
         Ok(connection)
     }
 
-    fn open(path: &Path, flags: OpenFlags, limit: Duration) -> DbResult<Self> {
+    pub(super) fn open(path: &Path, flags: OpenFlags, limit: Duration) -> DbResult<Self> {
         let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut inner = rusqlite::Connection::open_with_flags(path, flags)
             .map_err(|error| StorageError::Unavailable(format!("{}: {error}", path.display())))?;

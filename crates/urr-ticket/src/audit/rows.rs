@@ -8,7 +8,7 @@ use crate::TicketService;
 use crate::audit::store::{self as audit, AuditDifference, AuditDifferenceKind, AuditedEvent};
 use crate::audit::{EVENTS_AT_ONCE, OVERDUE_AFTER, PIN_OLD_AFTER};
 
-/// More differences than this of one kind and event are not listed.
+/// More differences than this are not listed: neither of one kind and event, nor of everything.
 const LISTED_MAX: u32 = 1_000;
 const ROWS_AT_ONCE: u32 = 1_000;
 
@@ -27,7 +27,15 @@ pub enum SharedRows {
 pub struct TicketTableAudit {
     pub events: u64,
     pub memberships: u64,
+    /// At most 1,000.
     pub differences: Vec<RowDifference>,
+}
+
+impl TicketTableAudit {
+    fn add(&mut self, differences: Vec<RowDifference>) {
+        self.differences.extend(differences);
+        self.differences.truncate(LISTED_MAX as usize);
+    }
 }
 
 impl TicketService {
@@ -49,7 +57,7 @@ impl TicketService {
             after = last.event_id;
             for AuditedEvent { event_id, .. } in events {
                 found.events += 1;
-                found.differences.extend(self.db.read(move |tx| event_rows(tx, event_id)).await?);
+                found.add(self.db.read(move |tx| event_rows(tx, event_id)).await?);
             }
         }
         let mut after = Uuid::nil();
@@ -58,7 +66,7 @@ impl TicketService {
             let Some(last) = page.last else { break };
             after = last;
             found.memberships += page.count;
-            found.differences.extend(page.differences);
+            found.add(page.differences);
         }
         Ok(found)
     }

@@ -102,7 +102,7 @@ fn run_money(config: &Config, args: MoneyArgs) -> Result<()> {
     let since = args.since.before(Clock::System.now());
     let report = block_on(async {
         let access = PaymentAccess::find(config, args.url).await?;
-        let report = MoneyReport::load(&access.operator, since).await;
+        let report = MoneyReport::load(&access.operator, Some(since)).await;
         access.close().await?;
         report
     });
@@ -147,7 +147,8 @@ impl PaymentAccess {
         }
     }
 
-    /// Nothing runs: the services are made here, without listeners.
+    /// Nothing runs: the services are made here, without listeners and jobs, on tables that they can
+    /// only read.
     async fn open(config: &Config) -> Result<PaymentAccess> {
         let folder = config.data.dir.display();
         ensure!(
@@ -160,12 +161,12 @@ impl PaymentAccess {
         let mut databases = Vec::new();
         let tickets = LocalService::default();
         if engines::has_tables(config, ProcessRole::Ticket) {
-            let db = engines::open_storage(config, ProcessRole::Ticket, &kit.clock).await?;
+            let db = engines::open_storage_read_only(config, ProcessRole::Ticket).await?;
             databases.push(db.clone());
             let service = ticket_service_alone(config, db, &ClockAndIds::system())?;
             tickets.set(&service.service(&kit));
         }
-        let db = engines::open_storage(config, ProcessRole::Payment, &kit.clock).await?;
+        let db = engines::open_storage_read_only(config, ProcessRole::Payment).await?;
         databases.push(db.clone());
         // Without its tables the ticket service is not set and does not answer.
         let tickets = Upstream::local(Caller::Payment, ProcessRole::Ticket.name(), tickets, &kit);

@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use clap::Subcommand;
+use clap::builder::PossibleValuesParser;
 use serde_json::Value;
 use urr_kernel::{Clock, IdSource, Uuid};
 use urr_rush::{
-    Arrivals, Behaviour, Expectation, FanAccount, LiveFigures, RushEnding, RushPlan, RushReport,
-    Site, compare, read_accounts, register_fans, to_html, write_accounts,
+    Arrivals, Behaviour, CARDS, Expectation, FanAccount, LiveFigures, RushEnding, RushPlan,
+    RushReport, Site, compare, read_accounts, register_fans, to_html, write_accounts,
 };
 use urr_service::UserRole;
 use urr_service::token::{ACCESS, AccessClaims, TokenFacts, TokenKey};
@@ -27,6 +28,8 @@ use crate::data_folder;
 /// Without a terminal a line is printed this often.
 const LINE_EVERY_SECONDS: u64 = 5;
 const FANS_PER_ADDRESS: u32 = 40;
+/// Without an own limit, fans of few addresses have so many connections together.
+const CONNECTIONS: u32 = 512;
 /// Only a loopback address can be reached from many addresses.
 const ONE_ADDRESS: &str = "All fans come from the address of this machine. The limits of the site \
     per address defer them, unless its gateway.rate_limit_users_per_address is raised.";
@@ -113,12 +116,17 @@ pub struct RunArgs {
     /// The share of fans whose card is slow, loses its answer or charges something else
     #[arg(long, value_name = "SHARE", default_value_t = 0.01)]
     odd_cards: f64,
+    /// Which cards of the sandbox these are; may be repeated [default: all whose payments end without
+    /// an operator]
+    #[arg(long = "card", value_name = "NAME", value_parser = PossibleValuesParser::new(CARDS))]
+    cards: Vec<String>,
     /// The share of fans who read the crowd document while they wait
     #[arg(long, value_name = "SHARE", default_value_t = 0.3)]
     crowd_readers: f64,
-    /// The most connections at once
-    #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=16_000))]
-    connections: u32,
+    /// The most connections at once, of all fans together; a fan who finds all of them in use waits, and
+    /// the wait is part of the latency [default: 512, or one for every address if that is more]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=16_000))]
+    connections: Option<u32>,
     /// From how many loopback addresses the fans come, if the site is on this machine [default: one
     /// for every 40 fans]
     #[arg(long)]
@@ -256,27 +264,40 @@ fn plan(config: &Config, args: &RunArgs) -> Result<RushPlan> {
     let running = || data_folder::public_url(&config.data.dir).ok().flatten();
     let url = args.url.clone().or_else(running);
     let url = url.context("no URR runs on the data folder; name the site with --url")?;
+    let addresses = args.addresses.unwrap_or_else(|| addresses_for(args.fans));
+    let connections = args.connections.unwrap_or(CONNECTIONS.max(u32::from(addresses)));
     Ok(RushPlan {
         site: Site::parse(&url)?,
         event_id: args.event,
         accounts: read_accounts(&args.accounts, usize::try_from(args.fans)?)?,
         arrivals,
-        behaviour: Behaviour {
-            programs: args.programs,
-            choosing: Duration::from_secs_f64(args.choosing),
-            paying: Duration::from_secs_f64(args.paying),
-            tries: args.tries,
-            transfers: args.transfers,
-            crowd_readers: args.crowd_readers,
-            odd_cards: args.odd_cards,
-            ..Behaviour::default()
-        },
+        behaviour: behaviour(args),
         seed: args.seed,
-        connections: usize::try_from(args.connections)?,
-        addresses: args.addresses.unwrap_or_else(|| addresses_for(args.fans)),
+        connections: usize::try_from(connections)?,
+        addresses,
         time_max: Duration::from_mins(args.max_minutes),
         until_sold_out: args.until_sold_out,
     })
+}
+
+fn behaviour(args: &RunArgs) -> Behaviour {
+    let usual = Behaviour::default();
+    let is_meant = |card: &&str| args.cards.iter().any(|name| name == card);
+    let cards = match args.cards.as_slice() {
+        [] => usual.cards,
+        _ => CARDS.into_iter().filter(is_meant).collect(),
+    };
+    Behaviour {
+        programs: args.programs,
+        choosing: Duration::from_secs_f64(args.choosing),
+        paying: Duration::from_secs_f64(args.paying),
+        tries: args.tries,
+        transfers: args.transfers,
+        crowd_readers: args.crowd_readers,
+        odd_cards: args.odd_cards,
+        cards,
+        ..usual
+    }
 }
 
 fn read_report(path: &Path) -> Result<RushReport> {
@@ -357,6 +378,12 @@ fn lines(figures: &LiveFigures) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn fans_have_all_cards_of_the_sandbox() {
+        let cards = urr_payment::provider::TestCard::ALL.map(|card| card.as_str());
+        assert_eq!(cards, CARDS);
+    }
 
     #[test]
     fn the_picture_always_has_as_many_lines() {

@@ -1,13 +1,19 @@
 //! `urr audit`: everything agrees, or what does not is named with its rows.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use urr_storage::Schema;
 
 use crate::audit::{change, sell_a_ticket};
-use crate::process::{CommandOutput, Installation, eventually};
+use crate::many_purchases::copy_purchase;
+use crate::process::{
+    CommandOutput, Installation, Process, Running, eventually, eventually_within,
+};
 
 /// A hand in the tables of each service, and the kinds of differences that must be named.
 const DAMAGES: [(&Schema, &str, &str, &[&str]); 17] = [
@@ -69,7 +75,7 @@ const DAMAGES: [(&Schema, &str, &str, &[&str]); 17] = [
         &urr_payment::SCHEMA,
         "update sandbox_payments set charged = charged + 1",
         "sandbox_payments",
-        &["sandbox", "provider"],
+        &["sandbox"],
     ),
     (
         &urr_payment::SCHEMA,
@@ -177,5 +183,117 @@ fn everything_agrees_and_every_kind_of_damage_is_named_with_its_rows() -> Result
         }
         ensure!(tables.contains(table), "no row of {table} after {sql}: {report}");
     }
+    Ok(())
+}
+
+/// A folder in which one ticket was sold, and the system that runs on it.
+fn sold(installation: &mut Installation) -> Result<Running> {
+    installation.share_secrets();
+    let urr = installation.up(&[])?;
+    drop(sell_a_ticket(installation, urr.port)?);
+    check_whole_audit(installation)?;
+    Ok(urr)
+}
+
+/// The bytes of every file in the data folder. The shared memory of SQLite is no data: who reads
+/// beside others says so in it.
+fn files(installation: &Installation) -> Result<BTreeMap<String, Vec<u8>>> {
+    let mut found = BTreeMap::new();
+    for file in fs::read_dir(installation.path("data"))? {
+        let file = file?;
+        let (path, name) = (file.path(), file.file_name().to_string_lossy().into_owned());
+        if path.is_file() && !name.ends_with("-shm") {
+            found.insert(name, fs::read(path)?);
+        }
+    }
+    Ok(found)
+}
+
+fn assert_unchanged(before: &BTreeMap<String, Vec<u8>>, after: &BTreeMap<String, Vec<u8>>) {
+    let names = |files: &BTreeMap<String, Vec<u8>>| files.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(before), names(after));
+    for (name, bytes) in before {
+        assert!(after.get(name) == Some(bytes), "{name} was changed");
+    }
+}
+
+#[test]
+fn an_audit_only_looks() -> Result<()> {
+    let mut installation = Installation::new()?;
+    let urr = sold(&mut installation)?;
+    urr.stop("KILL")?;
+    // The process had no time to fold its logs into its files.
+    let before = files(&installation)?;
+    assert!(before.keys().any(|name| name.ends_with("-wal")), "{:?}", before.keys());
+    audit(&installation, &[])?.succeeded()?;
+    audit(&installation, &["money"])?.succeeded()?;
+    assert_unchanged(&before, &files(&installation)?);
+
+    installation.up(&[])?.stop("TERM")?.succeeded()?;
+    let before = files(&installation)?;
+    assert!(!before.keys().any(|name| name.ends_with("-wal")), "{:?}", before.keys());
+    let set_rights = |rights| fs::set_permissions(installation.path("data"), rights);
+    set_rights(Permissions::from_mode(0o500))?;
+    audit(&installation, &[])?.succeeded()?;
+    audit(&installation, &["money"])?.succeeded()?;
+    set_rights(Permissions::from_mode(0o700))?;
+    assert_unchanged(&before, &files(&installation)?);
+
+    // A charge that we gave up: the reconciliation would resume it.
+    let abandoned = "update payments set status = 'failed', charged_amount = 0, step = null";
+    change(&installation, &urr_payment::SCHEMA, abandoned)?;
+    let before = files(&installation)?;
+    assert_eq!(audit(&installation, &[])?.status.code(), Some(1));
+    assert_eq!(audit(&installation, &["money"])?.status.code(), Some(1));
+    assert_unchanged(&before, &files(&installation)?);
+
+    // As an older program leaves it.
+    let older = "delete from schema_migrations where series = 'kit' and version = 4";
+    change(&installation, &urr_payment::SCHEMA, older)?;
+    let before = files(&installation)?;
+    let refused = audit(&installation, &[])?;
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("lacks migrations (kit 4 (whole audits))"), "{refused:?}");
+    assert_unchanged(&before, &files(&installation)?);
+    Ok(())
+}
+
+/// Enough that the tables do not fit into the caches of an audit.
+const FEW: u64 = 10_000;
+const MANY: u64 = 10 * FEW;
+/// An audit of many payments takes a while on a busy machine.
+const AUDIT_PATIENCE: Duration = Duration::from_secs(180);
+/// An audit that keeps less than this of each payment is not noticed: an id and the name of an order
+/// take more.
+const PAYMENT_BYTES_MIN: u64 = 64;
+/// Memory that is not needed any more is given back at once, so that what is measured is what is held.
+const GIVE_BACK: [(&str, &str); 2] = [("MIMALLOC_PURGE_DELAY", "0"), ("MALLOC_ARENA_MAX", "1")];
+
+/// The most memory that an audit of so many payments had.
+fn audit_memory(installation: &Installation, payments: u64) -> Result<u64> {
+    let mut process = Process::start(installation.command(&["audit"]))?;
+    let mut peak = 0;
+    eventually_within(AUDIT_PATIENCE, "the audit ends", || {
+        peak = peak.max(process.memory_bytes().unwrap_or(0));
+        Ok(!process.is_running()?)
+    })?;
+    let said = process.await_end()?.succeeded()?.stdout;
+    let compared = format!("{payments} payments beside the sandbox");
+    ensure!(said.contains(&compared), "{compared:?} is not in {said}");
+    Ok(peak)
+}
+
+#[test]
+fn an_audit_of_ten_times_as_many_payments_needs_no_more_memory() -> Result<()> {
+    let mut installation = Installation::new()?;
+    sold(&mut installation)?.stop("TERM")?.succeeded()?;
+    GIVE_BACK.iter().for_each(|(name, value)| installation.set(name, value));
+    copy_purchase(&installation, 1, FEW - 1)?;
+    let few = audit_memory(&installation, FEW)?;
+    copy_purchase(&installation, FEW, MANY - 1)?;
+    let many = audit_memory(&installation, MANY)?;
+    let more_max = (MANY - FEW) * PAYMENT_BYTES_MIN;
+    eprintln!("{few} bytes for {FEW} payments, {many} for {MANY}");
+    ensure!(many < few + more_max, "{few} bytes for {FEW} payments, {many} for {MANY}");
     Ok(())
 }

@@ -5,7 +5,7 @@ use urr_kernel::Uuid;
 use urr_storage::RowDifference;
 
 /// More differences than this are not listed.
-const DIFFERENCES_MAX: usize = 1_000;
+pub const DIFFERENCES_MAX: usize = 1_000;
 
 /// What one side says: a line for each id, in their order.
 pub type LinePage = Vec<(Uuid, String)>;

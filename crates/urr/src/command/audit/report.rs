@@ -24,16 +24,22 @@ pub struct MoneyReport {
 }
 
 impl MoneyReport {
-    /// Without the ledger there is no report; without the others it is incomplete.
-    pub async fn load(operator: &Operator, since: Timestamp) -> Result<MoneyReport> {
+    /// Without the ledger there is no report; without the others it is incomplete. Without `since`
+    /// the provider is not asked.
+    pub async fn load(operator: &Operator, since: Option<Timestamp>) -> Result<MoneyReport> {
         let (client, context) = (PaymentClient::new(operator.upstream()), operator.context());
         let explain = |error: ClientError| operator.explain(error);
         let ledger = load_ledger(&client, operator).await.map_err(explain)?;
         let mut missing = Vec::new();
         let mut note =
             |what: &str, error: anyhow::Error| missing.push(format!("{what}: {error:#}"));
-        let provider = client.call(AuditProvider { since }, context).await.map_err(explain);
-        let provider = provider.map_err(|error| note("the provider's payments", error)).ok();
+        let provider = match since {
+            Some(since) => {
+                let asked = client.call(AuditProvider { since }, context).await.map_err(explain);
+                asked.map_err(|error| note("the provider's payments", error)).ok()
+            }
+            None => None,
+        };
         let tickets = load_tickets(&client, operator).await.map_err(explain);
         let tickets = tickets.map_err(|error| note("the tickets", error)).ok();
         let silent = provider.iter().flat_map(|provider| &provider.silent);

@@ -1,5 +1,8 @@
 //! `urr audit`: everything that must agree, read from the tables themselves.
 //!
+//! It only looks: tables are opened for reading, so it cannot migrate, repair or go on with anything.
+//! Rows are read in pages, so its memory does not grow with them; it grows with events and days.
+//!
 //! The system may run meanwhile. Tables of one service are read at one moment; tables of two services
 //! never are, so what differs is looked at again, and only what is still the same is reported.
 
@@ -10,13 +13,13 @@ use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 use urr_bus::dead_letters::{self, DeadLetterScope};
 use urr_kernel::{Clock, Uuid};
-use urr_payment::{PaymentService, SharedPayments};
+use urr_payment::{AuditedProviders, PaymentService, SharedPayments};
 use urr_room::slot_log::{RoomAudit, audit_journal, audit_redis};
 use urr_stats::{SharedFacts, StatsParts, StatsService};
 use urr_storage::{Db, RowDifference, StorageError, Tx, outbox};
 use urr_ticket::{SharedRows, TicketService};
 
-use super::merge::{Comparison, LinePage, compare_lines};
+use super::merge::{Comparison, DIFFERENCES_MAX, LinePage, compare_lines};
 use super::report::MoneyReport;
 use super::{PaymentAccess, SinceTime};
 use crate::compose::{ClockAndIds, ticket_service_alone};
@@ -31,6 +34,8 @@ const PAUSE: Duration = Duration::from_secs(2);
 /// A message that waits longer than this is stuck.
 const OUTBOX_OLD_AFTER: Duration = Duration::from_secs(60);
 const DEAD_LETTERS_MAX: usize = 1_000;
+/// So many messages of an outbox that does not move are listed.
+const MESSAGES_MAX: u32 = 100;
 /// A check reads a whole event in one statement.
 const STATEMENT_TIMEOUT: Duration = Duration::from_mins(10);
 
@@ -117,6 +122,9 @@ impl WholeReport {
                 lines.push(format!("WRONG     {name}: {sentence}"));
                 lines.extend(rows.iter().map(|row| format!("            {row}")));
             }
+            if differences.len() >= DIFFERENCES_MAX {
+                lines.push(format!("            {name}: there may be more; no more are listed"));
+            }
         }
         lines.extend(self.missing.iter().map(|reason| format!("MISSING   {reason}")));
         let WholeReport { messages_waiting, payments_under_way, .. } = self;
@@ -131,6 +139,7 @@ pub async fn audit_everything(config: &Config, since: SinceTime) -> Result<Whole
     let mut config = config.clone();
     let timeout_ms = u64::try_from(STATEMENT_TIMEOUT.as_millis())?;
     config.database.statement_timeout_ms = timeout_ms;
+    let was_stopped = is_stopped(&config);
     let tables = OpenTables::open(&config).await?;
     let mut report = WholeReport::default();
     for part in PARTS {
@@ -142,6 +151,11 @@ pub async fn audit_everything(config: &Config, since: SinceTime) -> Result<Whole
     report.messages_waiting = tables.messages_waiting().await?;
     report.payments_under_way = tables.payments.count_under_way().await?;
     tables.close().await?;
+    // Files of a stopped system are read without locks.
+    ensure!(
+        !was_stopped || is_stopped(&config),
+        "URR was started while its files were looked at; run the audit again"
+    );
     Ok(report)
 }
 
@@ -187,7 +201,7 @@ impl OpenTables {
         let mut databases = Vec::new();
         for role in ProcessRole::SERVICES {
             if engines::has_tables(config, role) {
-                databases.push((role, engines::open_storage(config, role, &Clock::System).await?));
+                databases.push((role, engines::open_storage_read_only(config, role).await?));
             }
         }
         let of = |role: ProcessRole| {
@@ -249,8 +263,7 @@ impl OpenTables {
     }
 
     async fn look_at_books(&self) -> Result<(String, Vec<RowDifference>)> {
-        let since = Clock::System.now();
-        let report = MoneyReport::load(&self.money.operator, since).await?;
+        let report = MoneyReport::load(&self.money.operator, None).await?;
         let tickets = report.tickets.as_ref().context(report.missing.join("; "))?;
         let said = format!(
             "{} payments and {} paid reservations, {} won with the provider",
@@ -274,7 +287,8 @@ impl OpenTables {
         let sandbox = self.payments.audit_sandbox().await?;
         let now = Clock::System.now();
         let since = since.before(now);
-        let found = self.payments.reconcile(since, now).await?;
+        let audited = AuditedProviders::WithoutSandbox;
+        let found = self.payments.audit_providers(audited, since, now).await?;
         ensure!(found.silent.is_empty(), "{} does not answer", found.silent.join(", "));
         let said = format!(
             "{} payments beside the sandbox, {} since {since} beside the providers' lists",
@@ -355,11 +369,11 @@ impl OpenTables {
         let old = Clock::System.now() - OUTBOX_OLD_AFTER;
         let mut differences = Vec::new();
         for (role, db) in &self.databases {
-            let rows = db.read(|tx: &mut Tx<'_>| outbox::unpublished(tx, 1_000)).await;
-            let rows: Vec<outbox::OutboxRow> = rows.map_err(anyhow::Error::from)?;
-            let oldest: Result<_, StorageError> = db.read(outbox::lag).await;
-            let (waiting, oldest) = oldest?;
+            let lag: Result<_, StorageError> = db.read(outbox::lag).await;
+            let (waiting, oldest) = lag?;
             if let Some(oldest) = oldest.filter(|oldest| *oldest < old) {
+                let rows = db.read(|tx: &mut Tx<'_>| outbox::unpublished(tx, MESSAGES_MAX)).await;
+                let rows: Vec<outbox::OutboxRow> = rows.map_err(anyhow::Error::from)?;
                 let row = |row: &outbox::OutboxRow| {
                     format!("outbox seq={} topic={} key={}", row.seq, row.topic, row.key)
                 };
@@ -373,7 +387,7 @@ impl OpenTables {
                 });
             }
         }
-        let bus = engines::connect_bus(&self.config, &Clock::System)?;
+        let bus = engines::connect_bus_read_only(&self.config, &Clock::System)?;
         let listed = dead_letters::list(&bus, None, DeadLetterScope::Open, DEAD_LETTERS_MAX).await;
         bus.close().await;
         let letters = listed?.letters;
@@ -404,7 +418,7 @@ impl OpenTables {
         if !engines::has_room_journal(&self.config) {
             return Ok(RoomAudit::default());
         }
-        let journal = engines::open_room_journal(&self.config, &Clock::System)?;
+        let journal = engines::open_room_journal_read_only(&self.config).await?;
         let audit = audit_journal(&journal, None).await;
         tokio::task::spawn_blocking(move || journal.close()).await?;
         Ok(audit?)
@@ -413,7 +427,7 @@ impl OpenTables {
 
 /// Which of these reservations are not paid.
 pub async fn unpaid_reservations(config: &Config, ids: &BTreeSet<String>) -> Result<Vec<String>> {
-    let db = engines::open_storage(config, ProcessRole::Ticket, &Clock::System).await?;
+    let db = engines::open_storage_read_only(config, ProcessRole::Ticket).await?;
     let tickets = ticket_service_alone(config, db.clone(), &ClockAndIds::system())?;
     let (mut unpaid, mut after) = (ids.clone(), None);
     loop {
