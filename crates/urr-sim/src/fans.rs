@@ -3,6 +3,8 @@
 //! A fan knows only what was answered. What a service says is compared with its tables at that
 //! moment: whatever is told must be there (invariant 14).
 
+mod attacks;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -57,6 +59,9 @@ struct SimulatedFan {
     payable: Option<PayableRef>,
     reservation: Option<ReservationId>,
     fence: i64,
+    /// The token that the hold had before it was changed.
+    old_fence: Option<i64>,
+    ended_slot: Option<Uuid>,
     listing: Option<Uuid>,
     /// The last request.
     request: Option<(Uuid, RequestedItems, String)>,
@@ -147,6 +152,12 @@ impl Fans {
             FanAction::ChangeSeats(seats) => self.change_seats(fan, seats).await,
             FanAction::ExtendHold => self.extend_hold(fan).await,
             FanAction::ReleaseHold => self.release_hold(fan).await,
+            FanAction::ReleaseWithOldToken => self.release_with_old_token(fan).await,
+            FanAction::ReleaseForeign(other) => self.release_foreign(fan, other).await,
+            FanAction::UnpinForeign(other) => self.unpin_foreign(fan, other).await,
+            FanAction::RepeatPin => self.repeat_pin(fan).await,
+            FanAction::JoinTwice => self.join_twice(fan).await,
+            FanAction::UseEndedSlot => self.use_ended_slot(fan).await,
             FanAction::Pay(card) => self.pay(fan, card, false).await,
             FanAction::PayTwice => self.pay(fan, CardChoice::Good, true).await,
             FanAction::CancelAll => self.cancel_all(fan).await,
@@ -208,8 +219,12 @@ impl Fans {
         let leave = self.ask(Role::Queue, "leave", async move |instance: Instance| {
             instance.queue().leave(SEATED_EVENT, user_id).await.is_ok()
         });
-        if leave.await.is_some() {
-            self.state().fans[fan].slot = None;
+        let left = leave.await;
+        if left.is_some() {
+            let mut state = self.state();
+            let fan = &mut state.fans[fan];
+            let slot = fan.slot.take();
+            fan.ended_slot = slot.filter(|_| left == Some(true));
         }
         Done
     }
@@ -263,6 +278,7 @@ impl Fans {
             fan.reservation = Some(id);
             fan.payable = Some(PayableRef { kind: PayableKind::Reservation, id: id.0 });
             fan.fence = hold.reservation.fence;
+            fan.old_fence = None;
         }
         Done
     }
@@ -295,7 +311,10 @@ impl Fans {
             instance.ticket().0.change_seats(id, request, context).await.ok()
         });
         if let Some(Some(record)) = changed.await {
-            self.state().fans[fan].fence = record.reservation.fence;
+            let mut state = self.state();
+            let fan = &mut state.fans[fan];
+            let before = std::mem::replace(&mut fan.fence, record.reservation.fence);
+            fan.old_fence = (before < fan.fence).then_some(before).or(fan.old_fence);
         }
         Done
     }
@@ -407,14 +426,17 @@ impl Fans {
         let SimulatedFan { user_id, reservation: own, .. } = self.fan(fan);
         let foreign = self.find_fan(other).and_then(|other| other.reservation);
         let Some(id) = foreign.filter(|id| Some(*id) != own && other != fan) else { return Done };
-        let owner: Option<Uuid> = self.look(DatabaseName::Ticket, |tx| {
-            let sql = "select user_id from reservations where id = $1";
-            tx.query_opt(sql, params![id.0], |row| row.get("user_id"))
-        });
-        if owner != Some(user_id) && self.cancel(user_id, id).await {
+        if self.owner(id) != Some(user_id) && self.cancel(user_id, id).await {
             self.violated("15: nobody changes what is not theirs", format!("{user_id} {id}"));
         }
         Done
+    }
+
+    fn owner(&self, id: ReservationId) -> Option<Uuid> {
+        self.look(DatabaseName::Ticket, |tx| {
+            let sql = "select user_id from reservations where id = $1";
+            tx.query_opt(sql, params![id.0], |row| row.get("user_id"))
+        })
     }
 
     async fn sell(&self, fan: usize) -> ActionResult {

@@ -53,6 +53,9 @@ struct SeenReservation {
     pinned_by: Option<Uuid>,
     payment_id: Option<Uuid>,
     expires_at: Timestamp,
+    fence: i64,
+    /// The seats that it has.
+    seats: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -173,7 +176,9 @@ impl Moment<'_> {
     fn reservations(&self) -> Vec<SeenReservation> {
         let sql = "select id, user_id, event_id, status, payment_status, total_amount, \
                    cancelled_amount, cancelled_refund_amount, refund_amount, pinned_by, \
-                   payment_id, expires_at from reservations";
+                   payment_id, expires_at, fence, (select group_concat(seat_id order by seat_id) \
+                   from reservation_items where reservation_id = reservations.id and is_live) \
+                   as seats from reservations";
         self.rows(DatabaseName::Ticket, sql, |row| {
             Ok(SeenReservation {
                 id: row.get("id")?,
@@ -188,6 +193,8 @@ impl Moment<'_> {
                 pinned_by: row.get("pinned_by")?,
                 payment_id: row.get("payment_id")?,
                 expires_at: row.get("expires_at")?,
+                fence: row.get("fence")?,
+                seats: row.get("seats")?,
             })
         })
     }
@@ -227,7 +234,7 @@ impl Oracle {
         }
     }
 
-    /// 4, 5, 7: how reservations change.
+    /// 2, 4, 5, 7: how reservations change.
     fn check_reservations(&mut self, moment: &Moment<'_>) -> Verdict {
         let rows = moment.reservations();
         for row in &rows {
@@ -241,6 +248,9 @@ impl Oracle {
                 ("pending", _) | ("confirmed", "confirmed" | "cancelled")
             ) || was == row.status;
             require(is_legal, "4: a reservation goes from one state to the next", (was, row))?;
+            if let Some(before) = before {
+                check_released(moment, before, row)?;
+            }
             if row.status == "pending" {
                 let is_shorter = before.is_some_and(|before| row.expires_at < before.expires_at);
                 require(!is_shorter, "5: nothing weakens a hold", row)?;
@@ -348,6 +358,28 @@ impl Oracle {
             ..Figures::default()
         }
     }
+}
+
+/// 2: a changed hold has another token, so that old ones release nothing; and what a payment has
+/// pinned, only the end of that attempt releases.
+fn check_released(moment: &Moment<'_>, before: &SeenReservation, row: &SeenReservation) -> Verdict {
+    if before.status != "pending" || row.status != "pending" {
+        return Ok(());
+    }
+    let has_new_token = row.fence > before.fence;
+    let is_changed = row.seats != before.seats;
+    require(!is_changed || has_new_token, "2: a changed hold has a new token", (before, row))?;
+    let Some(pinned_by) = before.pinned_by.filter(|_| row.pinned_by.is_none()) else {
+        return Ok(());
+    };
+    let payments = moment.payments();
+    let payment = payments.iter().find(|payment| payment.id == pinned_by);
+    // A payment that goes back can never confirm the hold.
+    let is_over = payment.is_none_or(|payment| {
+        matches!(payment.step.as_deref(), None | Some("unpin"))
+            || matches!(payment.status.as_str(), "failed" | "refunding" | "refunded")
+    });
+    require(is_over, "2: only the end of its own payment releases a pin", (row, payment))
 }
 
 /// 1: a seat has at most one live hold or sale, and one valid ticket.

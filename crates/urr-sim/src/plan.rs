@@ -31,6 +31,18 @@ pub enum FanAction {
     ChangeSeats(u8),
     ExtendHold,
     ReleaseHold,
+    /// With the token that the hold had before its last change.
+    ReleaseWithOldToken,
+    /// Somebody else's hold, with its token.
+    ReleaseForeign(usize),
+    /// As a payment that never pinned the hold of another fan.
+    UnpinForeign(usize),
+    /// A late copy of the pin of an attempt that is over.
+    RepeatPin,
+    /// Asks from two devices at the same moment.
+    JoinTwice,
+    /// With a slot that has ended.
+    UseEndedSlot,
     Pay(CardChoice),
     /// The same confirmation twice at the same moment.
     PayTwice,
@@ -87,7 +99,7 @@ fn script(random: &mut Random, has_odd_cards: bool, has_disconnects: bool) -> Ve
         if random.chance(300) {
             script.push(FanAction::ReserveStanding(1 + u32::from(random.chance(500))));
         } else {
-            script.push(FanAction::Join);
+            script.push(if random.chance(150) { FanAction::JoinTwice } else { FanAction::Join });
             if random.chance(100) {
                 script.push(FanAction::ReserveWithForeignSlot(random.below(FANS)));
             }
@@ -100,6 +112,7 @@ fn script(random: &mut Random, has_odd_cards: bool, has_disconnects: bool) -> Ve
             let change = [FanAction::ChangeSeats(seats(random)), FanAction::ExtendHold];
             script.push(random.pick(&change));
         }
+        script.extend(attack(random));
         if random.chance(100) {
             script.push(FanAction::ReleaseHold);
         }
@@ -109,10 +122,22 @@ fn script(random: &mut Random, has_odd_cards: bool, has_disconnects: bool) -> Ve
         }
         script.extend(afterwards(random));
     }
-    if random.chance(200) {
-        script.push(FanAction::LeaveRoom);
+    if random.chance(250) {
+        script.extend([FanAction::LeaveRoom, FanAction::UseEndedSlot]);
     }
     script
+}
+
+/// What nobody may do to a hold: neither its owner with an old token, nor another fan, nor a payment
+/// that is not its own.
+fn attack(random: &mut Random) -> Vec<FanAction> {
+    let other = random.below(FANS);
+    match random.below(12) {
+        0 => vec![FanAction::ChangeSeats(seats(random)), FanAction::ReleaseWithOldToken],
+        1 => vec![FanAction::ReleaseForeign(other)],
+        2 | 3 => vec![FanAction::UnpinForeign(other)],
+        _ => Vec::new(),
+    }
 }
 
 /// One or two seats of six.
@@ -125,6 +150,9 @@ fn payment(random: &mut Random, has_odd_cards: bool) -> Vec<FanAction> {
     if has_odd_cards && random.chance(500) {
         let card = u8::try_from(random.below(16)).expect("it is below 16");
         payment.push(FanAction::Pay(CardChoice::Odd(card)));
+        if random.chance(400) {
+            payment.push(FanAction::RepeatPin);
+        }
     }
     match random.below(10) {
         0 => {}

@@ -39,6 +39,18 @@ pub enum Sabotage {
     PlaceInJournal,
     /// The same for a slot.
     SlotInJournal,
+    /// A hold that is changed keeps its token.
+    FencingToken,
+    /// The token of a release is lost on its way.
+    ReleaseToken,
+    /// Who asks for a release is taken for the owner.
+    HoldOwner,
+    /// A payment releases what another one has pinned.
+    PinOwner,
+    /// The end of a slot is not written.
+    SlotEnd,
+    /// The ticket service believes an old answer about a slot.
+    SlotAnswer,
     /// The room admits one more than it may.
     Threshold,
     /// After a restart the line has another order.
@@ -70,6 +82,12 @@ named_enum!(Sabotage {
     CommitBeforeAnswer => "commit-before-answer",
     PlaceInJournal => "place-in-journal",
     SlotInJournal => "slot-in-journal",
+    FencingToken => "fencing-token",
+    ReleaseToken => "release-token",
+    HoldOwner => "hold-owner",
+    PinOwner => "pin-owner",
+    SlotEnd => "slot-end",
+    SlotAnswer => "slot-answer",
     Threshold => "threshold",
     LineOrder => "line-order",
     IdempotencyKey => "idempotency-key",
@@ -98,6 +116,16 @@ impl Sabotage {
                 "create trigger sabotage after update of ended_attempts on reservations \
                  when new.ended_attempts is not null begin \
                  update reservations set ended_attempts = null where id = new.id; end"
+            }
+            Sabotage::FencingToken => {
+                "create trigger sabotage after update of fence on reservations \
+                 when new.status = 'pending' and new.fence > old.fence begin \
+                 update reservations set fence = old.fence where id = new.id; end"
+            }
+            Sabotage::PinOwner => {
+                "create trigger sabotage after update of ended_attempts on reservations \
+                 when new.ended_attempts is not null and new.pinned_by is not null begin \
+                 update reservations set pinned_by = null, pinned_at = null where id = new.id; end"
             }
             Sabotage::HoldEnd => {
                 "create trigger sabotage after insert on reservations begin \
@@ -140,6 +168,11 @@ impl Sabotage {
             Sabotage::SlotInJournal => (
                 DatabaseName::Journal,
                 "create trigger sabotage before insert on slots \
+                 begin select raise(ignore); end",
+            ),
+            Sabotage::SlotEnd => (
+                DatabaseName::Journal,
+                "create trigger sabotage before delete on slots \
                  begin select raise(ignore); end",
             ),
             Sabotage::LineOrder => (

@@ -358,6 +358,7 @@ impl ServiceStart {
             registry: registry.clone(),
             sabotage: *sabotage,
             caller_died: self.died.clone(),
+            live_once: Arc::default(),
         }
     }
 }

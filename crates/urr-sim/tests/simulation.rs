@@ -106,7 +106,7 @@ macro_rules! guards {
 
 guards! {
     without_the_seat_guard_a_seat_is_held_twice: SeatGuard breaks "1: or 3:";
-    without_the_slot_check_a_foreign_slot_is_good: SlotCheck breaks "11:";
+    without_the_slot_check_a_foreign_slot_is_good: SlotCheck breaks "11: or 13:";
     without_an_inbox_an_event_counts_twice: Inbox breaks "10:";
     without_its_event_a_cancellation_refunds_nothing: OutboxRow breaks "8: or 10:";
     what_is_marked_too_early_is_not_published: OutboxMark breaks "9:";
@@ -119,8 +119,14 @@ guards! {
     what_is_answered_before_the_commit_is_lost: CommitBeforeAnswer breaks "14: or 8: or 10: or 9:";
     a_place_that_is_not_in_the_journal_is_noticed: PlaceInJournal breaks "14:";
     a_slot_that_is_not_in_the_journal_is_noticed: SlotInJournal breaks "14:";
+    a_changed_hold_that_keeps_its_token_is_noticed: FencingToken breaks "2:";
+    a_release_with_an_old_token_is_noticed: ReleaseToken breaks "2:";
+    a_release_of_a_foreign_hold_is_noticed: HoldOwner breaks "2:";
+    an_unpin_by_a_foreign_payment_is_noticed: PinOwner breaks "2:";
+    slots_that_do_not_end_are_noticed: SlotEnd breaks "13: or 12:";
+    an_old_answer_about_a_slot_is_noticed: SlotAnswer breaks "13:";
     one_too_many_in_the_room_is_noticed: Threshold breaks "13:";
-    another_order_after_a_restart_is_noticed: LineOrder breaks "12: or 14:";
+    another_order_after_a_restart_is_noticed: LineOrder breaks "12: or 14: or nothing panics";
     without_keys_a_repeated_request_reserves_again: IdempotencyKey breaks "5:";
     a_missing_line_of_the_ledger_is_noticed: LedgerLine breaks "8:";
     lost_points_are_noticed: Points breaks "10:";

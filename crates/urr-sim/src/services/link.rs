@@ -1,14 +1,16 @@
 //! Calls between services: each message waits for the schedule, and can be lost or repeated.
 
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
-use urr_contracts::internal::queue::{CheckSlots, FinishSlot};
+use urr_contracts::internal::queue::{CheckSlots, CheckSlotsAnswer, FinishSlot};
 use urr_contracts::internal::ticket::{
     Acknowledged, CancelReservation, ConfirmPayable, GetPayable, ListPaidReservations,
     MarkPayableRefunded, PinPayable, ReleaseHold, UnpinPayable, ValidatePayable,
 };
-use urr_kernel::CallContext;
+use urr_kernel::{CallContext, Uuid};
 use urr_service::{ApiError, Caller, InternalCall, InternalCalls, Service, ServiceKit, Upstream};
 use utoipa_axum::router::OpenApiRouter;
 
@@ -27,6 +29,8 @@ pub(super) struct Link {
     pub registry: Registry,
     pub sabotage: Option<Sabotage>,
     pub caller_died: CancellationToken,
+    /// Slots that were live once, for a sabotage that believes in them for ever.
+    pub live_once: Arc<Mutex<BTreeSet<Uuid>>>,
 }
 
 impl Link {
@@ -43,7 +47,7 @@ impl Link {
             .serve(forward::<ListPaidReservations>)
             .serve(forward::<CancelReservation>)
             .serve(forward::<ReleaseHold>)
-            .serve(forward::<CheckSlots>)
+            .serve(check_slots)
             .serve(forward::<FinishSlot>);
         let service = Service::new(to.name(), OpenApiRouter::new(), kit).with_calls(calls);
         Upstream::local(caller, to.name(), &service, kit)
@@ -107,6 +111,27 @@ async fn repeat<C: InternalCall>(link: Link, request: C, context: CallContext) {
     if let Some((_, upstream)) = link.target() {
         drop(upstream.ask(&request, &context).await);
     }
+}
+
+async fn check_slots(
+    link: Link,
+    request: CheckSlots,
+    context: CallContext,
+) -> Result<CheckSlotsAnswer, ApiError> {
+    let slots: Vec<Uuid> = request.checks.iter().map(|check| check.slot_id).collect();
+    let (live_once, is_sabotaged) =
+        (Arc::clone(&link.live_once), link.sabotage == Some(Sabotage::SlotAnswer));
+    let mut answer = forward(link, request, context).await?;
+    if is_sabotaged {
+        let mut known = live_once.lock().unwrap_or_else(PoisonError::into_inner);
+        for (slot, is_live) in slots.into_iter().zip(&mut answer.live) {
+            if *is_live {
+                known.insert(slot);
+            }
+            *is_live = known.contains(&slot);
+        }
+    }
+    Ok(answer)
 }
 
 async fn pin(
