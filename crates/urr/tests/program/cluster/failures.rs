@@ -3,7 +3,6 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -46,7 +45,7 @@ fn the_table_of_failures_is_documented() -> Result<()> {
 pub struct FailureRun<'a> {
     pub cluster: &'a TestCluster,
     pub runtime: &'a Runtime,
-    pub shop: &'a Arc<ClusterShop>,
+    pub shop: &'a ClusterShop,
 }
 
 /// People in every state of a purchase, before the failure.
