@@ -142,12 +142,7 @@ pub const ROWS: &[FailureRow] = &[
         part: "PostgreSQL",
         lines: &["postgres"],
         failures: &[Refused, Wrong],
-        answers: &[
-            (Login, NO_STORAGE),
-            (Hold, NO_STORAGE),
-            (Pay, NO_STORAGE),
-            (Mine, NO_STORAGE),
-        ],
+        answers: &[(Login, NO_STORAGE), (Hold, NO_STORAGE), (Pay, NO_STORAGE), (Mine, NO_STORAGE)],
         kept: "known pages, lines",
     },
     FailureRow {
