@@ -9,7 +9,7 @@ mod shop;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -25,15 +25,11 @@ use crate::process::{CommandOutput, Installation, Process, eventually_within};
 /// Twenty-four processes of a debug build on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(420);
 
-/// Two clusters at once would be too much for any machine that tests run on.
-static ONE_CLUSTER: Mutex<()> = Mutex::new(());
-
 /// A cluster of this test. It ends with the test, however that ends.
 struct TestCluster {
-    installation: Installation,
+    // Fields are dropped in their order: the machine is free when the processes have ended.
     _supervisor: Process,
-    // Fields are dropped in their order: the next cluster starts when the processes have ended.
-    _only_one: MutexGuard<'static, ()>,
+    installation: Installation,
 }
 
 fn has_servers() -> Result<bool> {
@@ -58,17 +54,16 @@ fn run(installation: &Installation, arguments: &[&str]) -> Result<CommandOutput>
 }
 
 impl TestCluster {
-    /// With balancers before the servers, and the settings of these tests.
-    fn start() -> Result<TestCluster> {
-        // A test that failed leaves nothing behind that another could stumble over.
-        let _only_one = ONE_CLUSTER.lock().unwrap_or_else(PoisonError::into_inner);
+    /// With balancers before the servers, the settings of all of these tests and those of one.
+    fn start(own_settings: &[&str]) -> Result<TestCluster> {
+        let installation = Installation::alone()?;
         let begun = Instant::now();
-        let installation = Installation::new()?;
         // PostgreSQL runs as another user, who must be able to pass through.
         fs::set_permissions(installation.path("."), rights(0o755))?;
         let urr = env!("CARGO_BIN_EXE_urr");
         let up = ["--pdeathsig", "TERM", "--", urr, "cluster", "up", "--fault-lines"];
-        let settings = SETTINGS.iter().flat_map(|setting| ["--set", *setting]);
+        let settings = SETTINGS.iter().chain(own_settings);
+        let settings = settings.flat_map(|setting| ["--set", *setting]);
         let up: Vec<&str> = up.into_iter().chain(settings).collect();
         let mut supervisor = Process::start(command(&installation, "setpriv", &up))?;
         let ends_at = Instant::now() + PATIENCE;
@@ -78,7 +73,7 @@ impl TestCluster {
             thread::sleep(Duration::from_millis(500));
         }
         tell(&format!("the cluster started in {:.1?}", begun.elapsed()));
-        Ok(TestCluster { installation, _supervisor: supervisor, _only_one })
+        Ok(TestCluster { _supervisor: supervisor, installation })
     }
 
     fn run(&self, arguments: &[&str]) -> Result<CommandOutput> {
@@ -161,7 +156,7 @@ fn a_cluster_sells_and_nobody_notices_its_restart() -> Result<()> {
         return Ok(());
     }
     let runtime = Runtime::new()?;
-    let cluster = TestCluster::start()?;
+    let cluster = TestCluster::start(&[])?;
     let second = cluster.run(&["up"])?;
     second.refused_with(&["runs already"]);
     let smoke = cluster.run(&["smoke"])?.succeeded()?.stdout;
@@ -178,7 +173,9 @@ fn whatever_fails_fans_are_answered_as_documented() -> Result<()> {
         return Ok(());
     }
     let runtime = Runtime::new()?;
-    let cluster = TestCluster::start()?;
+    // Nobody's seat expires before the last row.
+    let own_settings = ["seats.hold_ttl_seconds=1500", "seats.lock_ttl_seconds=1600"];
+    let cluster = TestCluster::start(&own_settings)?;
     let shop = runtime.block_on(ClusterShop::open(&cluster))?;
     FailureRun { cluster: &cluster, runtime: &runtime, shop: &shop }.check()?;
     cluster.check_audit()
@@ -189,7 +186,7 @@ fn a_cluster_is_killed_and_cut_off_and_ends() -> Result<()> {
     if !has_servers()? {
         return Ok(());
     }
-    let cluster = TestCluster::start()?;
+    let cluster = TestCluster::start(&[])?;
     let unknown = cluster.run(&["kill", "ticket-3"])?;
     ensure!(unknown.stderr.contains("is no part of the cluster"), "{unknown:?}");
     check_chaos(&cluster)?;
