@@ -54,7 +54,7 @@ pub fn hops(config: &Config) -> Vec<Hop> {
         remedy: "set bus.kafka_tls",
     }));
     hops.extend(redis(config));
-    for role in ProcessRole::SERVICES {
+    for role in ProcessRole::ALL {
         let remedy = "use https://, and set internal.tls_root_path";
         let urls = config.services.urls(role).iter();
         hops.extend(urls.map(|url| by_url(&format!("the {role} service"), url, remedy)));
@@ -230,6 +230,7 @@ mod tests {
             ("TICKET_DB_URL", "postgres://tickets/urr?sslmode=disable"),
             ("REDIS_CLUSTER_NODES", "r1:6379,r2:6379"),
             ("AUTH_SERVICE_URL", "http://auth:3001,http://auth-2:3001"),
+            ("URR_SERVICES_GATEWAY_URL", "http://gateway:3002"),
             ("SQS_QUEUE_URL", "http://sqs:9324/q.fifo"),
             ("URR_TRACES_OTLP_URL", "http://collector:4318"),
             ("URR_MAIL_SMTP_HOST", "localhost"),
@@ -249,6 +250,7 @@ mod tests {
                 "Kafka at k2:9092",
                 "Redis at r1",
                 "Redis at r2",
+                "the gateway service at gateway",
                 "the auth service at auth",
                 "the auth service at auth-2",
                 "the mail server at localhost",

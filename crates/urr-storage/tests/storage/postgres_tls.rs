@@ -2,10 +2,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use urr_kernel::{Secret, Timestamp};
-use urr_storage::{Db, PostgresOptions, ServiceRole, provision, reach_postgres};
+use urr_storage::{Db, PostgresOptions, ServiceRole, StorageError, provision, reach_postgres};
 use urr_test::servers::{self, PostgresServer, Server, ServerCertificates};
 use urr_tls::{CertificateAuthority, IssuedCertificate};
 
@@ -57,6 +58,22 @@ impl TlsServer {
 
     fn verify_full(&self, host: &str, authority: &str) -> String {
         self.url(host, &format!("sslmode=verify-full&sslrootcert={}", self.path(authority)))
+    }
+}
+
+impl TlsServer {
+    /// Why the next connection is refused, if it is.
+    fn refusal_after_restart(&mut self, db: &Db) -> Option<String> {
+        self.server.restart().unwrap();
+        let mut refusal = None;
+        urr_test::engines::block_on(async {
+            // The first finds that the connection is gone.
+            for _ in 0..2 {
+                let one = db.read(|tx| tx.query_one("select 1 as one", &[], |row| row.get("one")));
+                refusal = one.await.map(|_: i32| ()).err().map(|e: StorageError| e.to_string());
+            }
+        });
+        refusal
     }
 }
 
@@ -139,4 +156,44 @@ fn a_server_that_wants_certificates_gets_ours() {
     assert!(refusal.contains("is not the key of"), "{refusal}");
     let refusal = open(with(&tls.folder.path().join("none.pem"), &key)).unwrap_err();
     assert!(refusal.contains("none.pem: cannot be read"), "{refusal}");
+}
+
+/// A lost connection is made again with the files as they are then: the authority, and our own
+/// certificate.
+#[test]
+fn replaced_certificates_count_from_the_next_connection_on() {
+    let Some(mut tls) = TlsServer::start(true) else { return };
+    let own = tls.authority.issue(&["client"]).unwrap();
+    let stranger = CertificateAuthority::create("another authority").unwrap();
+    let other = stranger.issue(&["client"]).unwrap();
+    tls.write("own.pem", &own.certificate_pem);
+    tls.write("own.key", &own.key_pem);
+    let own_files = format!("&sslcert={}&sslkey={}", tls.path("own.pem"), tls.path("own.key"));
+    let url = tls.verify_full("localhost", "ca.pem") + &own_files;
+    let mut options = PostgresOptions::new(url, "public");
+    options.connections = 1;
+    let db = Db::open_postgres(&options).unwrap();
+    let authority = tls.authority.certificate_pem().to_owned();
+    let right = (&own, &*authority);
+    for (files, reason) in [
+        ((&own, stranger.certificate_pem()), Some("UnknownIssuer")),
+        (right, None),
+        ((&other, &*authority), Some("alert")),
+        (right, None),
+    ] {
+        let (identity, authority) = files;
+        tls.write("ca.pem", authority);
+        tls.write("own.pem", &identity.certificate_pem);
+        tls.write("own.key", &identity.key_pem);
+        // Files are looked at once a second at most.
+        let deadline = Instant::now() + Duration::from_secs(20);
+        loop {
+            let refusal = tls.refusal_after_restart(&db);
+            match (&refusal, reason) {
+                (None, None) => break,
+                (Some(refusal), Some(reason)) if refusal.contains(reason) => break,
+                _ => assert!(Instant::now() < deadline, "{refusal:?} instead of {reason:?}"),
+            }
+        }
+    }
 }

@@ -298,8 +298,14 @@ fn no_event_is_lost_with_a_broker_of_kafka() -> Result<()> {
     })?;
     check_bought(&run, urr.port, &bought)?;
     urr.stop("TERM")?.succeeded()?;
-    // The lost broker is still listed.
-    let letters = run.installation.run(&["dlq", "list"])?.succeeded()?.stdout;
+    // The lost broker is still listed, and what it led may be led by nobody for a moment.
+    let mut letters = None;
+    eventually("every partition has a leader", || {
+        letters = Some(run.installation.run(&["dlq", "list"])?);
+        Ok(letters.as_ref().is_some_and(|it| it.status.success()))
+    })
+    .with_context(|| format!("{letters:?}"))?;
+    let letters = letters.context("they were asked for")?.stdout;
     assert_eq!(letters, "There are no dead letters.\n");
     check_events(&run.installation, kafka.bootstrap())
 }

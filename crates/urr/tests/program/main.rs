@@ -14,6 +14,7 @@ mod dlq;
 mod failover;
 mod http_client;
 mod kill_during_payment;
+mod machine;
 mod many_purchases;
 mod migrate;
 mod openapi_fuzz;

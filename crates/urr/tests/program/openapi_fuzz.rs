@@ -6,6 +6,7 @@ mod shop;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -19,11 +20,25 @@ use self::shop::Shop;
 use crate::http_client;
 use crate::process::{Installation, Process, Running, free_port};
 
-/// Inputs per operation. More find more, and take longer.
-const EXAMPLES: &str = "20";
-/// The same where several seeds are tried.
-const EXAMPLES_PER_SEED: &str = "8";
-const SEEDS: [&str; 2] = ["1", "20261116"];
+/// What is tried of every operation.
+#[derive(Clone, Copy)]
+struct FuzzRun {
+    phases: &'static str,
+    /// Drawn inputs per operation. More find more, and take longer.
+    examples: &'static str,
+    seed: &'static str,
+}
+
+const EVERYTHING: &str = "examples,coverage,fuzzing";
+/// Of what anybody may ask for.
+const OF_ANYBODY: FuzzRun = FuzzRun { phases: EVERYTHING, examples: "20", seed: "1" };
+/// Of what is refused before it is looked at: there is little to find.
+const WITHOUT_LOGIN: FuzzRun = FuzzRun { phases: "fuzzing", examples: "2", seed: "1" };
+/// Of each role. Only drawn inputs depend on the seed.
+const OF_ROLE: [FuzzRun; 2] = [
+    FuzzRun { phases: EVERYTHING, examples: "8", seed: "1" },
+    FuzzRun { phases: "fuzzing", examples: "8", seed: "20261116" },
+];
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
                       response_schema_conformance";
 /// It tries thousands of requests, one after the other.
@@ -41,13 +56,11 @@ fn no_input_brings_an_answer_that_the_description_does_not_have() -> Result<()> 
     let Some(schemathesis) = servers::schemathesis()? else { return Ok(()) };
     let installation = unlimited()?;
     let running = installation.up(&[])?;
-    let description = format!("http://127.0.0.1:{}/docs/openapi.json", running.port);
-    let mut command = installation.command_of(schemathesis.to_str().context("a path in UTF-8")?);
-    command.args(["run", &description, "--max-examples", EXAMPLES, "--seed", "1"]);
-    command.args(["--phases", "examples,coverage,fuzzing", "--checks", CHECKS]);
-    command.args(["--suppress-health-check", "all", "--no-color"]);
-    command.args(["--exclude-path-regex", LEFT_OUT]);
-    run_to_end(command)?;
+    for (is_public, fuzz) in [(true, OF_ANYBODY), (false, WITHOUT_LOGIN)] {
+        let is_tried = |policy| (policy == Policy::Public) == is_public;
+        let command = command(&installation, &running, &schemathesis, is_tried, fuzz)?;
+        run_to_end(command).with_context(|| format!("public: {is_public}"))?;
+    }
     running.stop("TERM")?.succeeded()?;
     Ok(())
 }
@@ -73,8 +86,13 @@ fn no_input_of_any_role_brings_one_either() -> Result<()> {
     let senders = [None].into_iter().chain(roles.map(Some)).chain([Some(UserRole::Admin)]);
     for role in senders {
         fs::write(&answers, "")?;
-        for seed in SEEDS {
-            try_role(&installation, &running, &schemathesis, (&shop, role), seed)?;
+        for fuzz in OF_ROLE {
+            let is_tried = |policy| is_tried(policy, role);
+            let mut command = command(&installation, &running, &schemathesis, is_tried, fuzz)?;
+            for header in shop.headers(role) {
+                command.args(["--header", &header]);
+            }
+            run_to_end(command).with_context(|| format!("{role:?} with the seed {}", fuzz.seed))?;
         }
         let refused = only_refused(&fs::read_to_string(&answers)?);
         ensure!(refused.len() <= REFUSED_MAX, "{role:?} is only refused: {refused:#?}");
@@ -124,39 +142,36 @@ fn unlimited() -> Result<Installation> {
     Ok(installation)
 }
 
-fn try_role(
+/// Tries the operations of some policies.
+fn command(
     installation: &Installation,
     running: &Running,
     schemathesis: &Path,
-    (shop, role): (&Shop, Option<UserRole>),
-    seed: &str,
-) -> Result<()> {
+    is_tried: impl Fn(Policy) -> bool,
+    fuzz: FuzzRun,
+) -> Result<Command> {
     let document = running.get("/docs/openapi.json")?.json()?;
     let file = installation.path("openapi.json");
-    fs::write(&file, operations_of(document, role).to_string())?;
+    fs::write(&file, operations_of(document, is_tried).to_string())?;
     let address = format!("http://127.0.0.1:{}", running.port);
     let mut command = installation.command_of(schemathesis.to_str().context("a path in UTF-8")?);
     command.arg("run").arg(&file).args(["--url", &address]);
-    command.args(["--max-examples", EXAMPLES_PER_SEED, "--seed", seed]);
-    command.args(["--phases", "examples,coverage,fuzzing", "--checks", CHECKS]);
+    command.args(["--max-examples", fuzz.examples, "--seed", fuzz.seed]);
+    command.args(["--phases", fuzz.phases, "--checks", CHECKS]);
     command.args(["--suppress-health-check", "all", "--no-color"]);
     command.args(["--exclude-path-regex", LEFT_OUT]);
-    for header in shop.headers(role) {
-        command.args(["--header", &header]);
-    }
-    run_to_end(command).with_context(|| format!("{role:?} with the seed {seed}"))
+    Ok(command)
 }
 
-fn run_to_end(command: std::process::Command) -> Result<()> {
+fn run_to_end(command: Command) -> Result<()> {
     let outcome = Process::start(command)?.await_end_within(PATIENCE)?;
     ensure!(outcome.status.success(), "{}\n{}", outcome.stdout, outcome.stderr);
     ensure!(outcome.stdout.contains("generated"), "nothing was tried: {}", outcome.stdout);
     Ok(())
 }
 
-/// The description with the operations that are this role's own: a user's are not tried again by
-/// door staff, whose answers would be the same.
-fn operations_of(mut document: Value, role: Option<UserRole>) -> Value {
+/// The description with the operations that are tried.
+fn operations_of(mut document: Value, is_tried: impl Fn(Policy) -> bool) -> Value {
     let paths = document["paths"].as_object_mut().expect("a description has paths");
     for (path, item) in &mut *paths {
         let operations = item.as_object_mut().expect("a path has operations");
@@ -165,7 +180,7 @@ fn operations_of(mut document: Value, role: Option<UserRole>) -> Value {
                 return false;
             };
             match match_route(&method, path) {
-                RouteMatch::Route(_, route) => is_tried(route.policy, role),
+                RouteMatch::Route(_, route) => is_tried(route.policy),
                 RouteMatch::OtherMethods(_) | RouteMatch::None => false,
             }
         });
@@ -174,6 +189,8 @@ fn operations_of(mut document: Value, role: Option<UserRole>) -> Value {
     document
 }
 
+/// Whether the operations are this role's own: a user's are not tried again by door staff, whose
+/// answers would be the same.
 fn is_tried(policy: Policy, role: Option<UserRole>) -> bool {
     match (policy, role) {
         (Policy::Public, role) => role.is_none(),

@@ -11,9 +11,10 @@ use anyhow::{Context, Result, bail, ensure};
 use tempfile::TempDir;
 
 use crate::http_client::{self, Reply};
+use crate::machine::MachineUse;
 
 /// For what must happen, however busy the machine is.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Secrets that processes share. Each is different, as the configuration demands.
@@ -38,6 +39,7 @@ pub const INTERNAL_TOKEN: &str = "a secret of this test, for the calls between s
 pub struct Installation {
     folder: TempDir,
     environment: Vec<(String, String)>,
+    _machine: MachineUse,
 }
 
 /// What a command left behind.
@@ -50,7 +52,16 @@ pub struct CommandOutput {
 
 impl Installation {
     pub fn new() -> Result<Installation> {
-        Ok(Installation { folder: tempfile::tempdir()?, environment: Vec::new() })
+        Installation::on(MachineUse::shared())
+    }
+
+    /// While no other test has one.
+    pub fn alone() -> Result<Installation> {
+        Installation::on(MachineUse::alone())
+    }
+
+    fn on(_machine: MachineUse) -> Result<Installation> {
+        Ok(Installation { folder: tempfile::tempdir()?, environment: Vec::new(), _machine })
     }
 
     pub fn set(&mut self, name: &str, value: &str) {
