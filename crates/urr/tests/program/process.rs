@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail, ensure};
 use tempfile::TempDir;
 
 use crate::http_client::{self, Reply};
-use crate::machine::MachineUse;
+use crate::machine::{MACHINE, MachineUse};
 
 /// For what must happen, however busy the machine is.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -39,7 +39,7 @@ pub const INTERNAL_TOKEN: &str = "a secret of this test, for the calls between s
 pub struct Installation {
     folder: TempDir,
     environment: Vec<(String, String)>,
-    _machine: MachineUse,
+    _machine: MachineUse<'static>,
 }
 
 /// What a command left behind.
@@ -52,15 +52,15 @@ pub struct CommandOutput {
 
 impl Installation {
     pub fn new() -> Result<Installation> {
-        Installation::on(MachineUse::shared())
+        Installation::on(MACHINE.share())
     }
 
     /// While no other test has one.
     pub fn alone() -> Result<Installation> {
-        Installation::on(MachineUse::alone())
+        Installation::on(MACHINE.take())
     }
 
-    fn on(_machine: MachineUse) -> Result<Installation> {
+    fn on(_machine: MachineUse<'static>) -> Result<Installation> {
         Ok(Installation { folder: tempfile::tempdir()?, environment: Vec::new(), _machine })
     }
 
