@@ -293,7 +293,6 @@ fn an_audit_of_ten_times_as_many_payments_needs_no_more_memory() -> Result<()> {
     copy_purchase(&installation, FEW, MANY - 1)?;
     let many = audit_memory(&installation, MANY)?;
     let more_max = (MANY - FEW) * PAYMENT_BYTES_MIN;
-    eprintln!("{few} bytes for {FEW} payments, {many} for {MANY}");
     ensure!(many < few + more_max, "{few} bytes for {FEW} payments, {many} for {MANY}");
     Ok(())
 }
