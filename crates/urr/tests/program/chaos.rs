@@ -14,7 +14,8 @@ const PATIENCE: Duration = Duration::from_secs(180);
 fn killed_stopped_and_cut_off_the_program_keeps_everything() -> Result<()> {
     let installation = Installation::new()?;
     let arguments = [
-        ["--fans", "300"],
+        // Enough that whoever gives a ticket back at the end finds somebody to buy it.
+        ["--fans", "400"],
         ["--seats", "300"],
         ["--threshold", "30"],
         ["--kills", "3"],
