@@ -29,7 +29,7 @@ use crate::data_folder;
 const LINE_EVERY_SECONDS: u64 = 5;
 const FANS_PER_ADDRESS: u32 = 40;
 /// Without an own limit, fans of few addresses have so many connections together.
-const CONNECTIONS: u32 = 512;
+const CONNECTIONS: u16 = 512;
 /// Only a loopback address can be reached from many addresses.
 const ONE_ADDRESS: &str = "All fans come from the address of this machine. The limits of the site \
     per address defer them, unless its gateway.rate_limit_users_per_address is raised.";
@@ -235,6 +235,11 @@ fn addresses_for(fans: u32) -> u16 {
     u16::try_from(fans.div_ceil(FANS_PER_ADDRESS)).unwrap_or(u16::MAX)
 }
 
+/// One for every address, so that none has to be closed for another.
+fn connections_for(addresses: u16) -> usize {
+    usize::from(CONNECTIONS.max(addresses))
+}
+
 fn plan(config: &Config, args: &RunArgs) -> Result<RushPlan> {
     for (name, share) in
         [("--within", args.within), ("--choosing", args.choosing), ("--paying", args.paying)]
@@ -265,7 +270,10 @@ fn plan(config: &Config, args: &RunArgs) -> Result<RushPlan> {
     let url = args.url.clone().or_else(running);
     let url = url.context("no URR runs on the data folder; name the site with --url")?;
     let addresses = args.addresses.unwrap_or_else(|| addresses_for(args.fans));
-    let connections = args.connections.unwrap_or(CONNECTIONS.max(u32::from(addresses)));
+    let connections = match args.connections {
+        Some(connections) => usize::try_from(connections)?,
+        None => connections_for(addresses),
+    };
     Ok(RushPlan {
         site: Site::parse(&url)?,
         event_id: args.event,
@@ -273,7 +281,7 @@ fn plan(config: &Config, args: &RunArgs) -> Result<RushPlan> {
         arrivals,
         behaviour: behaviour(args),
         seed: args.seed,
-        connections: usize::try_from(connections)?,
+        connections,
         addresses,
         time_max: Duration::from_mins(args.max_minutes),
         until_sold_out: args.until_sold_out,

@@ -27,7 +27,7 @@ use urr_service::UserRole;
 
 use self::disk::{ChaosDisk, fill, keep_busy};
 use self::program::ChaosProgram;
-use super::{AccountMaker, Screen, addresses_for};
+use super::{AccountMaker, Screen, addresses_for, connections_for};
 use crate::command::audit::{WholeReport, await_agreement, unpaid_reservations};
 use crate::command::{CommandNotRun, block_on, print_line};
 use crate::config::Config;
@@ -242,6 +242,7 @@ async fn rehearse(args: &ChaosArgs, disk: &ChaosDisk) -> Result<Rehearsed> {
 /// The fans of a sale with faults: quick, and patient with errors.
 fn plan_of(args: &ChaosArgs, site: Site, event_id: Uuid, accounts: Vec<FanAccount>) -> RushPlan {
     let (pauses, usual) = (Duration::from_secs_f64(args.pauses), Behaviour::default());
+    let addresses = addresses_for(args.fans);
     RushPlan {
         site,
         event_id,
@@ -256,8 +257,8 @@ fn plan_of(args: &ChaosArgs, site: Site, event_id: Uuid, accounts: Vec<FanAccoun
             ..usual
         },
         seed: args.seed,
-        connections: 512,
-        addresses: addresses_for(args.fans),
+        connections: connections_for(addresses),
+        addresses,
         time_max: Duration::from_mins(args.max_minutes) + Duration::from_secs(args.within),
         until_sold_out: args.until_sold_out,
     }
