@@ -95,9 +95,8 @@ pub(crate) async fn extents(
         numbers.sort_unstable();
         let mut extents = Vec::with_capacity(numbers.len());
         for partition in numbers {
-            let (start, end) = consumer
-                .fetch_watermarks(&topic, partition, REQUEST_TIMEOUT)
-                .map_err(BusError::kafka(DOING))?;
+            let ask = || consumer.fetch_watermarks(&topic, partition, REQUEST_TIMEOUT);
+            let (start, end) = once_led(ask).map_err(BusError::kafka(DOING))?;
             extents.push(PartitionRange { topic: topic.clone(), partition, start, end });
         }
         Ok(extents)
@@ -155,6 +154,29 @@ impl Drop for KafkaReader {
 fn is_about_a_broker(code: RDKafkaErrorCode) -> bool {
     use RDKafkaErrorCode::{AllBrokersDown, BrokerTransportFailure, OperationTimedOut, Resolve};
     matches!(code, BrokerTransportFailure | AllBrokersDown | OperationTimedOut | Resolve)
+        || is_about_a_leader(code)
+}
+
+/// Whether a partition has just got another leader, or is about to get one.
+fn is_about_a_leader(code: RDKafkaErrorCode) -> bool {
+    use RDKafkaErrorCode::{LeaderNotAvailable, NotLeaderForPartition};
+    matches!(code, NotLeaderForPartition | LeaderNotAvailable)
+}
+
+/// Asks again while a partition changes its leader: the client does so only for messages.
+fn once_led<T>(mut ask: impl FnMut() -> Result<T, KafkaError>) -> Result<T, KafkaError> {
+    let deadline = Instant::now() + REQUEST_TIMEOUT;
+    loop {
+        match ask() {
+            Err(error)
+                if error.rdkafka_error_code().is_some_and(is_about_a_leader)
+                    && Instant::now() < deadline =>
+            {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            outcome => return outcome,
+        }
+    }
 }
 
 /// The messages from `next` on, before `end`, and where to go on. No messages: that
@@ -186,4 +208,29 @@ fn read_page(
         deadline = Instant::now() + REQUEST_TIMEOUT;
     }
     Ok((next, page))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_partition_that_changes_its_leader_is_asked_again_and_other_errors_are_told_at_once() {
+        let failed = |code| Err(KafkaError::MetadataFetch(code));
+        let mut answers = vec![
+            Ok(7),
+            failed(RDKafkaErrorCode::NotLeaderForPartition),
+            failed(RDKafkaErrorCode::LeaderNotAvailable),
+        ];
+        assert_eq!(once_led(|| answers.pop().expect("asked three times")), Ok(7));
+        assert!(answers.is_empty());
+
+        let mut asked = 0;
+        let outcome: Result<i32, _> = once_led(|| {
+            asked += 1;
+            failed(RDKafkaErrorCode::TopicAuthorizationFailed)
+        });
+        assert_eq!(outcome, failed(RDKafkaErrorCode::TopicAuthorizationFailed));
+        assert_eq!(asked, 1);
+    }
 }
