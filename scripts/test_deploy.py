@@ -107,7 +107,7 @@ class Compose(Case):
             for other, condition in service.get("depends_on", {}).items():
                 if condition["condition"] == "service_healthy":
                     self.assertIn("test", self.services[other]["healthcheck"], f"{name}: {other}")
-            if name not in ("migrate", "worker", "collector"):
+            if name not in ("migrate", "collector"):
                 self.assertIn("test", service["healthcheck"], name)
 
     def test_our_processes_are_locked_down(self):
@@ -172,9 +172,9 @@ class Compose(Case):
         config = yaml.safe_load((DEPLOY / "prometheus/prometheus.yml").read_text())
         targets = config["scrape_configs"][0]["static_configs"]
         found = {one["labels"]["role"]: one["targets"] for one in targets}
-        gateway = env_of(self.services["gateway"])
-        port = {"gateway": gateway["URR_SERVER_MANAGEMENT_PORT"]}
-        expected = {role: [f"{role}:{port.get(role, '3001')}"] for role in ROLES}
+        internal = "URR_SERVER_MANAGEMENT_PORT"
+        port = {role: env_of(self.services[role])[internal] for role in ("gateway", "worker")}
+        expected = {role: [f"{role}:{port.get(role, '3001')}"] for role in [*ROLES, "worker"]}
         self.assertEqual(found, expected)
 
 

@@ -1,10 +1,14 @@
 //! Reads notices and logs them. What should follow from an admission has its place here.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use aws_sdk_sqs::types::{DeleteMessageBatchRequestEntry, Message as SqsMessage};
+use prometheus_client::metrics::counter::Counter;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
+use urr_service::Metrics;
 
 use crate::{NoticeMessage, SqsQueue};
 
@@ -22,6 +26,17 @@ pub struct NoticeReadError(String);
 #[derive(Clone, Debug)]
 pub struct NoticeWorker {
     queue: SqsQueue,
+    metrics: WorkerMetrics,
+    /// Whether the last read has failed.
+    is_failing: Arc<AtomicBool>,
+}
+
+/// Numbers for Prometheus.
+#[derive(Clone, Debug, Default)]
+struct WorkerMetrics {
+    read: Counter,
+    unreadable: Counter,
+    failures: Counter,
 }
 
 /// The result of one read.
@@ -34,16 +49,36 @@ pub struct NoticeBatch {
 
 impl NoticeWorker {
     pub fn new(queue: SqsQueue) -> NoticeWorker {
-        NoticeWorker { queue }
+        NoticeWorker { queue, metrics: WorkerMetrics::default(), is_failing: Arc::default() }
+    }
+
+    /// Whether the queue has answered the last read. Before the first answer it is taken to be there.
+    pub fn is_reading(&self) -> bool {
+        !self.is_failing.load(Ordering::Relaxed)
+    }
+
+    pub fn register(&self, metrics: &Metrics) {
+        let WorkerMetrics { read, unreadable, failures } = self.metrics.clone();
+        metrics.register("urr_notices_read", "Notices that were read and deleted", read);
+        let help = "Messages that are no notice; each read of one counts";
+        metrics.register("urr_notices_unreadable", help, unreadable);
+        let help = "Reads that the queue refused or did not answer";
+        metrics.register("urr_notice_read_failures", help, failures);
     }
 
     /// Reads until it is stopped. A message that was read and not deleted comes again.
     pub async fn run(&self, stop: CancellationToken) {
         let mut pause = Duration::from_secs(1);
         while let Some(read) = stop.run_until_cancelled(self.read(WAIT_SECONDS)).await {
+            self.is_failing.store(read.is_err(), Ordering::Relaxed);
             match read {
-                Ok(_) => pause = Duration::from_secs(1),
+                Ok(batch) => {
+                    self.metrics.read.inc_by(count(batch.done.len()));
+                    self.metrics.unreadable.inc_by(count(batch.unreadable));
+                    pause = Duration::from_secs(1);
+                }
                 Err(error) => {
+                    self.metrics.failures.inc();
                     tracing::warn!(%error, "notices could not be read");
                     stop.run_until_cancelled(sleep(pause)).await;
                     pause = (pause * 2).min(PAUSE_MAX);
@@ -98,6 +133,10 @@ impl NoticeWorker {
             count => Err(NoticeReadError(format!("{count} messages could not be deleted"))),
         }
     }
+}
+
+fn count(messages: usize) -> u64 {
+    u64::try_from(messages).expect("a batch is small")
 }
 
 fn handle(message: &NoticeMessage) {

@@ -16,7 +16,7 @@ use rustls::{ClientConfig, RootCertStore};
 use serde_json::Value;
 use urr_kernel::Uuid;
 
-use crate::connections::{AddressNumber, ConnectionPool, PooledConnection, SendFailure};
+use crate::connections::{ConnectionPool, PooledConnection, SendFailure};
 
 /// A fan gives up after this time.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
@@ -152,8 +152,6 @@ const UNSENT_TRIES: u32 = 4;
 
 pub struct FanClient {
     site: Site,
-    /// How many addresses requests come from.
-    addresses: usize,
     pool: ConnectionPool,
 }
 
@@ -162,31 +160,28 @@ impl FanClient {
     /// come from, if the site is on this machine.
     pub fn new(site: Site, connections: usize, addresses: u16) -> FanClient {
         let tls = site.tls.clone().unwrap_or_else(tls);
-        let pool = ConnectionPool::new(site.uri.clone(), tls, connections.max(1));
-        FanClient { addresses: usize::from(addresses.max(1)), pool, site }
+        let addresses = site.is_loopback.then_some(addresses);
+        let pool = ConnectionPool::new(site.uri.clone(), tls, connections.max(1), addresses);
+        FanClient { pool, site }
     }
 
-    /// Sends a request of the fan with this number. It waits for a connection if all are in use.
+    /// Sends a request of the fan with this number. It waits for a connection if all of its
+    /// address are in use.
     pub async fn send(&self, fan: usize, request: FanRequest) -> Result<FanResponse, NoAnswer> {
         let work = async {
             let request = self.to_http(request).map_err(|_| NoAnswer::Broken)?;
-            self.exchange(self.address(fan), request).await
+            self.exchange(fan, request).await
         };
         tokio::time::timeout(REQUEST_TIMEOUT, work).await.unwrap_or(Err(NoAnswer::Timeout))
     }
 
-    fn address(&self, fan: usize) -> AddressNumber {
-        let number = AddressNumber::try_from(fan % self.addresses + 1);
-        number.ok().filter(|_| self.site.is_loopback).unwrap_or(0)
-    }
-
     async fn exchange(
         &self,
-        address: AddressNumber,
+        fan: usize,
         mut request: Request<Full<Bytes>>,
     ) -> Result<FanResponse, NoAnswer> {
         for _ in 0..UNSENT_TRIES {
-            let connection = self.pool.connection(address).await;
+            let connection = self.pool.connection(fan).await;
             let mut connection = connection.map_err(|_| NoAnswer::Broken)?;
             match connection.send(request).await {
                 Ok(response) => return read(response, connection).await,

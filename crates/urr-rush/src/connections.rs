@@ -1,11 +1,11 @@
 //! The connections of all fans: one limit, however many fans there are and from however many
 //! addresses they come.
 //!
-//! A fan who finds all connections in use waits. A connection that nobody uses is kept for the next
-//! fan of the same address; if a fan of another address needs its place, the one that was idle for
-//! longest is closed.
+//! Each address has an equal share. A fan who finds all connections of their address in use waits
+//! for one of them. Nobody waits for a connection of another address: it would have to be closed for
+//! them, and once fans wait, almost every request would make a connection, which costs more than
+//! answering it.
 
-use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -30,31 +30,25 @@ const IDLE_MAX: Duration = Duration::from_secs(2);
 /// How long a connection may take to be made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The number of a loopback address, or 0 for the address of this machine.
-pub type AddressNumber = u16;
-
 /// The connections to one site. Clones share them.
 #[derive(Clone)]
 pub struct ConnectionPool {
     site: Uri,
     tls: ClientConfig,
-    /// One for each connection that may be in use.
-    permits: Arc<Semaphore>,
-    state: Arc<Mutex<PoolState>>,
+    addresses: Arc<[AddressConnections]>,
 }
 
-struct PoolState {
-    open_max: usize,
-    /// Those in use, those being made and those that are idle.
-    open: usize,
-    /// By the moment since when they are idle.
-    idle: BTreeMap<u64, IdleConnection>,
-    idle_of_address: HashMap<AddressNumber, Vec<u64>>,
-    next: u64,
+/// The connections from one address.
+struct AddressConnections {
+    /// None: the address of this machine. Otherwise one of 127.77.0.0/16.
+    local: Option<IpAddr>,
+    /// One for each connection that may be open.
+    permits: Arc<Semaphore>,
+    /// Those that nobody uses, the newest last.
+    idle: Mutex<Vec<IdleConnection>>,
 }
 
 struct IdleConnection {
-    address: AddressNumber,
     since: Instant,
     connection: Connection,
 }
@@ -68,9 +62,7 @@ struct Connection {
 /// The right to use a connection. The connection is closed when this is dropped, unless it was kept.
 pub struct PooledConnection {
     pool: ConnectionPool,
-    address: AddressNumber,
-    /// Whether it counts as open: it is there or being made.
-    is_open: bool,
+    address: usize,
     connection: Option<Connection>,
     _permit: OwnedSemaphorePermit,
 }
@@ -82,89 +74,79 @@ pub enum SendFailure {
     Broken,
 }
 
-impl PoolState {
-    /// The newest idle connection of an address that still lives.
-    fn take(&mut self, address: AddressNumber) -> Option<Connection> {
-        while let Some(number) = self.idle_of_address.get_mut(&address).and_then(Vec::pop) {
-            let found = self.idle.remove(&number).expect("both maps have the same");
-            if found.since.elapsed() < IDLE_MAX && !found.connection.sender.is_closed() {
-                return Some(found.connection);
+impl AddressConnections {
+    fn new(local: Option<IpAddr>, open_max: usize) -> AddressConnections {
+        let permits = Arc::new(Semaphore::new(open_max));
+        AddressConnections { local, permits, idle: Mutex::default() }
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<IdleConnection>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The newest idle connection that still lives. Those that do not are closed.
+    async fn take(&self) -> Option<Connection> {
+        loop {
+            let newest = self.idle().pop();
+            let IdleConnection { since, connection } = newest?;
+            if since.elapsed() < IDLE_MAX && !connection.sender.is_closed() {
+                return Some(connection);
             }
-            found.connection.task.abort();
-            self.open -= 1;
+            connection.task.abort();
+            // The socket is closed when the task has ended, and an end by force is no failure.
+            drop(connection.task.await);
         }
-        None
-    }
-
-    /// Makes room for a connection. Returns the one that has to be closed for it.
-    fn reserve(&mut self) -> Option<Connection> {
-        let oldest = if self.open < self.open_max { None } else { self.idle.pop_first() };
-        self.open += 1;
-        let (number, oldest) = oldest?;
-        self.open -= 1;
-        if let Some(numbers) = self.idle_of_address.get_mut(&oldest.address) {
-            numbers.retain(|it| *it != number);
-        }
-        Some(oldest.connection)
-    }
-
-    fn keep(&mut self, address: AddressNumber, connection: Connection) {
-        let number = self.next;
-        self.next += 1;
-        self.idle.insert(number, IdleConnection { address, since: Instant::now(), connection });
-        self.idle_of_address.entry(address).or_default().push(number);
     }
 }
 
-impl Drop for PoolState {
+impl Drop for AddressConnections {
     fn drop(&mut self) {
-        self.idle.values().for_each(|idle| idle.connection.task.abort());
+        self.idle().iter().for_each(|idle| idle.connection.task.abort());
     }
 }
 
 impl ConnectionPool {
-    pub fn new(site: Uri, tls: ClientConfig, open_max: usize) -> ConnectionPool {
+    /// At most `open_max` connections from this machine's address, or from as many loopback
+    /// addresses.
+    pub fn new(
+        site: Uri,
+        tls: ClientConfig,
+        open_max: usize,
+        loopback_addresses: Option<u16>,
+    ) -> ConnectionPool {
         assert!(open_max > 0, "without connections nothing is sent");
-        let state = PoolState {
-            open_max,
-            open: 0,
-            idle: BTreeMap::new(),
-            idle_of_address: HashMap::new(),
-            next: 0,
-        };
-        let permits = Arc::new(Semaphore::new(open_max));
-        ConnectionPool { site, tls, permits, state: Arc::new(Mutex::new(state)) }
-    }
-
-    /// A connection from an address. It waits if all are in use.
-    pub async fn connection(&self, address: AddressNumber) -> Result<PooledConnection> {
-        let permit = Arc::clone(&self.permits).acquire_owned().await?;
-        let idle = self.state().take(address);
-        let mut pooled = PooledConnection {
-            pool: self.clone(),
-            address,
-            is_open: idle.is_some(),
-            connection: idle,
-            _permit: permit,
-        };
-        if pooled.connection.is_none() {
-            let oldest = self.state().reserve();
-            pooled.is_open = true;
-            if let Some(oldest) = oldest {
-                oldest.task.abort();
-                // The socket is closed when the task has ended, and an end by force is no failure.
-                drop(oldest.task.await);
+        let addresses = match loopback_addresses {
+            None => vec![AddressConnections::new(None, open_max)],
+            Some(count) => {
+                // Fewer addresses than asked for, if there are not enough connections.
+                let count = open_max.min(usize::from(count.max(1)));
+                let numbers = (1..=u16::MAX).take(count);
+                let of_one =
+                    |number| AddressConnections::new(Some(loopback(number)), open_max / count);
+                numbers.map(of_one).collect()
             }
-            pooled.connection = Some(self.connect(address).await?);
-        }
-        Ok(pooled)
+        };
+        ConnectionPool { site, tls, addresses: addresses.into() }
     }
 
-    async fn connect(&self, address: AddressNumber) -> Result<Connection> {
+    /// A connection for the fan with this number. It waits if all of the fan's address are in use.
+    pub async fn connection(&self, fan: usize) -> Result<PooledConnection> {
+        let address = fan % self.addresses.len();
+        let connections = &self.addresses[address];
+        let permit = Arc::clone(&connections.permits).acquire_owned().await?;
+        let connection = match connections.take().await {
+            Some(connection) => connection,
+            None => self.connect(connections.local).await?,
+        };
+        let (pool, connection) = (self.clone(), Some(connection));
+        Ok(PooledConnection { pool, address, connection, _permit: permit })
+    }
+
+    async fn connect(&self, local: Option<IpAddr>) -> Result<Connection> {
         let mut tcp = HttpConnector::new();
         tcp.set_nodelay(true);
         tcp.enforce_http(false);
-        tcp.set_local_address(loopback(address));
+        tcp.set_local_address(local);
         tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
         let https = HttpsConnectorBuilder::new().with_tls_config(self.tls.clone());
         let https = https.https_or_http().enable_http1().wrap_connector(tcp);
@@ -174,16 +156,12 @@ impl ConnectionPool {
         let task = tokio::spawn(async { drop(connection.await) });
         Ok(Connection { sender, task })
     }
-
-    fn state(&self) -> MutexGuard<'_, PoolState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// 127.77.0.1 and so on: a machine owns all of 127.0.0.0/8.
-fn loopback(address: AddressNumber) -> Option<IpAddr> {
-    let [high, low] = address.to_be_bytes();
-    (address > 0).then(|| IpAddr::V4(Ipv4Addr::new(127, 77, high, low)))
+fn loopback(number: u16) -> IpAddr {
+    let [high, low] = number.to_be_bytes();
+    IpAddr::V4(Ipv4Addr::new(127, 77, high, low))
 }
 
 impl PooledConnection {
@@ -206,8 +184,8 @@ impl PooledConnection {
     /// Keeps the connection for the next fan of the address. The answer was read to its end.
     pub fn keep(mut self) {
         if let Some(connection) = self.connection.take() {
-            self.is_open = false;
-            self.pool.state().keep(self.address, connection);
+            let idle = IdleConnection { since: Instant::now(), connection };
+            self.pool.addresses[self.address].idle().push(idle);
         }
     }
 }
@@ -216,9 +194,6 @@ impl Drop for PooledConnection {
     fn drop(&mut self) {
         if let Some(connection) = self.connection.take() {
             connection.task.abort();
-        }
-        if self.is_open {
-            self.pool.state().open -= 1;
         }
     }
 }

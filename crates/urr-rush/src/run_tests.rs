@@ -152,11 +152,12 @@ async fn a_slow_server_is_seen_to_be_slow() {
     assert!(fast_ms < max_ms / 2.0, "{fast_ms} is not fast");
 }
 
-/// How many connections are open, and how many were at once.
+/// How many connections are open, how many were at once, and how many there were in all.
 #[derive(Default)]
 struct OpenConnections {
     now: AtomicUsize,
     most: AtomicUsize,
+    all: AtomicUsize,
 }
 
 /// A connection counts from its first request until its end is seen.
@@ -171,6 +172,7 @@ async fn count_connections(opened: Arc<OpenConnections>) -> String {
                 stream.readable().await.unwrap();
                 let now = opened.now.fetch_add(1, Ordering::SeqCst) + 1;
                 opened.most.fetch_max(now, Ordering::SeqCst);
+                opened.all.fetch_add(1, Ordering::SeqCst);
                 answer_all(stream, turn, Duration::from_millis(1), answer).await;
                 opened.now.fetch_sub(1, Ordering::SeqCst);
             });
@@ -179,7 +181,8 @@ async fn count_connections(opened: Arc<OpenConnections>) -> String {
     format!("http://{address}")
 }
 
-/// A machine has many addresses, and a limit of the connections of each would be none of all.
+/// A machine has many addresses, and a limit of the connections of each would be none of all. A
+/// connection that is closed for a fan of another address would be measured as a slow site.
 #[tokio::test]
 async fn all_fans_share_one_limit_of_connections() {
     for (connections, addresses) in [(8, 1), (8, 30)] {
@@ -191,6 +194,9 @@ async fn all_fans_share_one_limit_of_connections() {
         assert_eq!((checks.done, checks.failed), (u64::from(FANS), 0));
         let most = opened.most.load(Ordering::SeqCst);
         assert_eq!(most, connections, "from {addresses} addresses");
+        // A few more if the machine is so busy that idle ones are given up.
+        let all = opened.all.load(Ordering::SeqCst);
+        assert!(all < 2 * connections, "{all} were made from {addresses} addresses");
     }
 }
 

@@ -183,17 +183,21 @@ fn from_here(mut address: SocketAddr) -> SocketAddr {
 
 async fn listen(config: &Config, is_public: bool) -> Result<Listeners> {
     let server = &config.server;
-    let own = config.internal.identity();
     let main = bind(SocketAddr::new(server.host, server.port), "--port").await?;
-    let main = with_tls(main, if is_public { server.identity() } else { own.clone() })?;
-    let internal = match server.management_port {
-        0 => None,
-        port => {
-            let internal = bind(SocketAddr::new(server.host, port), "MANAGEMENT_PORT").await?;
-            Some(with_tls(internal, own)?)
-        }
-    };
-    Ok(Listeners { main, is_public, internal })
+    let identity = if is_public { server.identity() } else { config.internal.identity() };
+    let main = with_tls(main, identity)?;
+    Ok(Listeners { main, is_public, internal: listen_internally(config).await? })
+}
+
+/// The internal listener, if it has a port.
+pub(super) async fn listen_internally(config: &Config) -> Result<Option<HttpListener>> {
+    let server = &config.server;
+    if server.management_port == 0 {
+        return Ok(None);
+    }
+    let address = SocketAddr::new(server.host, server.management_port);
+    let internal = bind(address, "MANAGEMENT_PORT").await?;
+    with_tls(internal, config.internal.identity()).map(Some)
 }
 
 /// With TLS if there is a certificate. One that cannot be used is told at the start.

@@ -123,8 +123,9 @@ pub struct RunArgs {
     /// The share of fans who read the crowd document while they wait
     #[arg(long, value_name = "SHARE", default_value_t = 0.3)]
     crowd_readers: f64,
-    /// The most connections at once, of all fans together; a fan who finds all of them in use waits, and
-    /// the wait is part of the latency [default: 512, or one for every address if that is more]
+    /// The most connections at once, of all fans together, shared out evenly among the addresses; a fan
+    /// who finds those of their address in use waits, and the wait is part of the latency [default: 512,
+    /// or two for every address if that is more]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=16_000))]
     connections: Option<u32>,
     /// From how many loopback addresses the fans come, if the site is on this machine [default: one
@@ -235,9 +236,9 @@ fn addresses_for(fans: u32) -> u16 {
     u16::try_from(fans.div_ceil(FANS_PER_ADDRESS)).unwrap_or(u16::MAX)
 }
 
-/// One for every address, so that none has to be closed for another.
+/// Two for every address, so that a slow answer does not hold up all fans of an address.
 fn connections_for(addresses: u16) -> usize {
-    usize::from(CONNECTIONS.max(addresses))
+    usize::from(CONNECTIONS).max(2 * usize::from(addresses))
 }
 
 fn plan(config: &Config, args: &RunArgs) -> Result<RushPlan> {

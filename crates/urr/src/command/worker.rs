@@ -1,12 +1,16 @@
 //! `urr worker`: reads the notices of admissions from SQS until it is stopped.
 
+use std::time::Duration;
+
 use anyhow::{Result, bail};
+use axum::Router;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 use urr_notice::NoticeWorker;
+use urr_service::{Health, Metrics, Readiness, ServerStop, serve_until};
 
 use super::block_on;
-use super::run::StopSignals;
+use super::run::{StopSignals, listen_internally};
 use crate::compose;
 use crate::config::Config;
 use crate::logging;
@@ -19,13 +23,30 @@ pub fn run(config: &Config) -> Result<()> {
     block_on(async {
         let mut signals = StopSignals::listen()?;
         let worker = NoticeWorker::new(compose::sqs_queue(&config.sqs)?);
-        let stop = CancellationToken::new();
+        let stop =
+            ServerStop { readiness: Readiness::default(), shutdown: CancellationToken::new() };
+        if let Some(listener) = listen_internally(config).await? {
+            let router = router(&worker, stop.readiness.clone());
+            tokio::spawn(serve_until(listener, router, stop.clone(), Duration::ZERO));
+        }
         info!("reading notices");
         tokio::select! {
             // A message that was not finished is still in the queue and is delivered again.
-            () = worker.run(stop) => {}
+            () = worker.run(stop.shutdown.clone()) => {}
             () = signals.next() => info!("stopped"),
         }
         Ok(())
     })
+}
+
+/// Health and metrics, for probes and Prometheus.
+fn router(worker: &NoticeWorker, readiness: Readiness) -> Router {
+    let metrics = Metrics::new();
+    worker.register(&metrics);
+    let worker = worker.clone();
+    let health = Health::new("worker", readiness).check("sqs", move || {
+        let is_reading = worker.is_reading();
+        async move { if is_reading { Ok(()) } else { Err("the queue cannot be read".to_owned()) } }
+    });
+    health.router().merge(metrics.router())
 }

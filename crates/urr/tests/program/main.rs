@@ -34,3 +34,4 @@ mod up;
 mod upgrade;
 mod watch;
 mod whole_audit;
+mod worker;
