@@ -1,5 +1,8 @@
 import { defineConfig } from '@playwright/test';
 
+// A cluster on this machine has an authority of its own; Node knows it by NODE_EXTRA_CA_CERTS.
+const ownAuthority = process.env.URR_URL?.startsWith('https:') ?? false;
+
 /**
  * Pages in the system's Chromium, against the real program with data of its own. `URR_PROGRAM` names
  * the program, `URR_URL` one that runs already.
@@ -16,8 +19,7 @@ export default defineConfig({
   expect: { timeout: 10_000 },
   reporter: [['list']],
   use: {
-    // A cluster on this machine has an authority of its own; Node knows it by NODE_EXTRA_CA_CERTS.
-    ignoreHTTPSErrors: process.env.URR_URL?.startsWith('https:') ?? false,
+    ignoreHTTPSErrors: ownAuthority,
     locale: 'ko-KR',
     timezoneId: 'Asia/Seoul',
     launchOptions: {
@@ -29,6 +31,8 @@ export default defineConfig({
         '--disable-component-update',
         '--disable-sync',
         '--no-first-run',
+        // The script of a service worker is fetched by the browser and not by a page.
+        ...(ownAuthority ? ['--ignore-certificate-errors'] : []),
       ],
     },
   },
