@@ -223,11 +223,13 @@ test('the best seats include a place for a wheelchair only if asked for', async 
     await dialogAtRest(page);
     await page.getByLabel(/휠체어석/).setChecked(isAccessible);
     await page.getByRole('button', { name: '좌석 잡기' }).click();
+    await expect(page.getByRole('button', { name: '결제하기' })).toBeVisible();
     await expect(page.locator('.chosen li')).toHaveCount(2);
     return (await page.locator('.chosen li').allInnerTexts()).join(' ');
   };
   expect(await choose(true)).toContain('1열 3번');
   await page.getByRole('button', { name: '포기' }).click();
+  await expect(page.getByRole('button', { name: '결제하기' })).toHaveCount(0);
   await expect(page.getByRole('button', { name: '자동 선택' })).toBeEnabled();
   expect(await choose(false)).not.toContain('1열 3번');
 });

@@ -365,11 +365,14 @@ export async function expectOneLanguage(page: Page, locale: 'ko' | 'en'): Promis
   expect(foreign, `texts that are not ${locale}`).toEqual([]);
 }
 
-/** The first event of the demo data with a status. Those of other tests have a number as their end. */
+/** Sales of tests, of the organiser's journey, and of rehearsals on a cluster. */
+const MADE_BY_TESTS = /-\d+$|^여정 콘서트$|^Rehearsal$/;
+
+/** The first event of the demo data with a status. */
 export async function eventWith(page: Page, status: string, kind = 'seated'): Promise<string> {
   const response = await page.request.get(`/api/events?status=${status}&limit=100`);
   const { events } = await response.json();
-  const demo = events.filter((one: { title: string }) => !/-\d+$/.test(one.title));
+  const demo = events.filter((one: { title: string }) => !MADE_BY_TESTS.test(one.title));
   const found = demo.find((one: { kind: string }) => one.kind === kind) ?? demo[0];
   expect(found, `the demo data has an event that is ${status}`).toBeTruthy();
   return found.id;

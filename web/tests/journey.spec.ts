@@ -64,7 +64,8 @@ async function travel(page: Page, words: Words): Promise<void> {
   const inside = await otherFan('inside');
   await enter(inside, eventId);
   const ahead = await otherFan('ahead');
-  await ahead.post(`/api/queue/check/${eventId}`);
+  const checked = await ahead.post(`/api/queue/check/${eventId}`);
+  expect((await checked.json()).status, 'somebody waits').toBe('waiting');
   const look = async () => {
     await expectOneLanguage(page, words.lang);
     await expectNoSidewaysScroll(page);
