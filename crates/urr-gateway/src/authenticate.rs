@@ -3,6 +3,7 @@
 //! The credential is a bearer token, or the cookie `access_token` if there is no `Authorization`
 //! header. Two headers, two cookies of that name or another scheme make it malformed.
 
+use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
 use axum::http::{HeaderMap, header};
@@ -17,14 +18,27 @@ use crate::routes::Policy;
 
 pub const ACCESS_COOKIE: &str = "access_token";
 
+/// An access token as a client sent it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccessToken(pub String);
+
+impl Hash for AccessToken {
+    /// Its end is most of its signature, by which tokens that we signed differ. Hashing all of it
+    /// would cost more than everything else that the cache does.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let text = self.0.as_bytes();
+        text[text.len().saturating_sub(32)..].hash(state);
+    }
+}
+
 /// What a request brings to prove who sent it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Credential {
     None,
     /// From the header, which a foreign page cannot make a browser send.
-    Header(String),
+    Header(AccessToken),
     /// From the cookie, which browsers send by themselves.
-    Cookie(String),
+    Cookie(AccessToken),
     /// More than one, or one that cannot be read.
     Malformed {
         from_cookie: bool,
@@ -42,7 +56,7 @@ impl Credential {
             Ok(None) => credential_from_cookies(headers),
             Ok(Some(value)) => bearer_token(value)
                 .map_or(Credential::Malformed { from_cookie: false }, |token| {
-                    Credential::Header(token.to_owned())
+                    Credential::Header(AccessToken(token.to_owned()))
                 }),
             Err(_) => Credential::Malformed { from_cookie: false },
         }
@@ -62,7 +76,7 @@ fn credential_from_cookies(headers: &HeaderMap) -> Credential {
         (None, _) => Credential::None,
         // A logout leaves an empty cookie for a moment.
         (Some((_, Some(""))), None) => Credential::None,
-        (Some((_, Some(token))), None) => Credential::Cookie(token.to_owned()),
+        (Some((_, Some(token))), None) => Credential::Cookie(AccessToken(token.to_owned())),
         (Some(_), _) => Credential::Malformed { from_cookie: true },
     }
 }
@@ -147,9 +161,9 @@ pub fn authenticate(
     match verify_token(gateway, token, gateway.clock.now()) {
         Err(fault) => Requester::InvalidToken(fault),
         Ok(verified) => {
-            verified.headers.write(headers);
             let VerifiedAccessToken { user_id: id, role, email_verified, .. } = verified;
             let token = LiveToken { id: verified.token_id, expires_at: verified.expires_at };
+            verified.headers.write(headers);
             Requester::User { id, role, email_verified, token }
         }
     }
@@ -157,7 +171,7 @@ pub fn authenticate(
 
 fn verify_token(
     gateway: &Gateway,
-    token: &String,
+    token: &AccessToken,
     now: Timestamp,
 ) -> Result<VerifiedAccessToken, TokenFault> {
     let verified = gateway.token_cache.verify(&gateway.settings.access_key, token, now)?;
@@ -204,7 +218,7 @@ struct VerifiedAccessToken {
 /// Verifying a token costs more than all other checks together, and a client sends the same token
 /// for half an hour. The cache is keyed by the whole text of the token; expiry and revocation are
 /// checked on every request.
-pub struct TokenCache(Cache<String, VerifiedAccessToken, TokenError>);
+pub struct TokenCache(Cache<AccessToken, VerifiedAccessToken, TokenError>);
 
 impl TokenCache {
     pub fn new(clock: Clock) -> TokenCache {
@@ -215,13 +229,13 @@ impl TokenCache {
     fn verify(
         &self,
         key: &TokenKey,
-        token: &String,
+        token: &AccessToken,
         now: Timestamp,
     ) -> Result<VerifiedAccessToken, TokenError> {
-        if let Some(cached) = self.0.get(token) {
+        if let Some(cached) = self.0.get_at(token, now) {
             return if now < cached.expires_at { Ok(cached) } else { Err(TokenError::Expired) };
         }
-        let verified = key.verify::<AccessClaims>(ACCESS, token, now)?;
+        let verified = key.verify::<AccessClaims>(ACCESS, &token.0, now)?;
         let user_id = verified.subject.parse().map_err(|_| TokenError::Malformed)?;
         let AccessClaims { email, role, email_verified, .. } = verified.claims;
         let headers = Identity { user_id, email: Some(email), role }.headers();
@@ -252,14 +266,15 @@ mod tests {
     fn the_header_wins_over_the_cookie() {
         let cookie = (header::COOKIE, "theme=dark; access_token=c; refresh_token=r");
         let bearer = |value| (header::AUTHORIZATION, value);
+        let sent = |text: &str| AccessToken(text.to_owned());
         let check = |pairs: &[(HeaderName, &str)], expected: Credential| {
             assert_eq!(Credential::read(&headers(pairs)), expected, "{pairs:?}");
         };
         let from_header = Credential::Malformed { from_cookie: false };
         check(&[], Credential::None);
-        check(std::slice::from_ref(&cookie), Credential::Cookie("c".to_owned()));
-        check(&[cookie.clone(), bearer("Bearer h")], Credential::Header("h".to_owned()));
-        check(&[bearer("bearer h")], Credential::Header("h".to_owned()));
+        check(std::slice::from_ref(&cookie), Credential::Cookie(sent("c")));
+        check(&[cookie.clone(), bearer("Bearer h")], Credential::Header(sent("h")));
+        check(&[bearer("bearer h")], Credential::Header(sent("h")));
         check(&[cookie.clone(), bearer("Basic h")], from_header.clone());
         check(&[cookie, bearer("h")], from_header.clone());
         check(&[bearer("Bearer a"), bearer("Bearer a")], from_header);
@@ -307,7 +322,7 @@ mod tests {
         assert_eq!(codes(Policy::ADMIN), admins);
     }
 
-    fn token(id: u128, now: Timestamp) -> String {
+    fn token(id: u128, now: Timestamp) -> AccessToken {
         let issue = TokenFacts {
             subject: Uuid::from_u128(id).to_string(),
             id: Uuid::from_u128(id),
@@ -320,7 +335,7 @@ mod tests {
             family_id: Uuid::from_u128(1),
             email_verified: true,
         };
-        key().sign(ACCESS, &issue, &claims)
+        AccessToken(key().sign(ACCESS, &issue, &claims))
     }
 
     fn key() -> TokenKey {
@@ -348,9 +363,13 @@ mod tests {
         let tokens = TokenCache::new(Clock::manual(now));
         let good = token(5, now);
         tokens.verify(&key(), &good, now).unwrap();
-        for bad in [format!("{good}A"), good[..good.len() - 1].to_owned(), good.to_uppercase()] {
+        let AccessToken(good) = good;
+        let end = good.len() - 1;
+        let same_end = format!("f{}", &good[1..]);
+        for bad in [format!("{good}A"), good[..end].to_owned(), good.to_uppercase(), same_end] {
+            let bad = AccessToken(bad);
             for _ in 0..2 {
-                assert!(tokens.verify(&key(), &bad, now).is_err(), "{bad}");
+                assert!(tokens.verify(&key(), &bad, now).is_err(), "{bad:?}");
             }
         }
         assert_eq!(tokens.0.len(), 1);
@@ -362,7 +381,7 @@ mod tests {
         let tokens = TokenCache::new(Clock::manual(now));
         let verified = tokens.verify(&key(), &token(5, now), now).unwrap();
         for n in 0..2 * TOKEN_CACHE.entries_max {
-            tokens.0.insert(n.to_string(), verified.clone());
+            tokens.0.insert(AccessToken(n.to_string()), verified.clone());
         }
         assert!(tokens.0.len() <= TOKEN_CACHE.entries_max);
     }

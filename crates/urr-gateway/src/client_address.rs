@@ -4,7 +4,7 @@
 //! address in the forwarding header that is not a trusted proxy is the client. Services get it in
 //! `x-urr-client-address`.
 
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use axum::extract::{ConnectInfo, Request};
 use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -27,13 +27,32 @@ impl ClientAddress {
     pub fn bucket(self) -> String {
         match self.0 {
             None => "unknown".to_owned(),
-            Some(IpAddr::V4(address)) => address.to_string(),
+            Some(IpAddr::V4(address)) => ipv4_text(address),
             Some(IpAddr::V6(address)) => {
                 let network = Ipv6Addr::from_bits(address.to_bits() >> 64 << 64);
                 format!("{network}/64")
             }
         }
     }
+}
+
+/// As `Display` writes it, but ten times as fast: every request needs it twice.
+fn ipv4_text(address: Ipv4Addr) -> String {
+    let mut text = String::with_capacity("255.255.255.255".len());
+    for octet in address.octets() {
+        if !text.is_empty() {
+            text.push('.');
+        }
+        let digit = |unit: u8| char::from(b'0' + octet / unit % 10);
+        if octet >= 100 {
+            text.push(digit(100));
+        }
+        if octet >= 10 {
+            text.push(digit(10));
+        }
+        text.push(digit(1));
+    }
+    text
 }
 
 /// A range of addresses such as `10.0.0.0/8`.
@@ -71,8 +90,11 @@ pub fn resolve_address(gateway: &Gateway, request: &mut Request) -> ClientAddres
     let address = peer.map(|peer| client_behind(peer, request.headers(), is_trusted));
     remove_matching(request.headers_mut(), is_forwarding_header);
     if let Some(address) = address {
-        let text = HeaderValue::from_str(&address.to_string());
-        let text = text.expect("an address is ASCII");
+        let text = match address {
+            IpAddr::V4(address) => ipv4_text(address),
+            IpAddr::V6(address) => address.to_string(),
+        };
+        let text = HeaderValue::try_from(text).expect("an address is ASCII");
         request.headers_mut().insert(CLIENT_ADDRESS, text);
     }
     ClientAddress(address)
@@ -207,6 +229,14 @@ mod tests {
         assert!(check(range("::", 0), "ffff::"));
         assert!(!check(range("::", 0), "1.2.3.4"));
         assert!(check(range("10.0.0.0", 8), "::ffff:10.1.2.3"), "a mapped address is the same");
+    }
+
+    #[test]
+    fn an_ipv4_address_is_written_as_display_writes_it() {
+        for octet in 0..=u8::MAX {
+            let address = Ipv4Addr::new(octet, 0, u8::MAX - octet, 10);
+            assert_eq!(ipv4_text(address), address.to_string());
+        }
     }
 
     #[test]

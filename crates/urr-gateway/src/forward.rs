@@ -24,12 +24,14 @@ const AUTH: &str = "auth";
 const CLIENT_HOST: HeaderName = HeaderName::from_static("x-urr-client-host");
 
 /// Calls the service of the route.
-pub async fn forward(
+///
+/// Not an `async fn`, because the future of one holds its arguments twice and a request is large.
+pub fn forward(
     gateway: &Gateway,
     route: &Route,
     context: &CallContext,
     request: Request,
-) -> Result<Response, ApiError> {
+) -> impl Future<Output = Result<Response, ApiError>> {
     let can_revoke = can_revoke(route, request.method());
     let method = request.method().clone();
     let timeout = gateway.settings.timeouts.of(route.timeout);
@@ -39,14 +41,17 @@ pub async fn forward(
         (false, BodySize::Upload) => CallPolicy::once(timeout).streamed(),
         (false, BodySize::Normal | BodySize::Webhook) => CallPolicy::once(timeout),
     };
-    let answer = gateway.upstream(route).call(request, context, policy).await;
-    if can_revoke && let Some(feed) = &gateway.feed {
-        // The next request with a token that this one revoked must be refused.
-        if let Err(error) = Box::pin(feed.refresh()).await {
-            warn!(%error, "cannot refresh revoked tokens now; the next poll will");
+    let answer = gateway.upstream(route).call(request, context, policy);
+    async move {
+        let answer = answer.await;
+        if can_revoke && let Some(feed) = &gateway.feed {
+            // The next request with a token that this one revoked must be refused.
+            if let Err(error) = Box::pin(feed.refresh()).await {
+                warn!(%error, "cannot refresh revoked tokens now; the next poll will");
+            }
         }
+        replace_foreign_error(&method, answer?).await
     }
-    replace_foreign_error(&method, answer?).await
 }
 
 /// Removes credentials: services learn who the user is from the identity headers and need no token
@@ -70,7 +75,7 @@ pub fn remove_credentials(
     if let (Requester::User { .. }, Credential::Header(token) | Credential::Cookie(token)) =
         (requester, credential)
     {
-        kept.push(format!("{ACCESS_COOKIE}={token}"));
+        kept.push(format!("{ACCESS_COOKIE}={}", token.0));
     }
     headers.remove(header::COOKIE);
     if !kept.is_empty()
@@ -97,9 +102,17 @@ const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
 
 /// The response unchanged, or our error if it is a failure that no service of ours wrote.
 async fn replace_foreign_error(method: &Method, response: Response) -> Result<Response, ApiError> {
-    if !matches!(response.status().as_u16(), 502..=504) {
-        return Ok(response);
+    match response.status().as_u16() {
+        // Boxed, because it is rare and would enlarge the future of every request.
+        502..=504 => Box::pin(replace_foreign_failure(method, response)).await,
+        _ => Ok(response),
     }
+}
+
+async fn replace_foreign_failure(
+    method: &Method,
+    response: Response,
+) -> Result<Response, ApiError> {
     let failure = failure(&response);
     let is_json = response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| {
         kind.to_str().is_ok_and(|kind| kind.trim_start().starts_with("application/json"))

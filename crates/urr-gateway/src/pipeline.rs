@@ -2,7 +2,8 @@
 //!
 //! The steps are functions, not nested layers. What one step finds out is a value that later steps
 //! need, so the compiler keeps most of the order, and a dozen nested layers would cost more than the
-//! checks themselves. The steps share the request by reference, which keeps the futures small.
+//! checks themselves. The steps share the request by reference, and those that few requests need are
+//! boxed, which keeps the futures small.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -10,9 +11,7 @@ use std::sync::Arc;
 use axum::body::HttpBody;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
-use tokio::time::Instant;
-use urr_kernel::CallContext;
-use urr_service::{ApiError, RouteLabel};
+use urr_service::{ApiError, CallMetadata, RouteLabel};
 
 use crate::authenticate::{Credential, Requester, authenticate, authorize};
 use crate::rate_limit::RateLimitSubject;
@@ -95,7 +94,7 @@ async fn check_sender(
         && let Some(bytes_max) = request_limits::route_body_limit(gateway, route)
     {
         let whole = std::mem::take(request);
-        *request = request_limits::limit_body(whole, bytes_max).await?;
+        *request = Box::pin(request_limits::limit_body(whole, bytes_max)).await?;
     }
     let subject = RateLimitSubject { requester, address };
     let decision = rate_limit::check(gateway, route.rate_class, subject, request).await?;
@@ -122,10 +121,9 @@ async fn authorize_and_forward(
     request_limits::read_ahead(gateway, route, request).await?;
     let permit = gateway.overload.acquire_for(route);
     let permit = permit.inspect_err(|_| gateway.metrics.count_shed(route.priority))?;
-    let context: CallContext = *request.extensions().get().expect("every request has a context");
-    let started = Instant::now();
+    let call: CallMetadata = *request.extensions().get().expect("every request has a context");
     let request = std::mem::take(request);
-    let response = forward::forward(gateway, route, &context, request).await;
-    permit.complete(*index, started.elapsed());
+    let response = forward::forward(gateway, route, &call.context, request).await;
+    permit.complete(*index);
     Ok(stream_end::end_with_token(gateway, *requester, response?))
 }

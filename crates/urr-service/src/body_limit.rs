@@ -37,24 +37,25 @@ impl RefusedRequest {
     }
 }
 
-/// The request with a body that cannot grow beyond `bytes_max`.
-pub(crate) fn limit_body(bytes_max: usize, request: Request) -> Result<Request, RefusedRequest> {
+/// Gives the request a body that cannot grow beyond `bytes_max`.
+pub(crate) fn limit_body(bytes_max: usize, request: &mut Request) -> Result<(), RefusedRequest> {
     if request.body().is_end_stream() {
-        return Ok(request);
+        return Ok(());
     }
     let announced = request.body().size_hint().lower();
     if announced > u64::try_from(bytes_max).unwrap_or(u64::MAX) {
-        let rest = Limited::new(request.into_body(), bytes_max.saturating_mul(DRAINED_MAX));
+        let body = std::mem::take(request.body_mut());
+        let rest = Limited::new(body, bytes_max.saturating_mul(DRAINED_MAX));
         return Err(RefusedRequest { error: too_large(), rest: Some(Box::new(rest)) });
     }
     // A body of known size, as all calls inside the process have, cannot grow.
-    let mut request = match request.body().size_hint().exact() {
-        Some(_) => request,
-        None => request.map(|body| Body::new(Limited::new(body, bytes_max))),
-    };
+    if request.body().size_hint().exact().is_none() {
+        let body = std::mem::take(request.body_mut());
+        *request.body_mut() = Body::new(Limited::new(body, bytes_max));
+    }
     // axum's own extractors have another default limit.
-    DefaultBodyLimit::disable().apply(&mut request);
-    Ok(request)
+    DefaultBodyLimit::disable().apply(request);
+    Ok(())
 }
 
 /// Whether reading a body failed because it was larger than a limit.

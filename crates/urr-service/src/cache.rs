@@ -66,7 +66,11 @@ where
 
     /// A value that is not too old.
     pub fn get(&self, key: &K) -> Option<V> {
-        let now = self.inner.clock.now();
+        self.get_at(key, self.inner.clock.now())
+    }
+
+    /// The same for a caller that has just looked at the clock.
+    pub fn get_at(&self, key: &K, now: Timestamp) -> Option<V> {
         self.inner.lock().get(key, now, self.inner.options)
     }
 

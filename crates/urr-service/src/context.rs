@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use axum::extract::{FromRequestParts, MatchedPath, Request};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::Response;
 use tokio::time::Instant;
 use tracing::Span;
@@ -15,7 +15,7 @@ use uuid::Uuid;
 use crate::deadline::Deadline;
 use crate::internal_call::CallSpec;
 use crate::messages::preferred_language;
-use crate::metrics::AnsweredRequest;
+use crate::metrics::{AnswerCounters, AnsweredRequest};
 use crate::{ApiError, Caller, ServiceKit};
 
 pub(crate) const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
@@ -32,14 +32,31 @@ pub struct RouteLabel(pub &'static str);
 pub(crate) struct ContextState {
     pub service: &'static str,
     pub kit: ServiceKit,
+    answer_counters: AnswerCounters,
+}
+
+impl ContextState {
+    pub fn new(service: &'static str, kit: ServiceKit) -> ContextState {
+        ContextState { service, kit, answer_counters: AnswerCounters::default() }
+    }
 }
 
 /// What goes with a call beside the request: as an extension inside the process, in headers over the
-/// network.
+/// network. The request layer puts those of the request itself into the extension.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct CallMetadata {
+pub struct CallMetadata {
     pub context: CallContext,
     pub deadline: Deadline,
+}
+
+impl CallMetadata {
+    /// In place of what a caller in this process gave.
+    pub(crate) fn put_into(self, extensions: &mut Extensions) {
+        match extensions.get_mut() {
+            Some(given) => *given = self,
+            None => drop(extensions.insert(self)),
+        }
+    }
 }
 
 /// What is noted of a request until it is answered.
@@ -52,6 +69,8 @@ pub(crate) struct RequestRecord {
     pub span: Span,
     /// The span of the caller, if it said one.
     parent_id: Option<u64>,
+    /// Whether the caller is in this process, so that it needs no header to know the request's id.
+    is_local: bool,
 }
 
 /// Where a request goes: a route that the router found, or the path of an internal call.
@@ -62,17 +81,16 @@ pub(crate) enum RequestRoute {
 }
 
 impl RequestRecord {
-    /// Gives a request its context.
-    pub fn note(state: &ContextState, request: &mut Request) -> RequestRecord {
+    /// Makes the context of a request.
+    pub fn note(state: &ContextState, request: &Request) -> RequestRecord {
         let given = request.extensions().get::<CallMetadata>().map(|call| call.context);
         let (context, parent_id) = context_of(given, request.headers(), &state.kit.ids);
         let route = request.extensions().get::<MatchedPath>().cloned();
         let route = route.map_or(RequestRoute::Unmatched, RequestRoute::Matched);
         let language = preferred_language(request.headers());
-        request.extensions_mut().insert(context);
         let method = request.method().clone();
         let record = RequestRecord::new(state, context, method, route);
-        RequestRecord { language, parent_id, ..record }
+        RequestRecord { language, parent_id, is_local: given.is_some(), ..record }
     }
 
     /// The record of a call inside the process.
@@ -100,7 +118,8 @@ impl RequestRecord {
             span.record("trace_id", context.trace.trace_id());
         }
         let (begun, language) = (Instant::now(), Language::English);
-        RequestRecord { begun, context, method, route, language, span, parent_id: None }
+        let (parent_id, is_local) = (None, false);
+        RequestRecord { begun, context, method, route, language, span, parent_id, is_local }
     }
 
     /// Gives its answer an error body, if it is an error, and its request id, and counts it.
@@ -109,7 +128,9 @@ impl RequestRecord {
         if let Some(error) = &error {
             error.write_into(&mut response, Some(&self.context.trace.trace_id()), self.language);
         }
-        response.headers_mut().insert(REQUEST_ID, id_value(self.context.correlation_id));
+        if !self.is_local {
+            response.headers_mut().insert(REQUEST_ID, id_value(self.context.correlation_id));
+        }
         let label = response.extensions().get().map(|RouteLabel(label)| *label);
         self.count(state, response.status(), label, error.as_ref());
         response
@@ -123,7 +144,8 @@ impl RequestRecord {
         label: Option<&str>,
         error: Option<&ApiError>,
     ) {
-        let (ContextState { service, kit }, took) = (state, self.begun.elapsed());
+        let ContextState { service, kit, answer_counters } = state;
+        let took = self.begun.elapsed();
         if let Some(error) = error {
             self.span.in_scope(|| error.log());
             kit.metrics.count_error(service, error);
@@ -146,7 +168,7 @@ impl RequestRecord {
         let trace = self.context.trace;
         let exported = kit.metrics.is_exported(trace).then(|| (trace, kit.clock.now()));
         let answered = AnsweredRequest { service, method, route, status, took, exported };
-        kit.metrics.count_answer(&answered);
+        kit.metrics.count_answer(answer_counters, &answered);
         self.span.in_scope(|| tracing::debug!(status = status.as_u16(), ?took, "answered"));
     }
 }
@@ -183,16 +205,8 @@ fn context_of(
     (CallContext { correlation_id, causation_id: None, trace }, parent_id)
 }
 
-/// Removes the context headers, which a client may have set.
-pub(crate) fn remove_context(headers: &mut HeaderMap) {
-    for name in [TRACEPARENT, CORRELATION_ID, CAUSATION_ID, REQUEST_ID] {
-        headers.remove(name);
-    }
-}
-
-/// Writes a context into the headers of a call and replaces what was there.
+/// Writes a context into the headers of a call, which has none.
 pub(crate) fn write_context(context: &CallContext, headers: &mut HeaderMap) {
-    remove_context(headers);
     let trace = HeaderValue::from_str(&context.trace.to_string());
     headers.insert(TRACEPARENT, trace.expect("a traceparent is ASCII"));
     headers.insert(CORRELATION_ID, id_value(context.correlation_id));
@@ -224,8 +238,9 @@ impl<S: Sync> FromRequestParts<S> for Context {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Context, ApiError> {
-        let context = parts.extensions.get::<CallContext>().copied();
-        let mut context = context.ok_or_else(|| ApiError::internal("no context layer"))?;
+        let call = parts.extensions.get::<CallMetadata>();
+        let mut context =
+            call.map(|call| call.context).ok_or_else(|| ApiError::internal("no context layer"))?;
         // Only our own programs may set the causation id, and the request layer reads the context
         // before it has verified the caller.
         if parts.extensions.get::<Caller>().is_some() {

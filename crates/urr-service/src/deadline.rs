@@ -27,7 +27,12 @@ impl Deadline {
 
     /// How long is left; zero if it has passed.
     pub fn remaining(self) -> Duration {
-        self.0.saturating_duration_since(Instant::now())
+        self.remaining_at(Instant::now())
+    }
+
+    /// The same for a caller that has just looked at the clock.
+    pub(crate) fn remaining_at(self, now: Instant) -> Duration {
+        self.0.saturating_duration_since(now)
     }
 
     /// Tells the next service how long is left.
@@ -39,11 +44,11 @@ impl Deadline {
 
 /// How long the work on a request may take. The caller can only shorten the time that the service
 /// gives itself.
-pub(crate) fn time_allowed(longest: Duration, request: &mut Request) -> Duration {
-    let told = request.headers_mut().remove(DEADLINE_MS);
+pub(crate) fn time_allowed(longest: Duration, now: Instant, request: &mut Request) -> Duration {
     if let Some(call) = request.extensions().get::<CallMetadata>() {
-        return call.deadline.remaining().min(longest);
+        return call.deadline.remaining_at(now).min(longest);
     }
+    let told = request.headers_mut().remove(DEADLINE_MS);
     let told: Option<u64> = told.and_then(|millis| millis.to_str().ok()?.parse().ok());
     told.map_or(longest, |millis| Duration::from_millis(millis).min(longest))
 }
@@ -67,7 +72,7 @@ impl<S: Sync> FromRequestParts<S> for Deadline {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Deadline, ApiError> {
-        let deadline = parts.extensions.get::<Deadline>().copied();
-        deadline.ok_or_else(|| ApiError::internal("no deadline layer"))
+        let call = parts.extensions.get::<CallMetadata>();
+        call.map(|call| call.deadline).ok_or_else(|| ApiError::internal("no deadline layer"))
     }
 }

@@ -69,11 +69,11 @@ pub struct IdentityHeaders {
 impl IdentityHeaders {
     /// Writes the identity into a request, over whatever was there. Only the gateway has a use for
     /// this.
-    pub fn write(&self, headers: &mut HeaderMap) {
-        headers.insert(USER_ID, self.user_id.clone());
-        headers.insert(USER_ROLE, self.role.clone());
-        match &self.email {
-            Some(email) => headers.insert(USER_EMAIL, email.clone()),
+    pub fn write(self, headers: &mut HeaderMap) {
+        headers.insert(USER_ID, self.user_id);
+        headers.insert(USER_ROLE, self.role);
+        match self.email {
+            Some(email) => headers.insert(USER_EMAIL, email),
             None => headers.remove(USER_EMAIL),
         };
     }

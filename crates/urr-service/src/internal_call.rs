@@ -193,6 +193,8 @@ mod tests {
     use tower::ServiceExt;
 
     use super::*;
+    use crate::context::CallMetadata;
+    use crate::deadline::Deadline;
 
     #[derive(Clone, Serialize, Deserialize)]
     struct Pin {
@@ -244,7 +246,8 @@ mod tests {
             .serve(async |(), _: Find, _: CallContext| Ok(Value::Null));
         let mut request = request.header("content-type", "application/json");
         let context = CallContext::root(uuid::Uuid::from_u128(1));
-        request = request.extension(Caller::Queue).extension(context);
+        let call = CallMetadata { context, deadline: Deadline::after(Duration::from_secs(1)) };
+        request = request.extension(Caller::Queue).extension(call);
         let response = calls.into_parts().0.oneshot(request.body(Body::from(body)).unwrap()).await;
         response
             .unwrap()

@@ -48,7 +48,7 @@ pub mod whole_audit;
 
 pub use breaker::{Breaker, BreakerState, CallOutcome};
 pub use caller::{AcceptedCredential, Caller, Internal, InternalCredentials};
-pub use context::{Context, RouteLabel};
+pub use context::{CallMetadata, Context, RouteLabel};
 pub use csv_file::{
     CsvCell, CsvColumn, CsvFile, CsvLanguage, CsvPage, CsvQuery, CsvRow, document_language,
 };

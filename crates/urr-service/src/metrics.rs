@@ -1,6 +1,7 @@
 //! Metrics for Prometheus. The registry is passed in like everything else; there is no global one.
 
 mod answers;
+mod calls;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,7 +21,8 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Metric, Registry};
 use urr_kernel::{Timestamp, TraceContext};
 
-use self::answers::AnswerCounters;
+pub(crate) use self::answers::AnswerCounters;
+pub(crate) use self::calls::CallCounters;
 use crate::ApiError;
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -34,7 +36,6 @@ const DURATION_BUCKETS: [f64; 12] =
 pub struct Metrics {
     registry: Arc<Mutex<Registry>>,
     requests: Family<Labels<4>, Counter>,
-    answer_counters: AnswerCounters,
     durations: Family<Labels<2>, DurationHistogram, fn() -> DurationHistogram>,
     errors: Family<Labels<2>, Counter>,
     upstream_calls: Family<Labels<3, &'static str>, Counter>,
@@ -79,7 +80,6 @@ impl Metrics {
         let metrics = Metrics {
             registry: Arc::new(Mutex::new(Registry::default())),
             requests: Family::default(),
-            answer_counters: AnswerCounters::default(),
             durations: Family::new_with_constructor(|| {
                 DurationHistogram::new(DURATION_BUCKETS.into_iter())
             }),
@@ -151,9 +151,10 @@ impl Metrics {
         ([(header::CONTENT_TYPE, OPENMETRICS)], self.text())
     }
 
-    pub(crate) fn count_answer(&self, answered: &AnsweredRequest<'_>) {
+    /// `cache` is that of the service that answered.
+    pub(crate) fn count_answer(&self, cache: &AnswerCounters, answered: &AnsweredRequest<'_>) {
         let method = method_name(answered.method);
-        if self.answer_counters.count(method, answered) {
+        if cache.count(method, answered) {
             return;
         }
         let service = ("service", answered.service.to_owned());
@@ -164,7 +165,7 @@ impl Metrics {
         let count = self.requests.get_or_create_owned(&labels);
         count.inc();
         answered.observe(&durations);
-        self.answer_counters.insert(method, answered, count, durations);
+        cache.insert(method, answered, count, durations);
     }
 
     pub(crate) fn count_error(&self, service: &'static str, error: &ApiError) {
@@ -172,17 +173,17 @@ impl Metrics {
         self.errors.get_or_create(&labels).inc();
     }
 
-    pub(crate) fn count_call(
+    fn call_counter(
         &self,
         caller: &'static str,
         target: &'static str,
         outcome: &'static str,
-    ) {
+    ) -> Counter {
         let labels = [("caller", caller), ("target", target), ("outcome", outcome)];
-        self.upstream_calls.get_or_create(&labels).inc();
+        self.upstream_calls.get_or_create_owned(&labels)
     }
 
-    pub(crate) fn count_retry(&self, caller: &'static str, target: &'static str) {
+    fn count_retry(&self, caller: &'static str, target: &'static str) {
         self.upstream_retries.get_or_create(&[("caller", caller), ("target", target)]).inc();
     }
 
@@ -247,18 +248,19 @@ mod tests {
 
     #[test]
     fn a_bucket_has_the_trace_of_its_last_request_that_is_exported() {
-        let metrics = Metrics::new().with_traces(50);
+        let (metrics, cache) = (Metrics::new().with_traces(50), AnswerCounters::default());
         let now = "2026-12-01T12:00:00.25Z".parse().unwrap();
         for number in [149, 150] {
             let trace = TraceContext::root(urr_kernel::Uuid::from_u128(number));
-            metrics.count_answer(&AnsweredRequest {
+            let answered = AnsweredRequest {
                 service: "test",
                 method: &"GET".parse().unwrap(),
                 route: "/seats",
                 status: StatusCode::OK,
                 took: Duration::from_millis(3),
                 exported: metrics.is_exported(trace).then_some((trace, now)),
-            });
+            };
+            metrics.count_answer(&cache, &answered);
         }
         let text = metrics.text();
         let bucket = |bound: &str| {
@@ -274,16 +276,17 @@ mod tests {
 
     #[test]
     fn invented_methods_share_one_label() {
-        let metrics = Metrics::new();
+        let (metrics, cache) = (Metrics::new(), AnswerCounters::default());
         for name in ["GET", "BREW", "BAKE"] {
-            metrics.count_answer(&AnsweredRequest {
+            let answered = AnsweredRequest {
                 service: "test",
                 method: &name.parse().unwrap(),
                 route: "/seats/{id}",
                 status: StatusCode::OK,
                 took: Duration::from_millis(3),
                 exported: None,
-            });
+            };
+            metrics.count_answer(&cache, &answered);
         }
         let text = metrics.text();
         let line = |method, count| {

@@ -72,12 +72,13 @@ impl Service<Request> for LayeredRoute {
     /// deadline, the span and the catching of panics.
     fn call(&mut self, mut request: Request) -> Self::Future {
         let state = Arc::clone(&self.state);
-        let record = RequestRecord::note(&state.context, &mut request);
-        let time = time_allowed(state.context.kit.limits.deadline_max, &mut request);
+        let record = RequestRecord::note(&state.context, &request);
+        let longest = state.context.kit.limits.deadline_max;
+        let time = time_allowed(longest, record.begun, &mut request);
         let deadline = Deadline(record.begun + time);
-        request.extensions_mut().insert(deadline);
-        let answer = match record.span.in_scope(|| state.check(time, request)) {
-            Ok(request) => Either::Left(self.inner.call(request)),
+        CallMetadata { context: record.context, deadline }.put_into(request.extensions_mut());
+        let answer = match record.span.in_scope(|| state.check(time, &mut request)) {
+            Ok(()) => Either::Left(self.inner.call(request)),
             Err(refused) => Either::Right(Box::pin(refused.answer())),
         };
         let work = caught(keep_deadline(deadline, answer)).instrument(record.span.clone());
@@ -109,7 +110,7 @@ impl LocalCalls {
         let handler = self.handlers.find::<C>().expect("the caller has looked for a handler");
         let (state, spec) = (Arc::clone(&self.context), C::SPEC);
         let record = RequestRecord::of_call(&state, &spec, &call);
-        let time = call.deadline.remaining().min(state.kit.limits.deadline_max);
+        let time = call.deadline.remaining_at(record.begun).min(state.kit.limits.deadline_max);
         let deadline = Deadline(record.begun + time);
         let in_time = if time.is_zero() { Err(deadline::exceeded()) } else { Ok(()) };
         let work = in_time
@@ -129,12 +130,12 @@ impl LocalCalls {
 }
 
 impl LayerState {
-    fn check(&self, time: Duration, mut request: Request) -> Result<Request, RefusedRequest> {
+    fn check(&self, time: Duration, request: &mut Request) -> Result<(), RefusedRequest> {
         if time.is_zero() {
             return Err(deadline::exceeded().into());
         }
         if let Some(credentials) = &self.credentials {
-            verify_caller(credentials, &mut request)?;
+            verify_caller(credentials, request)?;
         }
         let RequestLimits { body_bytes_max, .. } = self.context.kit.limits;
         limit_body(body_bytes_max, request)

@@ -24,7 +24,7 @@ use tokio_io_timeout::TimeoutStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_util::sync::CancellationToken;
-use tower::ServiceExt;
+use tower::Service;
 
 use crate::Readiness;
 
@@ -182,7 +182,8 @@ where
     let service = service_fn(move |request: Request<Incoming>| {
         let mut request = request.map(Body::new);
         request.extensions_mut().insert(ConnectInfo(peer));
-        let (answer, readiness) = (router.clone().oneshot(request), readiness.clone());
+        // A router is always ready.
+        let (answer, readiness) = (router.clone().call(request), readiness.clone());
         answer.map_ok(move |mut response| {
             if !readiness.is_ready() {
                 let close = HeaderValue::from_static("close");

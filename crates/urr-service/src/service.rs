@@ -76,7 +76,7 @@ impl Service {
 
     /// What answers internal calls inside the process.
     pub(crate) fn local_calls(&self) -> LocalCalls {
-        let context = ContextState { service: self.name, kit: self.kit.clone() };
+        let context = ContextState::new(self.name, self.kit.clone());
         LocalCalls { handlers: self.handlers.clone(), context: Arc::new(context) }
     }
 
@@ -111,7 +111,7 @@ impl Service {
         <F::Service as tower::Service<Request>>::Future: Send,
     {
         let Service { name, routes, kit, .. } = self;
-        let context = ContextState { service: name, kit: kit.clone() };
+        let context = ContextState::new(name, kit.clone());
         let accepted = credentials.map(|credentials| credentials.accepted_by(name));
         let layer = RequestLayer::new(context, accepted);
         // `with_state` makes the router build its routes now and not for every request.

@@ -9,13 +9,14 @@ mod error;
 mod service_url;
 mod transport;
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::Response;
 use futures_util::TryFutureExt;
 use http_body_util::{BodyExt, Limited};
@@ -32,10 +33,10 @@ pub use self::transport::LocalService;
 use self::transport::{BodyProgress, TimedBody, Transport, observe_body, remove_hop_by_hop};
 use crate::breaker::{Breaker, BreakerOpen, BreakerState, CallOutcome};
 use crate::caller::{CALLER, CREDENTIAL, Caller};
-use crate::context::CallMetadata;
+use crate::context::{CAUSATION_ID, CORRELATION_ID, CallMetadata, REQUEST_ID, TRACEPARENT};
 use crate::deadline::Deadline;
 use crate::internal_call::{InternalCall, WireCall};
-use crate::metrics::Metrics;
+use crate::metrics::CallCounters;
 use crate::{ApiError, ServiceKit};
 
 const ATTEMPTS_MAX: u32 = 3;
@@ -89,7 +90,7 @@ struct Inner {
     transport: Transport,
     breaker: Breaker,
     budget: RetryBudget,
-    metrics: Metrics,
+    counters: CallCounters,
 }
 
 impl Upstream {
@@ -129,7 +130,7 @@ impl Upstream {
             transport,
             breaker: Breaker::new(kit.clock.clone()),
             budget: RetryBudget::new(seed),
-            metrics: kit.metrics.clone(),
+            counters: CallCounters::new(kit.metrics.clone(), caller.as_str(), target),
         }))
     }
 
@@ -144,20 +145,25 @@ impl Upstream {
     }
 
     /// Passes a request on, bodies streamed both ways. A request with a body is never repeated.
-    pub async fn call(
+    ///
+    /// Not an `async fn`, because the future of one holds its arguments twice and a request is
+    /// large. And boxed, because whoever passes requests on moves the future several times.
+    pub fn call(
         &self,
         mut request: Request,
         context: &CallContext,
         policy: CallPolicy,
-    ) -> Result<Response, UpstreamError> {
+    ) -> Pin<Box<impl Future<Output = Result<Response, UpstreamError>>>> {
         let deadline = Deadline::after(policy.deadline);
         let call = CallMetadata { context: *context, deadline };
         clean(&mut request);
         let repeatable = policy.idempotent && request.body().is_end_stream();
         let repeatable =
             repeatable.then(|| Box::new(RepeatableRequest::of(&request, Bytes::new())));
-        let response = self.request_until(request, repeatable, call, policy).await?;
-        Ok(response.map(|body| Body::new(TimedBody::new(body, policy.deadline))))
+        let response = self.request_until(request, repeatable, call, policy);
+        Box::pin(response.map_ok(move |response| {
+            response.map(|body| Body::new(TimedBody::new(body, policy.deadline)))
+        }))
     }
 
     /// Makes an internal call: with values if the service runs in this process and has a handler
@@ -224,16 +230,16 @@ impl Upstream {
     }
 
     /// Sends a request, and repeats it if that is allowed and may help.
-    async fn request_until(
+    fn request_until(
         &self,
         request: Request,
         repeatable: Option<Box<RepeatableRequest>>,
         call: CallMetadata,
         policy: CallPolicy,
-    ) -> Result<Response, UpstreamError> {
+    ) -> impl Future<Output = Result<Response, UpstreamError>> {
         let Inner { caller, target, transport, .. } = &*self.0;
         let send =
-            |request, repeatable| transport.send(*caller, target, call, (request, repeatable));
+            move |request, repeatable| transport.send(*caller, target, call, (request, repeatable));
         let (request, body) = observe_body(request);
         let in_memory = repeatable.as_ref().map(|repeatable| repeatable.body.clone());
         let again = repeatable
@@ -241,7 +247,7 @@ impl Upstream {
         let status = |response: &Response| {
             (response.status(), response.headers().contains_key(header::RETRY_AFTER))
         };
-        self.call_until((send(request, in_memory), body), again, status, call, policy).await
+        self.call_until((send(request, in_memory), body), again, status, call, policy)
     }
 
     /// Awaits an attempt, and makes it again if that is allowed and may help. The deadline in `call`
@@ -275,7 +281,7 @@ impl Upstream {
         call: CallMetadata,
         policy: CallPolicy,
     ) -> Result<T, UpstreamError> {
-        let Inner { caller, target, budget, metrics, .. } = &*self.0;
+        let Inner { budget, counters, .. } = &*self.0;
         for retry in 1..ATTEMPTS_MAX {
             let pause = budget.pause(retry);
             let in_time = pause < call.deadline.remaining();
@@ -283,7 +289,7 @@ impl Upstream {
                 break;
             }
             tokio::time::sleep(pause).await;
-            metrics.count_retry(caller.as_str(), target);
+            counters.count_retry();
             let next = self.attempt(again(), None, status_of, call, policy).await;
             if matches!(next, Err(UpstreamError::Open { .. })) {
                 // The service's own answer says more than that the breaker opened.
@@ -303,12 +309,12 @@ impl Upstream {
         call: CallMetadata,
         policy: CallPolicy,
     ) -> Result<T, UpstreamError> {
-        let Inner { caller, target, transport, breaker, metrics, .. } = &*self.0;
+        let Inner { target, transport, breaker, counters, .. } = &*self.0;
         let admitted = if policy.is_streamed { breaker.admit_streamed() } else { breaker.admit() };
         let permit = match admitted {
             Ok(permit) => permit,
             Err(BreakerOpen { retry_after }) => {
-                metrics.count_call(caller.as_str(), target, "open");
+                counters.count("open");
                 return Err(UpstreamError::Open { target, retry_after });
             }
         };
@@ -330,7 +336,7 @@ impl Upstream {
             outcome = CallOutcome::Nothing;
         }
         permit.settle(outcome);
-        metrics.count_call(caller.as_str(), target, label);
+        counters.count(label);
         answer
     }
 
@@ -373,6 +379,10 @@ fn in_memory(bytes: &Bytes) -> Body {
     if bytes.is_empty() { Body::empty() } else { Body::from(bytes.clone()) }
 }
 
+/// Headers that say what only we may say, and one that our server has answered.
+static OURS: [HeaderName; 7] =
+    [CALLER, CREDENTIAL, TRACEPARENT, CORRELATION_ID, CAUSATION_ID, REQUEST_ID, header::EXPECT];
+
 /// Removes headers of the connection that the request came on, and headers that only we may set.
 fn clean(request: &mut Request) {
     // Path parameters and the like of the router that passes the request on would mix with those
@@ -380,8 +390,12 @@ fn clean(request: &mut Request) {
     request.extensions_mut().clear();
     let headers = request.headers_mut();
     remove_hop_by_hop(headers);
-    for name in [CALLER, CREDENTIAL, header::HOST, header::EXPECT] {
-        headers.remove(name);
+    headers.remove(header::HOST);
+    // Most requests have none of them; looking is cheaper than removing what is not there.
+    if headers.keys().any(|name| OURS.contains(name)) {
+        for name in &OURS {
+            headers.remove(name);
+        }
     }
 }
 

@@ -9,8 +9,7 @@ use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderValue, Method, StatusCode, Uri, header};
 use serde::de::DeserializeOwned;
 use tower::ServiceExt as _;
-use urr_kernel::CallContext;
-use urr_service::{Deadline, ErrorBody};
+use urr_service::{CallMetadata, ErrorBody};
 
 use crate::language::PageLanguage;
 
@@ -113,9 +112,8 @@ impl ApiRequest<'_> {
 /// Copies what the gateway reads. The parameters of the page's path stay behind: they would mix with
 /// those of the API's path.
 fn copy_extensions(from: &Extensions, to: &mut Extensions) {
-    copy_extension::<CallContext>(from, to);
+    copy_extension::<CallMetadata>(from, to);
     copy_extension::<ConnectInfo<SocketAddr>>(from, to);
-    copy_extension::<Deadline>(from, to);
 }
 
 fn copy_extension<T: Clone + Send + Sync + 'static>(from: &Extensions, to: &mut Extensions) {

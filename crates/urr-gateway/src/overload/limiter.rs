@@ -161,7 +161,8 @@ mod tests {
             (0..busy).filter_map(|_| overload.acquire("catalog", Priority::Pay, 0)).collect();
         for _ in 0..count {
             tokio::time::advance(Duration::from_millis(5)).await;
-            overload.record(&permits[0], at, Duration::from_millis(millis));
+            let latency = Duration::from_millis(millis);
+            overload.record(&permits[0], at, latency, Instant::now());
         }
     }
 

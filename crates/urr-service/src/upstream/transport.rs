@@ -14,17 +14,17 @@ use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use axum::response::Response;
-use futures_util::future::{self, Either};
+use futures_util::future::{self, BoxFuture};
 use futures_util::{FutureExt, TryFutureExt};
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use tokio::time::{Instant, Sleep};
-use tower::ServiceExt;
+use tower::Service as _;
 use urr_kernel::Secret;
 
 use super::balancer::Balancer;
 use super::error::UpstreamError;
 use crate::caller::{CALLER, CREDENTIAL, Caller};
-use crate::context::{CallMetadata, remove_context, write_context};
+use crate::context::{CallMetadata, write_context};
 use crate::request_layer::LocalCalls;
 use crate::{ApiError, Service, panics};
 
@@ -88,6 +88,7 @@ impl Transport {
     /// `repeatable` is the body of a request that may be made twice.
     ///
     /// Not an `async fn`, because the future of one holds its arguments twice and a request is large.
+    /// And boxed: its callers move it several times until it is awaited.
     pub fn send(
         &self,
         caller: Caller,
@@ -95,26 +96,25 @@ impl Transport {
         call: CallMetadata,
         (mut request, repeatable): (Request, Option<Bytes>),
     ) -> impl Future<Output = Result<Response, UpstreamError>> {
-        let sent =
-            match self {
-                Transport::Local(LocalService(started)) => match started.get() {
-                    Some(StartedService { router, .. }) => {
-                        remove_context(request.headers_mut());
-                        request.extensions_mut().insert(caller);
-                        request.extensions_mut().insert(call);
-                        Either::Left(Either::Left(send_local(router.clone(), request).map(Ok)))
-                    }
-                    None => Either::Left(Either::Right(future::ready(Err(
-                        UpstreamError::Unreachable { target, source: NotStarted.into() },
-                    )))),
-                },
-                Transport::Remote { balancer, credential } => {
-                    write_context(&call.context, request.headers_mut());
-                    call.deadline.write(request.headers_mut());
-                    prove(request.headers_mut(), caller, credential);
-                    Either::Right(Box::pin(balancer.send(request, repeatable)))
+        let sent: BoxFuture<'_, Result<Response, UpstreamError>> = match self {
+            Transport::Local(LocalService(started)) => match started.get() {
+                Some(StartedService { router, .. }) => {
+                    request.extensions_mut().insert(caller);
+                    request.extensions_mut().insert(call);
+                    Box::pin(send_local(router.clone(), request).map(Ok))
                 }
-            };
+                None => Box::pin(future::ready(Err(UpstreamError::Unreachable {
+                    target,
+                    source: NotStarted.into(),
+                }))),
+            },
+            Transport::Remote { balancer, credential } => {
+                write_context(&call.context, request.headers_mut());
+                call.deadline.write(request.headers_mut());
+                prove(request.headers_mut(), caller, credential);
+                Box::pin(balancer.send(request, repeatable))
+            }
+        };
         sent.map_ok(|mut response| {
             remove_hop_by_hop(response.headers_mut());
             response
@@ -124,8 +124,9 @@ impl Transport {
 
 /// Calls a router of this process. The call is awaited in place and not spawned: a caller that is
 /// dropped drops it, exactly as a closed connection would.
-fn send_local(router: Router, request: Request) -> impl Future<Output = Response> {
-    let work = router.oneshot(request).map(|answer: Result<Response, Infallible>| match answer {
+fn send_local(mut router: Router, request: Request) -> impl Future<Output = Response> {
+    // A router is always ready, and its handlers do nothing before its future is polled.
+    let work = router.call(request).map(|answer: Result<Response, Infallible>| match answer {
         Ok(response) => response,
     });
     panics::caught(work).map(|mut response| {
@@ -147,7 +148,7 @@ fn prove(headers: &mut HeaderMap, caller: Caller, credential: &Secret) {
     headers.insert(CREDENTIAL, secret);
 }
 
-const HOP_BY_HOP: [HeaderName; 9] = [
+static HOP_BY_HOP: [HeaderName; 9] = [
     header::CONNECTION,
     HeaderName::from_static("keep-alive"),
     HeaderName::from_static("proxy-connection"),
