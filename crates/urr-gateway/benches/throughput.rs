@@ -33,7 +33,7 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 const CONNECTIONS: u32 = 64;
 const ROUNDS: u32 = 4;
 const ROUND: Duration = Duration::from_millis(1_500);
-const RATIO_MIN: f64 = 0.6;
+const RATIO_MIN: f64 = 0.65;
 const P99_RATIO_MAX: f64 = 2.0;
 
 fn main() {
