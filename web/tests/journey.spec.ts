@@ -65,7 +65,7 @@ async function travel(page: Page, words: Words): Promise<void> {
   await enter(inside, eventId);
   const ahead = await otherFan('ahead');
   const checked = await ahead.post(`/api/queue/check/${eventId}`);
-  expect((await checked.json()).status, 'somebody waits').toBe('waiting');
+  expect((await checked.json()).status, 'somebody waits').toBe('queued');
   const look = async () => {
     await expectOneLanguage(page, words.lang);
     await expectNoSidewaysScroll(page);
