@@ -67,13 +67,24 @@ export class Organiser {
     await expect
       .poll(async () => (await this.event(event.id)).inventoryReady, { timeout: 15_000 })
       .toBe(true);
-    if (options.threshold) await this.setRoom(event.id, { threshold: options.threshold });
+    if (options.threshold) await this.setThreshold(event.id, options.threshold);
     if (options.lottery) await this.makeLottery(event.id, options.lottery);
     else if (!options.opensInSeconds)
       await expect
         .poll(async () => (await this.crowd(event.id))?.phase, { timeout: 15_000 })
         .toBe('open');
     return event.id;
+  }
+
+  /** Every process of a cluster learns of it by itself, within a second; they answer in turns. */
+  private async setThreshold(id: string, threshold: number): Promise<void> {
+    await this.setRoom(id, { threshold });
+    let inARow = 0;
+    const answers = async () => {
+      inARow = (await this.crowd(id))?.threshold === threshold ? inARow + 1 : 0;
+      return inARow;
+    };
+    await expect.poll(answers, { timeout: 15_000, intervals: [50] }).toBeGreaterThanOrEqual(6);
   }
 
   private async place({ grid, hall, tickets = 100 }: SaleOptions): Promise<object> {
