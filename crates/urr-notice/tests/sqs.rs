@@ -17,6 +17,7 @@ use urr_notice::{
 use urr_outbound::Outbound;
 use urr_queue::Notices;
 use urr_room::Admission;
+use urr_service::Metrics;
 use urr_test::servers::{self, Server, SqsServer};
 
 const EVENT: Uuid = Uuid::from_u128(0xe);
@@ -243,6 +244,8 @@ async fn a_worker_reads_until_it_is_told_to_stop() {
     let Some(house) = House::open("worker").await else { return };
     let stop = CancellationToken::new();
     let worker = NoticeWorker::new(house.queue.clone());
+    let metrics = Metrics::new();
+    worker.register(&metrics);
     let running = tokio::spawn({
         let stop = stop.clone();
         async move { worker.run(stop).await }
@@ -250,6 +253,10 @@ async fn a_worker_reads_until_it_is_told_to_stop() {
     let posting = Posting::start(&house.queue, 10);
     posting.notices.admitted(EVENT, &[admitted(1, 1)], Timestamp::UNIX_EPOCH);
     posting.end().await;
+    urr_test::eventually("the worker has counted it", async || {
+        metrics.text().contains("urr_notices_read_total 1\n").then_some(())
+    })
+    .await;
     urr_test::eventually("the worker has read it", async || {
         let attributes = house
             .queue

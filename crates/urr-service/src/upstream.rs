@@ -380,7 +380,7 @@ fn in_memory(bytes: &Bytes) -> Body {
 }
 
 /// Headers that say what only we may say, and one that our server has answered.
-static OURS: [HeaderName; 7] =
+static NOT_PASSED_ON: [HeaderName; 7] =
     [CALLER, CREDENTIAL, TRACEPARENT, CORRELATION_ID, CAUSATION_ID, REQUEST_ID, header::EXPECT];
 
 /// Removes headers of the connection that the request came on, and headers that only we may set.
@@ -392,8 +392,8 @@ fn clean(request: &mut Request) {
     remove_hop_by_hop(headers);
     headers.remove(header::HOST);
     // Most requests have none of them; looking is cheaper than removing what is not there.
-    if headers.keys().any(|name| OURS.contains(name)) {
-        for name in &OURS {
+    if headers.keys().any(|name| NOT_PASSED_ON.contains(name)) {
+        for name in &NOT_PASSED_ON {
             headers.remove(name);
         }
     }

@@ -14,6 +14,10 @@ use super::{KafkaAdmin, KafkaOptions, REQUEST_TIMEOUT, blocking};
 use crate::reader::{PAGE_MAX, PartitionRange};
 use crate::{BusError, Delivery};
 
+/// The pause before Kafka is asked again while a partition gets a leader. The thread may sleep: all of
+/// this runs in `blocking`.
+const LEADER_PAUSE: Duration = Duration::from_millis(50);
+
 /// Waits until each topic has its partitions, each with a leader: a consumer that starts earlier
 /// would notice them only after a while. Returns how many there are.
 pub(super) async fn wait_for_leaders(
@@ -31,7 +35,7 @@ pub(super) async fn wait_for_leaders(
                     let doing = "choosing the leaders of new topics";
                     return Err(BusError::Slow { doing });
                 }
-                std::thread::sleep(Duration::from_millis(50));
+                std::thread::sleep(LEADER_PAUSE);
                 led = count_if_led(&admin, &topic)?;
             }
             counts.extend(led.map(|count| (topic, count)));
@@ -150,7 +154,7 @@ impl Drop for KafkaReader {
     }
 }
 
-/// Whether the error tells of one broker, and nothing of the others.
+/// Whether the error tells of one broker or of the leader of one partition, and nothing of the others.
 fn is_about_a_broker(code: RDKafkaErrorCode) -> bool {
     use RDKafkaErrorCode::{AllBrokersDown, BrokerTransportFailure, OperationTimedOut, Resolve};
     matches!(code, BrokerTransportFailure | AllBrokersDown | OperationTimedOut | Resolve)
@@ -172,7 +176,7 @@ fn once_led<T>(mut ask: impl FnMut() -> Result<T, KafkaError>) -> Result<T, Kafk
                 if error.rdkafka_error_code().is_some_and(is_about_a_leader)
                     && Instant::now() < deadline =>
             {
-                std::thread::sleep(Duration::from_millis(50));
+                std::thread::sleep(LEADER_PAUSE);
             }
             outcome => return outcome,
         }

@@ -29,7 +29,9 @@ use crate::data_folder;
 const LINE_EVERY_SECONDS: u64 = 5;
 const FANS_PER_ADDRESS: u32 = 40;
 /// Without an own limit, fans of few addresses have so many connections together.
-const CONNECTIONS: u16 = 512;
+const CONNECTIONS: usize = 512;
+/// A process answers 16,384 connections.
+const CONNECTIONS_MAX: u16 = 16_000;
 /// Only a loopback address can be reached from many addresses.
 const ONE_ADDRESS: &str = "All fans come from the address of this machine. The limits of the site \
     per address defer them, unless its gateway.rate_limit_users_per_address is raised.";
@@ -126,10 +128,10 @@ pub struct RunArgs {
     /// The most connections at once, of all fans together, shared out evenly among the addresses; a fan
     /// who finds those of their address in use waits, and the wait is part of the latency [default: 512,
     /// or two for every address if that is more]
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=16_000))]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=i64::from(CONNECTIONS_MAX)))]
     connections: Option<u32>,
-    /// From how many loopback addresses the fans come, if the site is on this machine [default: one
-    /// for every 40 fans]
+    /// From how many loopback addresses the fans come, if the site is on this machine; never more than
+    /// there are connections [default: one for every 40 fans]
     #[arg(long)]
     addresses: Option<u16>,
     /// Ends after so many minutes, whatever is left
@@ -238,7 +240,7 @@ fn addresses_for(fans: u32) -> u16 {
 
 /// Two for every address, so that a slow answer does not hold up all fans of an address.
 fn connections_for(addresses: u16) -> usize {
-    usize::from(CONNECTIONS).max(2 * usize::from(addresses))
+    (2 * usize::from(addresses)).clamp(CONNECTIONS, usize::from(CONNECTIONS_MAX))
 }
 
 fn plan(config: &Config, args: &RunArgs) -> Result<RushPlan> {

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use axum::Router;
-use tokio_util::sync::CancellationToken;
 use tracing::info;
 use urr_notice::NoticeWorker;
 use urr_service::{Health, Metrics, Readiness, ServerStop, serve_until};
@@ -23,8 +22,7 @@ pub fn run(config: &Config) -> Result<()> {
     block_on(async {
         let mut signals = StopSignals::listen()?;
         let worker = NoticeWorker::new(compose::sqs_queue(&config.sqs)?);
-        let stop =
-            ServerStop { readiness: Readiness::default(), shutdown: CancellationToken::new() };
+        let stop = ServerStop::default();
         if let Some(listener) = listen_internally(config).await? {
             let router = router(&worker, stop.readiness.clone());
             tokio::spawn(serve_until(listener, router, stop.clone(), Duration::ZERO));
